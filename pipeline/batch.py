@@ -1,0 +1,272 @@
+"""Batches, their segments and states: the values the ledger keeps.
+
+A batch is what one capture produced: a contiguous range of positions (start, end].
+States only move forward, by the table below (`TRANSITIONS`); the database enforces the
+same rules again, for what code might forget.
+
+    capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
+        │                                            │            or set aside       │
+        └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
+
+The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states, never
+stored beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from pipeline.position import Position, Witness
+from pipeline.table import TableName, TableStructure
+
+
+class BatchState(StrEnum):
+    CAPTURING = "capturing"
+    CAPTURED = "captured"
+    MERGED = "merged"
+    ACKNOWLEDGED = "acknowledged"
+    ABANDONED = "abandoned"
+
+
+class BatchEvent(StrEnum):
+    SEGMENTS_RECORDED = "segments recorded"
+    FOUND_UNFINISHED = "found unfinished"
+    SEGMENTS_DAMAGED = "segments damaged"
+    TABLES_SETTLED = "tables settled"
+    ACKNOWLEDGED = "acknowledged"
+
+
+TRANSITIONS: Mapping[tuple[BatchState, BatchEvent], BatchState] = MappingProxyType(
+    {
+        (BatchState.CAPTURING, BatchEvent.SEGMENTS_RECORDED): BatchState.CAPTURED,
+        (BatchState.CAPTURING, BatchEvent.FOUND_UNFINISHED): BatchState.ABANDONED,
+        (BatchState.CAPTURED, BatchEvent.SEGMENTS_DAMAGED): BatchState.ABANDONED,
+        (BatchState.CAPTURED, BatchEvent.TABLES_SETTLED): BatchState.MERGED,
+        (BatchState.MERGED, BatchEvent.ACKNOWLEDGED): BatchState.ACKNOWLEDGED,
+    }
+)
+
+
+class ChangeType(StrEnum):
+    """`_change_type` of one row image, as in Delta's change data feed."""
+
+    INSERT = "insert"
+    UPDATE_PREIMAGE = "update_preimage"
+    UPDATE_POSTIMAGE = "update_postimage"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Rows by operation; an update is one row although it has two images."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One durable Parquet file: path relative to the changelog table's folder, row
+    images in it, size in bytes and SHA-256 (hex) of its content."""
+
+    path: str
+    images: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The changes of one batch, one table, one schema version."""
+
+    table: TableName
+    schema_version: int
+    files: tuple[SegmentFile, ...]
+    counts: RowCounts
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A structure of a table, in force from `first_seen` on; numbered from 1."""
+
+    structure: TableStructure
+    version: int
+    first_seen: str
+
+
+class TableCondition(StrEnum):
+    ACTIVE = "active"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Why a table was set aside: one sentence, the place in the log, the cure."""
+
+    table: TableName
+    reason: str
+    hint: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A captured table as the ledger knows it.
+
+    `generation` counts the lives of its lake tables (part of every application id).
+    `mirror` and `changelog` are paths relative to the lake's folder.
+    """
+
+    table: TableName
+    condition: TableCondition
+    generation: int
+    mirror: str
+    changelog: str
+    reason: str | None = None
+    hint: str | None = None
+    position: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One row of the ledger's batches. `end`, `witness` and the totals are None/0 until
+    captured. `base` is the `_sequence` just before the batch's first change; `changes`
+    counts row images, so the next batch's base is `base + changes`."""
+
+    id: int
+    source: str
+    state: BatchState
+    start: Position
+    predecessor: int | None
+    start_decision: int | None
+    base: int
+    token: int
+    dagster_run: str | None
+    created_at: datetime
+    end: Position | None = None
+    witness: Witness | None = None
+    changes: int = 0
+    transactions: int = 0
+    log_bytes: int = 0
+    captured_at: datetime | None = None
+    merged_at: datetime | None = None
+    acknowledged_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
+    """Everything that one ledger transaction records when a batch is captured."""
+
+    end: Position
+    witness: Witness
+    changes: int
+    transactions: int
+    log_bytes: int
+    segments: tuple[Segment, ...]
+    versions: tuple[TableVersion, ...]
+    tables: tuple[TableState, ...]
+    set_aside: tuple[SetAside, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The end of the newest batch in a state, and the witness that proves it."""
+
+    batch: int
+    position: Position
+    witness: Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A start decision, a refusal or an idle run: its rule's name, the reason in one
+    sentence, and the facts it was drawn from (JSON)."""
+
+    kind: str
+    rule: str
+    reason: str
+    facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    author: str = "lockstep"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDecision:
+    id: int
+    decided_at: datetime
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write for one source. `token` grows with every holder; a commit with
+    an older token than the ledger's is refused (`LeaseLost`)."""
+
+    source: str
+    token: int
+    holder: str
+    dagster_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """What others see of a lease: who, since when, and whether its lock is held now."""
+
+    token: int
+    holder: str
+    dagster_run: str | None
+    taken_at: datetime
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write to one mirror that the ledger committed to before it was tried.
+
+    `batches` are the captured batches it merges, never regrouped; `txn_version` is
+    unique per application id and ascends. Until settled, it is the table's next write.
+    """
+
+    id: int
+    table: TableName
+    app_id: str
+    txn_version: int
+    first_batch: int
+    last_batch: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettledWrite:
+    """A settled intent: the Delta version that its commit made."""
+
+    intent: Intent
+    delta_version: int
+    settled_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSetEntry:
+    """Read `mirror` (a path in the lake) at `delta_version` for the batch's position."""
+
+    table: TableName
+    mirror: str
+    delta_version: int

@@ -1,0 +1,231 @@
+"""Every way in which Lockstep refuses, fails or stops.
+
+One leaf per situation an operator can tell apart. A leaf knows whose move it is
+(`recovery`) and what to type (`hint`); the driver's exception travels as its cause.
+No driver's exception crosses a port: adapters translate.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Recovery(Enum):
+    """Whose move it is; decides Dagster's retry policy and the exit code."""
+
+    CONFIGURATION = 2
+    RETRY = 3
+    OPERATOR = 5
+    RESNAPSHOT = 5.1  # an alias of 5 for the shell, a policy of its own for the pipeline
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.value)
+
+
+class LockstepError(Exception):
+    """Base of all refusals; never raised itself.
+
+    `message` is one sentence that names the thing concerned; `hint` is what to do or
+    type next. Neither ever holds a secret or a row's value.
+    """
+
+    recovery: ClassVar[Recovery]
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+# -- configuration ---------------------------------------------------------------
+
+
+class ConfigurationError(LockstepError):
+    """lockstep.toml, a secret or the machine's set-up is wrong."""
+
+    recovery = Recovery.CONFIGURATION
+
+
+class NotYet(LockstepError):
+    """Designed, but not built in this version."""
+
+    recovery = Recovery.CONFIGURATION
+
+
+class SecretMissing(ConfigurationError):
+    """An env: or file: reference leads nowhere."""
+
+
+class AccessDenied(ConfigurationError):
+    """The server knows us not, or not with this password."""
+
+
+class HostUnknown(ConfigurationError):
+    """The host name does not resolve."""
+
+
+class NothingMatches(ConfigurationError):
+    """No table of the source matches a pattern."""
+
+
+class JavaMissing(ConfigurationError):
+    """Spark needs Java 17 or newer."""
+
+
+class SetupIncomplete(ConfigurationError):
+    """Something `make setup` provides is not there (Delta's jars, say)."""
+
+
+class TlsRefused(ConfigurationError):
+    """The connection could not be secured as configured."""
+
+
+# -- try again -------------------------------------------------------------------
+
+
+class SourceUnavailable(LockstepError):
+    """MySQL refuses connections, or the connection was lost."""
+
+    recovery = Recovery.RETRY
+
+
+class LedgerUnavailable(LockstepError):
+    """Postgres cannot be reached, or the connection was lost."""
+
+    recovery = Recovery.RETRY
+
+
+class SourceBusy(LockstepError):
+    """Another run holds the source's lock."""
+
+    recovery = Recovery.RETRY
+
+
+class LeaseLost(LockstepError):
+    """Another run took the source over; nothing of this run was recorded after that."""
+
+    recovery = Recovery.RETRY
+
+
+class CommitConflict(LockstepError):
+    """Somebody else committed to the same Delta table first."""
+
+    recovery = Recovery.RETRY
+
+
+class LakeUnavailable(LockstepError):
+    """The lake's storage cannot be written or read (full, read-only, gone)."""
+
+    recovery = Recovery.RETRY
+
+
+class StreamEndedEarly(LockstepError):
+    """The server's stream ended before the run's end was reached."""
+
+    recovery = Recovery.RETRY
+
+
+class SourceMoving(LockstepError):
+    """A comparison needs the source and the lake to stand still."""
+
+    recovery = Recovery.RETRY
+
+
+# -- an operator must decide -----------------------------------------------------
+
+
+class OperatorNeeded(LockstepError):
+    """Base of the decisions only a person can take; never raised itself."""
+
+    recovery = Recovery.OPERATOR
+
+
+class StartNotChosen(OperatorNeeded):
+    """No cursor and no configured start."""
+
+
+class StartUnreachable(OperatorNeeded):
+    """The chosen start is not on the server (file unknown, offset beyond it)."""
+
+
+class NotAnEventBoundary(OperatorNeeded):
+    """The chosen offset is not the beginning of an event."""
+
+
+class HistoryRewritten(OperatorNeeded):
+    """The log at the cursor is not the log that was read."""
+
+
+class SourceChanged(OperatorNeeded):
+    """Another server answers at the source's address."""
+
+
+class SegmentsLost(OperatorNeeded):
+    """Captured files are damaged or missing, and part of their batch is merged."""
+
+
+class NoRuleApplies(OperatorNeeded):
+    """The facts fit no rule of the start table: a defect, reported as a refusal."""
+
+
+class ServerSettings(OperatorNeeded):
+    """The server's settings cannot give what a run needs."""
+
+
+class PrivilegeMissing(OperatorNeeded):
+    """The account lacks a privilege."""
+
+
+class KeylessTable(OperatorNeeded):
+    """A captured table has no PRIMARY KEY."""
+
+
+class UnsupportedStatement(OperatorNeeded):
+    """A statement in the log changes a captured table in a way not followed."""
+
+
+class UnsupportedEvent(OperatorNeeded):
+    """An event type that is not on the allow-list."""
+
+
+class DamagedEvent(OperatorNeeded):
+    """Bytes that are not what the log's grammar or checksum demands."""
+
+
+class ForeignCommit(OperatorNeeded):
+    """A lake table holds a commit that is not ours, or lacks one that was."""
+
+
+class LedgerRefused(OperatorNeeded):
+    """The ledger's constraints refused a step out of order; nothing was changed."""
+
+
+class LedgerNewer(OperatorNeeded):
+    """The ledger was written by a newer Lockstep."""
+
+
+# -- the position or a table's history is lost -----------------------------------
+
+
+class PositionPurged(LockstepError):
+    """The log file the cursor stands in is no longer on the server."""
+
+    recovery = Recovery.RESNAPSHOT
+
+
+class TableError(Exception):
+    """Concerns one table only: it is set aside, the others go on.
+
+    Caught by the steps of a run and recorded in the ledger; never reaches a user as
+    an exception. `reason` is one sentence, `hint` the cure.
+    """
+
+    def __init__(self, reason: str, *, hint: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint

@@ -1,0 +1,379 @@
+"""The ports: what the steps of a run ask of the outside world.
+
+Each Protocol is a contract: when a method is called, in what order, what may repeat,
+and what is durable when it returns. Adapters live in `resources`, twins for tests in
+`resources.memory`; one contract suite per port runs against all of them. Adapters raise
+`pipeline.errors` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Cursor,
+    Decision,
+    Intent,
+    Lease,
+    LeaseView,
+    RecordedDecision,
+    Segment,
+    SegmentFile,
+    SetAside,
+    SettledWrite,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.table import TableName, TableStructure
+
+# -- the source ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogSize:
+    """A log file the server lists, with its size in bytes at that moment."""
+
+    file: LogFile
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the source said of itself in one round of questions.
+
+    `gtid_executed` is read before `head`, so it never names what lies beyond it.
+    `settings` holds global variables by lower-case name.
+    """
+
+    server_uuid: str
+    server_id: int
+    version: str
+    flavour: str
+    gtid_mode: str
+    gtid_executed: str
+    gtid_purged: str
+    binlogs: tuple[BinlogSize, ...]
+    head: Coordinates
+    settings: Mapping[str, str]
+    read_at: datetime
+
+
+class BinlogDump(Protocol):
+    """A bounded stream of events from one connection; never reconnects.
+
+    Iterating gives whole events as the server sent them (19-byte header, body, CRC32
+    if the log has one), the artificial ROTATE and FORMAT_DESCRIPTION first. It ends at
+    the server's end of log. Each `bytes` is the caller's to keep.
+    """
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def close(self) -> None:
+        """End the connection; called once, also after an error."""
+
+
+class SourceServer(Protocol):
+    """One MySQL server. Every call may open a connection of its own."""
+
+    def facts(self) -> ServerFacts: ...
+
+    def dump(self, start: Coordinates) -> BinlogDump:
+        """COM_BINLOG_DUMP from `start`, which must be the beginning of an event."""
+
+    def keyless(self, tables: Sequence[TableName]) -> list[TableName]:
+        """Those of `tables` that have no PRIMARY KEY now."""
+
+    def tables(self) -> list[SourceTable]:
+        """All base tables this account can see, system databases left out, sorted."""
+
+    def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        """The table's rows in one consistent read, columns typed by `schema.types`."""
+
+    def structure(self, table: TableName) -> TableStructure:
+        """The table's structure now, from information_schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A base table of the source, for looking at: rows are the server's estimate."""
+
+    name: TableName
+    engine: str
+    rows: int
+    primary_key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsEvent:
+    """A row event's place and bytes: `raw` is the whole event without its checksum,
+    `offset` its first byte's place in its file."""
+
+    raw: bytes
+    offset: int
+    timestamp: int
+    server_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowImages:
+    """Decoded row images of one table, in order of event and row.
+
+    `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
+    `event`: int32, index of the image's event in what was decoded. `row`: int32, the
+    row's index within its event; an update's two images share it. `change_type`: int8,
+    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column.
+    """
+
+    columns: pa.RecordBatch
+    event: pa.Int32Array
+    row: pa.Int32Array
+    change_type: pa.Int8Array
+    softened: Mapping[str, int]
+
+
+class RowDecoder(Protocol):
+    """Row events' bytes → columns."""
+
+    def decode(
+        self, structure: TableStructure, table_map: bytes, events: Sequence[RowsEvent]
+    ) -> RowImages:
+        """Decode events that refer to one TABLE_MAP (`table_map`: the whole event
+        without checksum). Bytes that break the format are `DamagedEvent`; a value the
+        policies do not allow is `TableError`."""
+
+
+# -- the ledger ------------------------------------------------------------------
+
+
+class Ledger(Protocol):
+    """The books. Each writing method is one transaction that checks the lease's token
+    (`LeaseLost` if an other run took over) and is refused whole (`LedgerRefused`) when
+    it is out of order. Connection trouble is `LedgerUnavailable`.
+
+    Order within a run: `lock` → `begin_batch` → `record_capture` → per table
+    `open_intent` → `settle` → `mark_merged` → `acknowledge`. Any step may be the first
+    that a new process makes: it asks the ledger, never its own memory.
+    """
+
+    def lock(
+        self, source: str, holder: str, dagster_run: str | None
+    ) -> AbstractContextManager[Lease]:
+        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
+        once. The lock goes with the connection; leaving the context releases both."""
+
+    def lease(self, source: str) -> LeaseView | None:
+        """The newest lease of a source, whoever holds it; None before the first."""
+
+    def captured_cursor(self, source: str) -> Cursor | None: ...
+
+    def acknowledged_cursor(self, source: str) -> Cursor | None: ...
+
+    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
+        """The newest batches, newest first, abandoned ones among them."""
+
+    def unfinished(self, source: str) -> list[Batch]:
+        """Batches that are capturing, captured or merged, oldest first."""
+
+    def segments(self, batch: int) -> list[Segment]:
+        """Segments of a batch, in the order they were recorded."""
+
+    def table_states(self, source: str) -> dict[TableName, TableState]: ...
+
+    def newest_versions(self, source: str) -> dict[TableName, TableVersion]: ...
+
+    def table_version(self, source: str, table: TableName, version: int) -> TableVersion: ...
+
+    def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
+        """Record a decision that makes no batch (a refusal, an idle run) or that the
+        next `begin_batch` refers to."""
+
+    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]: ...
+
+    def begin_batch(
+        self,
+        lease: Lease,
+        start: Position,
+        *,
+        predecessor: int | None,
+        start_decision: int | None,
+    ) -> Batch:
+        """Open a *capturing* batch: exactly one of `predecessor` (whose end is its
+        start) and `start_decision`. The answer has its id and sequence base."""
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        """capturing → captured: segments, versions, tables and end at once."""
+
+    def abandon(self, lease: Lease, batch: int, reason: str) -> None:
+        """capturing, or captured with no table merged → abandoned; the newest first."""
+
+    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+        """active → quarantined, outside a capture; repeating it changes nothing."""
+
+    def pending(self, source: str) -> dict[TableName, list[int]]:
+        """For each active table: captured batches with segments of it that no settled
+        write covers, oldest first."""
+
+    def open_intents(self, source: str) -> list[Intent]: ...
+
+    def open_intent(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        app_id: str,
+        first_batch: int,
+        last_batch: int,
+        step: str,
+    ) -> Intent:
+        """Commit to a write; its `txn_version` comes from a ledger sequence. At most
+        one open intent per table."""
+
+    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
+        """The intent's commit was read back from the lake at that version."""
+
+    def settled(self, source: str, batch: int) -> list[SettledWrite]:
+        """Settled writes that cover a batch."""
+
+    def mark_merged(self, lease: Lease) -> list[int]:
+        """captured → merged for every batch, oldest first, all of whose tables have a
+        settled write or are set aside; the ids moved."""
+
+    def acknowledge(self, lease: Lease, batch: int) -> None:
+        """merged → acknowledged, in order, and record the version set: each active
+        table's newest settled write up to this batch."""
+
+    def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...
+
+
+# -- the lake --------------------------------------------------------------------
+
+
+class SegmentWriter(Protocol):
+    """One segment being written; files roll over by size. Not durable before `close`."""
+
+    def write(self, changes: pa.RecordBatch) -> None: ...
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        """Finish the files and make them and their folder durable (fsync)."""
+
+
+class SegmentStore(Protocol):
+    """Parquet files in the changelog's folders, not yet part of any Delta table.
+
+    `folder` is a `TableState.changelog`. File names carry the batch id, so that an
+    abandoned batch's files are found without a list of them.
+    """
+
+    def open(
+        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+    ) -> SegmentWriter: ...
+
+    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        """What is wrong with files that should be there (missing, other size, other
+        checksum), a sentence each; empty when all are intact."""
+
+    def read(
+        self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The files' row images in order, `columns` of them or all."""
+
+    def discard(self, source: str, batch: int) -> int:
+        """Delete every file of a batch below the source's changelogs; how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A changelog's Delta version after publishing; `skipped` when the batch was there."""
+
+    delta_version: int
+    skipped: bool
+
+
+class Changelog(Protocol):
+    """Changelog Delta tables; only metadata commits, no data moves, no JVM."""
+
+    def publish(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        user_metadata: str,
+    ) -> Published:
+        """Add the files as application transaction (app_id, batch); creates the table
+        at its first batch. A recorded version ≥ batch means it was done: skipped. A
+        concurrent commit is read again and retried, then `CommitConflict`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorWrite:
+    """One write to a mirror: rows to append, or folded changes to merge.
+
+    `files` are absolute paths of Parquet files. `mode` "append": row images whose
+    table columns become new rows. `mode` "merge": one image per key, `_change_type`
+    telling upsert (insert, update_postimage) from delete. `bounds` are the least and
+    greatest value of leading key columns, where known, as SQL literals for the ON clause.
+    """
+
+    mirror: str
+    mode: str
+    files: tuple[str, ...]
+    schema: pa.Schema
+    key: tuple[str, ...]
+    app_id: str
+    txn_version: int
+    user_metadata: str
+    bounds: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCommit:
+    """A commit read back from a mirror's log."""
+
+    delta_version: int
+    user_metadata: str
+
+
+class Mirrors(Protocol):
+    """Mirror Delta tables, written by Spark, read back without it."""
+
+    def prepare(self) -> None:
+        """Begin starting Spark in the background; repeating it changes nothing."""
+
+    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+        """The commit that recorded (app_id, txn_version), from the table's log, no JVM;
+        None if there is none. A higher recorded version without ours is
+        `ForeignCommit`."""
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        """Apply the write once: create the mirror if need be, commit with
+        txnAppId/txnVersion and userMetadata, read the commit back and require it to be
+        ours. Safe to call from several threads for different mirrors. A transaction
+        already recorded is not applied again; the commit that recorded it is returned."""
+
+    def stage(self, name: str, changes: pa.Table) -> str:
+        """Write folded changes to a staging file; its absolute path."""
+
+    def unstage(self, path: str) -> None:
+        """Delete a staging file; missing is no error."""
+
+    def path(self, relative: str) -> str:
+        """A lake path as an absolute one."""
+
+    def version(self, mirror: str) -> int | None:
+        """The mirror's newest Delta version; None where there is no table."""
+
+    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+        """All rows of the mirror at a version, no JVM, deletion vectors honoured."""

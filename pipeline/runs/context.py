@@ -1,0 +1,137 @@
+"""What the steps of a run are given and what they report back. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from pipeline.batch import RowCounts, SetAside
+from pipeline.ports import Changelog, Ledger, Mirrors, RowDecoder, SegmentStore, SourceServer
+from pipeline.position import Position
+from pipeline.start import StartChoice
+from pipeline.table import TableName
+from pipeline.tables import TablePatterns
+
+
+class Progress(Protocol):
+    """Where a step says how far it is; called a few times a second at most."""
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        """Cumulative figures of the capture; `total_bytes` is the distance to the end."""
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        """Tables merged of all to merge; `table` is the one just finished."""
+
+    def note(self, sentence: str) -> None:
+        """One sentence a person should see (a repair, a table set aside)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """A source as configured, without what is needed to connect to it."""
+
+    name: str
+    patterns: TablePatterns
+    start: StartChoice | None
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The ports one source's run works through."""
+
+    source: SourcePlan
+    server: SourceServer
+    ledger: Ledger
+    decoder: RowDecoder
+    segments: SegmentStore
+    changelog: Changelog
+    mirrors: Mirrors
+    progress: Progress
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """`batch` is None for an idle run. `rule` and `reason` are the start decision's."""
+
+    batch: int | None
+    rule: str
+    reason: str
+    start: Position
+    end: Position
+    transactions: int
+    rows: int
+    log_bytes: int
+    counts: Mapping[TableName, RowCounts]
+    set_aside: tuple[SetAside, ...]
+    repaired: tuple[str, ...]
+    start_seconds: float
+    capture_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TableMerge:
+    """One table whose mirror changed: rows by operation as the log gave them, the
+    mirror's new Delta version, its path relative to the lake, seconds it took."""
+
+    table: TableName
+    counts: RowCounts
+    delta_version: int
+    mirror: str
+    changelog: str
+    seconds: float
+    first_batch: int
+    last_batch: int
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """`failed` tables were set aside by this merge; `waiting` have captured batches
+    that this call was not asked to merge."""
+
+    merged: tuple[TableMerge, ...]
+    failed: tuple[SetAside, ...]
+    waiting: tuple[TableName, ...]
+    batches_merged: tuple[int, ...]
+    publish_seconds: float
+    merge_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgeReport:
+    """`position` is the acknowledged cursor afterwards; None before the first batch.
+    `held` are captured batches that are not merged, with the tables they wait for."""
+
+    acknowledged: tuple[int, ...]
+    position: Position | None
+    held: Mapping[int, tuple[TableName, ...]]
+    set_aside: tuple[SetAside, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TableDifference:
+    """Verification of one table. `examples` name keys, never other columns' values."""
+
+    table: TableName
+    source_rows: int
+    lake_rows: int
+    only_in_source: int
+    only_in_lake: int
+    different: int
+    examples: tuple[str, ...]
+
+    @property
+    def equal(self) -> bool:
+        return self.only_in_source == self.only_in_lake == self.different == 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    position: Position
+    tables: tuple[TableDifference, ...]
+    set_aside: tuple[SetAside, ...]
+    seconds: float

@@ -1,0 +1,82 @@
+"""What a source table is called and how it is built.
+
+Values only. How a column becomes an Arrow type is `pipeline.schema.types`; how a
+TABLE_MAP becomes a structure is `pipeline.binlog.table_map`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """A source table's full name, exactly as the server spells it."""
+
+    database: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column as the log describes it.
+
+    `type` is MySQL's base type in lower case ("int", "varchar", "datetime", …).
+    `length` is bytes for strings and BINARY, fractional digits for temporal types.
+    `charset` is MySQL's character set name, "binary" for byte strings, None elsewhere.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    unsigned: bool = False
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    charset: str | None = None
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableStructure:
+    """A table's columns in the order of the row images, and its primary key's names."""
+
+    name: TableName
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that change with any part of the structure except its name."""
+        text = json.dumps(
+            [[asdict(column) for column in self.columns], self.primary_key],
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "database": self.name.database,
+            "table": self.name.name,
+            "columns": [asdict(column) for column in self.columns],
+            "primary_key": list(self.primary_key),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TableStructure:
+        return cls(
+            name=TableName(data["database"], data["table"]),
+            columns=tuple(
+                Column(**{**column, "members": tuple(column["members"])})
+                for column in data["columns"]
+            ),
+            primary_key=tuple(data["primary_key"]),
+        )
