@@ -19,6 +19,7 @@ import pyarrow as pa
 from pipeline.batch import (
     Batch,
     CaptureRecord,
+    ChangeType,
     Cursor,
     Decision,
     Intent,
@@ -90,9 +91,6 @@ class SourceServer(Protocol):
     def dump(self, start: Coordinates) -> BinlogDump:
         """COM_BINLOG_DUMP from `start`, which must be the beginning of an event."""
 
-    def keyless(self, tables: Sequence[TableName]) -> list[TableName]:
-        """Those of `tables` that have no PRIMARY KEY now."""
-
     def tables(self) -> list[SourceTable]:
         """All base tables this account can see, system databases left out, sorted."""
 
@@ -111,6 +109,15 @@ class SourceTable:
     engine: str
     rows: int
     primary_key: tuple[str, ...]
+
+
+CHANGE_TYPES = (
+    ChangeType.INSERT,
+    ChangeType.UPDATE_PREIMAGE,
+    ChangeType.UPDATE_POSTIMAGE,
+    ChangeType.DELETE,
+)
+"""What `RowImages.change_type` counts in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+"""A bounds-checked reader over one event's body.
+
+Belongs here: the integer and string forms that several events share. A length that runs
+past the body is a `DamagedEvent`, never a short answer.
+"""
+
+from __future__ import annotations
+
+from pipeline.errors import DamagedEvent
+
+
+class Reader:
+    """Reads forward through `data`; `what` names it in refusals."""
+
+    __slots__ = ("_data", "_what", "at")
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data = data
+        self._what = what
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self.at
+
+    def take(self, count: int) -> bytes:
+        end = self.at + count
+        if count < 0 or end > len(self._data):
+            raise DamagedEvent(
+                f"{self._what} ends after {len(self._data)} bytes, {end} are needed",
+                hint="nothing was recorded; look at that place with mysqlbinlog",
+            )
+        piece = self._data[self.at : end]
+        self.at = end
+        return piece
+
+    def integer(self, count: int) -> int:
+        """A little-endian unsigned integer of `count` bytes."""
+        return int.from_bytes(self.take(count), "little")
+
+    def packed(self) -> int:
+        """A length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
+        first = self.integer(1)
+        if first < 0xFB:
+            return first
+        if first == 0xFC:
+            return self.integer(2)
+        if first == 0xFD:
+            return self.integer(3)
+        if first == 0xFE:
+            return self.integer(8)
+        raise DamagedEvent(
+            f"{self._what} holds {first:#x} where a length should be",
+            hint="nothing was recorded; look at that place with mysqlbinlog",
+        )
+
+    def packed_text(self) -> bytes:
+        return self.take(self.packed())
+
+    def rest(self) -> bytes:
+        return self.take(self.left)

@@ -1,0 +1,43 @@
+"""Where a run ends: fixed before its first byte, kept to the transaction.
+
+Belongs here: the end of a run as a value, the question whether it is reached, and the
+proof that nothing which the server had executed by then was passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import StreamEndedEarly
+from pipeline.ports import ServerFacts
+from pipeline.position import Coordinates, GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class RunBounds:
+    """`end`: the log's head when the run began. `executed`: the server's GTIDs, read
+    before that head, so that all of them stand in the log up to it."""
+
+    end: Coordinates
+    executed: GtidSet
+
+    @classmethod
+    def fixed(cls, facts: ServerFacts) -> RunBounds:
+        return cls(facts.head, GtidSet.parse(facts.gtid_executed))
+
+    def reached(self, at: Coordinates) -> bool:
+        """Whether a run that stands between two transactions at `at` is done."""
+        return not at < self.end
+
+    def require_reached(self, at: Coordinates) -> None:
+        """The stream ended at `at`: StreamEndedEarly if that is too early."""
+        if not self.reached(at):
+            raise StreamEndedEarly(
+                f"the server's log stream ended at {at}, before the run's end {self.end}",
+                hint="run again; if it stays, look at the server's error log",
+            )
+
+    def unread(self, read: GtidSet, purged: GtidSet) -> GtidSet:
+        """GTIDs the server had executed before the end was fixed that are neither among
+        those up to the run's end nor purged. Not empty means the log is not whole."""
+        return self.executed.difference(read).difference(purged)

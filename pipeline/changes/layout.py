@@ -1,0 +1,96 @@
+"""Where tables live in the lake, and which columns a changelog has.
+
+Names become path parts by one rule: `[A-Za-z0-9_-]` stay, every other byte of the UTF-8
+name becomes `=XX`. Never `%`, which delta-rs decodes, nor `?`, a glob to Spark. A
+database whose name begins with `_` has that byte escaped, so it cannot meet `_changes`.
+"""
+
+from __future__ import annotations
+
+import string
+
+import pyarrow as pa
+
+from pipeline.batch import TableCondition, TableState
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName, TableStructure
+
+_KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
+
+MARKS = pa.schema(
+    [
+        pa.field("_change_type", pa.string()),
+        pa.field("_sequence", pa.int64()),
+        pa.field("_file", pa.string()),
+        pa.field("_offset", pa.int64()),
+        pa.field("_row", pa.int32()),
+        pa.field("_gtid", pa.string()),
+        pa.field("_committed_at", pa.timestamp("us", tz="UTC")),
+        pa.field("_executed_at", pa.timestamp("us", tz="UTC")),
+        pa.field("_server_id", pa.int64()),
+        pa.field("_batch", pa.int64()),
+        pa.field("_schema_version", pa.int32()),
+        pa.field("_derived", pa.bool_()),
+    ]
+)
+"""A changelog's own columns, before the table's; the whole set from its first version."""
+
+
+def path_part(name: str) -> str:
+    """A name as one path part; different names give different parts."""
+    return "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
+
+
+def _database_part(name: str) -> str:
+    part = path_part(name)
+    return f"=5F{part[1:]}" if part.startswith("_") else part
+
+
+def mirror_path(source: str, table: TableName) -> str:
+    """The mirror's folder, relative to the lake."""
+    return f"{source}/{_database_part(table.database)}/{path_part(table.name)}"
+
+
+def changelog_path(source: str, table: TableName) -> str:
+    """The changelog's folder, relative to the lake."""
+    return f"{source}/_changes/{_database_part(table.database)}/{path_part(table.name)}"
+
+
+def changelog_schema(structure: TableStructure) -> pa.Schema:
+    """The marks, then the table's columns.
+
+    A column named like a mark gets a `_` in front, as often as it takes.
+    """
+    table = arrow_schema(structure)
+    names = changelog_names(table.names)
+    return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
+
+
+def changelog_names(columns: list[str]) -> list[str]:
+    """The table's column names as a changelog spells them, in the same order."""
+    taken = {name.lower() for name in (*MARKS.names, *columns)}
+    result = []
+    for column in columns:
+        name = column
+        if column.lower() in {mark.lower() for mark in MARKS.names}:
+            while name.lower() in taken:
+                name = f"_{name}"
+            taken.add(name.lower())
+        result.append(name)
+    return result
+
+
+def application_id(source: str, state: TableState, part: str) -> str:
+    """The Delta application id of a table's `part` ("mirror" or "changelog")."""
+    return f"lockstep/{source}/{state.table}/{part}/{state.generation}"
+
+
+def new_table(source: str, table: TableName) -> TableState:
+    """The state of a table seen for the first time."""
+    return TableState(
+        table=table,
+        condition=TableCondition.ACTIVE,
+        generation=1,
+        mirror=mirror_path(source, table),
+        changelog=changelog_path(source, table),
+    )

@@ -1,0 +1,180 @@
+"""Connections to MySQL, and what its errors mean.
+
+Belongs here: TLS modes, timeouts, session settings every connection needs, and the
+table from MySQL's error numbers to ours. Does not: which statements are sent.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.errors import (
+    AccessDenied,
+    HostUnknown,
+    LockstepError,
+    NotAnEventBoundary,
+    PositionPurged,
+    PrivilegeMissing,
+    ServerSettings,
+    SourceUnavailable,
+    StartUnreachable,
+    TlsRefused,
+)
+
+_ACCESS_DENIED = frozenset({1044, 1045, 1698})
+_PRIVILEGE = frozenset({1142, 1143, 1227, 1370})
+_NO_BINLOG = 1381
+_DUMP_REFUSED = 1236
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How to reach one server. `tls`: "verify" (certificate and name are checked),
+    "required" (encrypted, unchecked) or "off". Times in seconds."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    tls: str = "verify"
+    tls_ca: str | None = None
+    connect_timeout: float = 10.0
+    read_timeout: float = 60.0
+
+    def __repr__(self) -> str:
+        return f"ConnectionSettings({self.user}@{self.host}:{self.port}, tls={self.tls})"
+
+
+@contextmanager
+def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Connection[Cursor]]:
+    """A connection, closed at the end; failures inside come out as `pipeline.errors`."""
+    with translated(settings):
+        connection = open_connection(settings, **options)
+        try:
+            yield connection
+        finally:
+            if connection.open:
+                connection.close()
+
+
+def open_connection(settings: ConnectionSettings, **options: Any) -> pymysql.Connection[Cursor]:
+    """A connection in UTC, autocommit, utf8mb4; the caller closes it and translates."""
+    return pymysql.connect(
+        host=settings.host,
+        port=settings.port,
+        user=settings.user,
+        password=settings.password,
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        write_timeout=settings.read_timeout,
+        init_command="set time_zone = '+00:00'",
+        **_tls(settings),
+        **options,
+    )
+
+
+def _tls(settings: ConnectionSettings) -> dict[str, Any]:
+    if settings.tls == "off":
+        return {"ssl_disabled": True}
+    context = ssl.create_default_context(cafile=settings.tls_ca)
+    if settings.tls == "required":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}
+
+
+@contextmanager
+def translated(settings: ConnectionSettings) -> Iterator[None]:
+    """Driver and socket errors → `pipeline.errors`, the original as the cause."""
+    try:
+        yield
+    except LockstepError:
+        raise
+    except pymysql.MySQLError as error:
+        raise _meaning(settings, error) from error
+    except (ssl.SSLError, FileNotFoundError) as error:
+        raise _tls_refused(settings, error) from error
+    except OSError as error:
+        raise _unavailable(settings, str(error)) from error
+
+
+def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> LockstepError:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    account = f"{settings.user}@{settings.host}:{settings.port}"
+    cause = error.__cause__ or error.__context__ or getattr(error, "original_exception", None)
+    if number in _ACCESS_DENIED:
+        return AccessDenied(
+            f"MySQL refuses {account}: {text}",
+            hint="check user and password of the source in lockstep.toml",
+        )
+    if number in _PRIVILEGE:
+        return PrivilegeMissing(
+            f"the account {account} lacks a privilege: {text}",
+            hint=f"grant replication slave, replication client on *.* to {settings.user!r}; "
+            "and SELECT on the captured tables",
+        )
+    if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text:
+        return _tls_refused(settings, error)
+    if isinstance(cause, socket.gaierror):
+        return HostUnknown(
+            f"the host name {settings.host!r} does not resolve",
+            hint="check host of the source in lockstep.toml",
+        )
+    if number == _NO_BINLOG:
+        return ServerSettings(
+            f"{settings.host}:{settings.port} writes no binary log",
+            hint="set log_bin in the server's configuration and restart it",
+        )
+    if number == _DUMP_REFUSED:
+        return _dump_refused(text)
+    return _unavailable(settings, text)
+
+
+def _dump_refused(text: str) -> LockstepError:
+    """Errno 1236 covers everything a dump can be refused for; only its text tells."""
+    lowered = text.lower()
+    if "could not find first log file" in lowered or "purged" in lowered:
+        return PositionPurged(
+            f"the server no longer has the log the run must start in: {text}",
+            hint="restore the log files, or choose a new start in lockstep.toml",
+        )
+    if "impossible position" in lowered or "larger than" in lowered or "position > file" in lowered:
+        return StartUnreachable(
+            f"the server's log does not reach the start: {text}",
+            hint="compare with SHOW BINARY LOGS and choose a start that is there",
+        )
+    if "max_allowed_packet" in lowered or "truncated in the middle" in lowered:
+        return NotAnEventBoundary(
+            f"the start is not the beginning of an event: {text}",
+            hint="choose an offset that SHOW BINLOG EVENTS lists, or a file's beginning, 4",
+        )
+    return SourceUnavailable(
+        f"the server refuses the dump: {text}",
+        hint="look at the server's error log, then run again",
+    )
+
+
+def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
+    return TlsRefused(
+        f"no secured connection to {settings.host}:{settings.port} (tls = {settings.tls!r}): {error}",
+        hint="give the server's CA as tls_ca, or set tls = 'required' (encrypted, unchecked), or "
+        "'off' on the loopback",
+    )
+
+
+def _unavailable(settings: ConnectionSettings, text: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"MySQL at {settings.host}:{settings.port} cannot be reached: {text}",
+        hint="check that the server runs and that host and port are right, then run again",
+    )

@@ -1,0 +1,237 @@
+"""One MySQL server as a port: facts, tables, dumps, consistent reads.
+
+Belongs here: the statements that ask the server about itself. Does not: what the
+answers mean for a run (`pipeline.start`, `pipeline.preflight`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+from pymysql.cursors import Cursor, SSCursor
+
+from pipeline.errors import NothingMatches, ServerSettings
+from pipeline.ports import BinlogSize, ServerFacts, SourceTable
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.types import arrow_schema
+from pipeline.table import Column, TableName, TableStructure
+from pipeline.tables import SYSTEM_DATABASES
+from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.dump import MySqlDump
+from resources.mysql.values import row_converters
+
+_SETTINGS = (
+    "server_uuid",
+    "server_id",
+    "version",
+    "version_comment",
+    "gtid_mode",
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_row_value_options",
+    "binlog_transaction_compression",
+    "binlog_checksum",
+    "binlog_expire_logs_seconds",
+    "lower_case_table_names",
+    "system_time_zone",
+)
+_ROWS_PER_BATCH = 10_000
+_SERVER_ID_FLOOR = 1 << 31
+"""Server ids people give to servers are small; ours lie above."""
+
+
+class MySqlServer:
+    """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
+
+    def __init__(self, settings: ConnectionSettings, *, name: str = "") -> None:
+        self._settings = settings
+        digest = hashlib.sha256(f"lockstep/{name}/{settings.host}:{settings.port}".encode())
+        self._server_id = _SERVER_ID_FLOOR + int.from_bytes(digest.digest()[:3], "big")
+
+    def facts(self) -> ServerFacts:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            settings = _settings(cursor)
+            if settings.get("log_bin", "").upper() != "ON":
+                raise ServerSettings(
+                    f"{self._settings.host}:{self._settings.port} writes no binary log",
+                    hint="set log_bin in the server's configuration and restart it",
+                )
+            executed, purged = _gtid_sets(cursor)
+            binlogs = _binlogs(cursor)
+            head = _head(cursor)
+        return ServerFacts(
+            server_uuid=settings["server_uuid"],
+            server_id=int(settings["server_id"]),
+            version=settings["version"],
+            flavour="mariadb" if "mariadb" in settings["version"].lower() else "mysql",
+            gtid_mode=settings.get("gtid_mode", "OFF"),
+            gtid_executed=executed,
+            gtid_purged=purged,
+            binlogs=binlogs,
+            head=head,
+            settings=settings,
+            read_at=datetime.now(UTC),
+        )
+
+    def dump(self, start: Coordinates) -> MySqlDump:
+        return MySqlDump(self._settings, start, self._server_id)
+
+    def tables(self) -> list[SourceTable]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0) "
+                "from information_schema.tables where table_type = 'BASE TABLE' "
+                "order by table_schema, table_name"
+            )
+            tables = cursor.fetchall()
+            cursor.execute(
+                "select table_schema, table_name, column_name from information_schema.statistics "
+                "where index_name = 'PRIMARY' order by table_schema, table_name, seq_in_index"
+            )
+            keys: dict[TableName, list[str]] = {}
+            for database, table, column in cursor.fetchall():
+                keys.setdefault(TableName(database, table), []).append(column)
+        return [
+            SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
+            for database, table, engine, rows in tables
+            if database not in SYSTEM_DATABASES
+            for name in [TableName(database, table)]
+        ]
+
+    def structure(self, table: TableName) -> TableStructure:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return _structure(cursor, table)
+
+    @contextmanager
+    def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
+        with connect(self._settings, cursorclass=SSCursor, conv={}) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("set session transaction isolation level repeatable read")
+                cursor.execute("start transaction with consistent snapshot, read only")
+                cursor.execute(_select(structure))
+                yield _batches(cursor, structure)
+
+
+def _settings(cursor: Cursor) -> dict[str, str]:
+    cursor.execute(
+        f"show global variables where variable_name in ({', '.join(['%s'] * len(_SETTINGS))})",
+        _SETTINGS,
+    )
+    return {name.lower(): value for name, value in cursor.fetchall()}
+
+
+def _gtid_sets(cursor: Cursor) -> tuple[str, str]:
+    try:
+        cursor.execute("select @@global.gtid_executed, @@global.gtid_purged")
+    except pymysql.err.OperationalError:
+        return "", ""
+    executed, purged = cursor.fetchone() or ("", "")
+    return "".join(executed.split()), "".join(purged.split())
+
+
+def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
+    cursor.execute("show binary logs")
+    return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
+
+
+def _head(cursor: Cursor) -> Coordinates:
+    try:
+        cursor.execute("show binary log status")
+    except pymysql.err.ProgrammingError:
+        cursor.execute("show master status")  # before MySQL 8.2
+    row = cursor.fetchone()
+    if row is None:
+        raise ServerSettings(
+            "the server writes no binary log", hint="set log_bin in its configuration"
+        )
+    return Coordinates(LogFile.parse(row[0]), int(row[1]))
+
+
+def _structure(cursor: Cursor, table: TableName) -> TableStructure:
+    cursor.execute(
+        "select column_name, data_type, is_nullable, column_type, character_octet_length, "
+        "numeric_precision, numeric_scale, datetime_precision, character_set_name "
+        "from information_schema.columns where table_schema = %s and table_name = %s "
+        "order by ordinal_position",
+        (table.database, table.name),
+    )
+    columns = tuple(_column(*row) for row in cursor.fetchall())
+    if not columns:
+        raise NothingMatches(
+            f"the source has no table {table}, or the account may not read it",
+            hint=f"grant SELECT on {table} to the account, or correct the name",
+        )
+    cursor.execute(
+        "select column_name from information_schema.statistics where table_schema = %s "
+        "and table_name = %s and index_name = 'PRIMARY' order by seq_in_index",
+        (table.database, table.name),
+    )
+    return TableStructure(table, columns, tuple(row[0] for row in cursor.fetchall()))
+
+
+_BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
+_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+
+
+def _column(
+    name: str,
+    data_type: str,
+    nullable: str,
+    column_type: Any,
+    octets: int | None,
+    precision: int | None,
+    scale: int | None,
+    fraction: int | None,
+    charset: str | None,
+) -> Column:
+    full = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
+    base = data_type.lower()
+    kind = "blob" if base in _BLOBS else "text" if base in _TEXTS else base
+    decimal = kind == "decimal"
+    return Column(
+        name=name,
+        type=kind,
+        nullable=nullable == "YES",
+        unsigned="unsigned" in full,
+        length=fraction if fraction is not None else octets,
+        precision=precision if decimal else None,
+        scale=scale if decimal else None,
+        charset=charset,
+    )
+
+
+def _select(structure: TableStructure) -> str:
+    columns = ", ".join(_selected(column) for column in structure.columns)
+    name = structure.name
+    return f"select {columns} from {_quoted(name.database)}.{_quoted(name.name)}"
+
+
+def _selected(column: Column) -> str:
+    """FLOAT prints six digits; as a double it prints all of them, sign of zero included."""
+    quoted = _quoted(column.name)
+    return f"{quoted} * 1e0" if column.type == "float" else quoted
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _batches(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema(structure)
+    converters = row_converters(structure)
+    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        arrays = [
+            pa.array([None if v is None else convert(v) for v in values], field.type)
+            for values, convert, field in zip(
+                zip(*rows, strict=True), converters, schema, strict=True
+            )
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
