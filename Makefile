@@ -1,0 +1,63 @@
+# Everything a visitor or a developer types. Needs Python 3.11+, make and Java 17+.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+CODE := pipeline resources assets lockstep tests benchmarks
+
+export DAGSTER_HOME ?= $(CURDIR)/.lockstep/dagster
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format ui bench soak lock
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
+
+# The stamp is touched last: an interrupted set-up is taken up again.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Lockstep needs Python 3.11 or newer as \`$(PYTHON)\`. Another one: make setup PYTHON=python3.12" >&2; \
+	  exit 2; }
+	@$(PYTHON) -m lockstep.java
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
+	  exit 2; }
+	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m resources.lake.jars
+	@touch $@
+
+demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with them
+	@$(BIN)/python -m lockstep.demo
+
+test: $(READY)  ## every test, real servers included
+	@$(BIN)/python -m pytest -m "not soak"
+
+check: $(READY)  ## format, lint, types, import rules; seconds
+	@$(BIN)/ruff format --check --quiet $(CODE)
+	@$(BIN)/ruff check --quiet $(CODE)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY)  ## what `check` would ask for, done
+	@$(BIN)/ruff check --fix --quiet $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+ui: $(READY)  ## Dagster's page on workspace.yaml
+	@mkdir -p "$(DAGSTER_HOME)"
+	@$(BIN)/dagster dev -w workspace.yaml
+
+bench: $(READY)  ## figures of this machine
+	@$(BIN)/python -m benchmarks
+
+soak: $(READY)  ## minutes of traffic, faults and runs
+	@$(BIN)/python -m pytest -m soak
+
+lock: $(READY)  ## renew requirements.lock from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make lock' --output-file requirements.lock
