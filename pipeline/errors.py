@@ -197,6 +197,10 @@ class DamagedEvent(OperatorNeeded):
     """Bytes that are not what the log's grammar or checksum demands."""
 
 
+class TransactionsMissing(OperatorNeeded):
+    """The server had executed transactions that its log did not show."""
+
+
 class ForeignCommit(OperatorNeeded):
     """A lake table holds a commit that is not ours, or lacks one that was."""
 

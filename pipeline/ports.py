@@ -309,6 +309,9 @@ class Published:
 class Changelog(Protocol):
     """Changelog Delta tables; only metadata commits, no data moves, no JVM."""
 
+    def recorded(self, folder: str, app_id: str) -> int | None:
+        """The newest batch published under `app_id`; None before the first."""
+
     def publish(
         self,
         folder: str,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -56,9 +57,11 @@ class MySqlDump:
             connection = self._connection = open_connection(self._settings)
             with connection.cursor() as cursor:
                 cursor.execute(_SESSION.format(id=uuid.uuid4()))
-            connection._execute_command(_COM_BINLOG_DUMP, self._command())
+            # PyMySQL has no public call for a command of one's own.
+            stream: Any = connection
+            stream._execute_command(_COM_BINLOG_DUMP, self._command())
             while True:
-                packet = connection._read_packet()
+                packet = stream._read_packet()
                 data: bytes = packet.get_all_data()
                 if data[0] == _EOF and len(data) < _EOF_MAX_BYTES:
                     return
@@ -67,7 +70,8 @@ class MySqlDump:
     def close(self) -> None:
         """Drop the connection; the server notices at its next write."""
         if self._connection is not None:
-            self._connection._force_close()
+            stream: Any = self._connection
+            stream._force_close()
             self._connection = None
 
     def _command(self) -> bytes:
