@@ -54,7 +54,8 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """`batch` is None for an idle run. `rule` and `reason` are the start decision's."""
+    """`batch` is None for an idle run. `rule` and `reason` are the start decision's.
+    `softened`: zero or partial dates that became NULL, by "database.table.column"."""
 
     batch: int | None
     rule: str
@@ -66,6 +67,7 @@ class CaptureReport:
     log_bytes: int
     counts: Mapping[TableName, RowCounts]
     set_aside: tuple[SetAside, ...]
+    softened: Mapping[str, int]
     repaired: tuple[str, ...]
     start_seconds: float
     capture_seconds: float

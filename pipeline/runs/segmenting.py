@@ -7,7 +7,7 @@ setting one table aside without touching the others. Does not: reading the log
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -94,6 +94,7 @@ class Segmenter:
         self.set_aside: dict[TableName, SetAside] = {}
         self.changes = 0
         self.rows = 0
+        self.softened: Counter[str] = Counter()
         self.new_versions: list[TableVersion] = []
         self.touched_states: dict[TableName, TableState] = {}
 
@@ -225,6 +226,8 @@ class Segmenter:
             one.first = one.first or int(numbers[0])
             one.last = int(numbers[-1])
         one.held.append(rows)
+        for column, count in images.softened.items():
+            self.softened[f"{one.state.table}.{column}"] += count
         one.counts += row_counts(images)
         self.rows += row_counts(images).total
         self._held_bytes += rows.nbytes

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from pymysqlreplication.column import Column as LibraryColumn
-from pymysqlreplication.constants import FIELD_TYPE
+from pymysqlreplication.constants import FIELD_TYPE, NONE_SOURCE
 from pymysqlreplication.packet import BinLogPacketWrapper
 from pymysqlreplication.row_event import (
     DeleteRowsEvent,
@@ -59,6 +59,9 @@ _RAW = "raw"
 """A character set Python does not know: the library then leaves bytes alone."""
 
 _ZERO_TIMESTAMP = datetime(1970, 1, 1)
+_ZERO_DATE = object()
+"""A zero or partial date, which no Arrow type holds."""
+
 _MALFORMED = (struct.error, IndexError, TypeError, KeyError, OverflowError)
 
 
@@ -133,11 +136,11 @@ def _images(
         rows = _parsed(structure, described, event)
         for row, values in enumerate(rows.rows):
             if isinstance(rows, UpdateRowsEvent):
-                yield row, _BEFORE, values["before_values"]
-                yield row, _AFTER, values["after_values"]
+                yield row, _BEFORE, _told_apart(values, "before_")
+                yield row, _AFTER, _told_apart(values, "after_")
             else:
                 change = _INSERT if isinstance(rows, WriteRowsEvent) else _DELETE
-                yield row, change, values["values"]
+                yield row, change, _told_apart(values, "")
     except ValueError as error:
         raise TableError(
             "a row holds a date that no calendar has",
@@ -148,6 +151,15 @@ def _images(
             f"a row event of {structure.name} does not fit its table, at offset {event.offset}",
             hint="nothing was recorded; look at that place with mysqlbinlog -vv",
         ) from error
+
+
+def _told_apart(row: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The image's values, with NULL told apart from what the library made None."""
+    values: dict[str, Any] = row[f"{prefix}values"]
+    for name, source in row[f"{prefix}none_sources"].items():
+        if source != NONE_SOURCE.NULL:
+            values[name] = _ZERO_DATE
+    return values
 
 
 def _parsed(
@@ -238,15 +250,15 @@ def _arrow(
         values = [image[name] for image in images]
         if convert is not None:
             values = _converted(column, convert, values)
-        array = pa.array(values, field.type)
-        if array.null_count and not column.nullable:
+        if zeros := values.count(_ZERO_DATE):
             if column.name in structure.primary_key:
                 raise TableError(
                     f"key column {column.name!r} holds a zero or partial date",
                     hint="give those rows real dates in the source, or exclude the table",
                 )
-            softened[column.name] = array.null_count
-        arrays.append(array)
+            softened[column.name] = zeros
+            values = [None if value is _ZERO_DATE else value for value in values]
+        arrays.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema), softened
 
 
@@ -276,7 +288,7 @@ def _converter(column: Column) -> Callable[[Any], Any] | None:
         width = column.length or 0
         return lambda data: data.ljust(width, b"\0")
     if column.type == "timestamp":
-        return lambda moment: None if moment == _ZERO_TIMESTAMP else moment
+        return lambda moment: _ZERO_DATE if moment == _ZERO_TIMESTAMP else moment
     if column.type == "decimal" and (column.precision or 0) > MAX_DECIMAL_DIGITS:
         return lambda number: format(number, "f")
     return None
