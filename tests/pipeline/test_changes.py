@@ -1,0 +1,139 @@
+"""Folding, layout, plans and comparison are pure and exact."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.batch import RowCounts
+from pipeline.changes.latest import is_present, latest_rows
+from pipeline.changes.layout import (
+    changelog_names,
+    changelog_path,
+    mirror_path,
+    path_part,
+)
+from pipeline.changes.plan import key_bounds, only_inserts
+from pipeline.errors import TableError
+from pipeline.runs.verify import difference
+from pipeline.schema.types import arrow_schema
+from pipeline.table import Column, TableName, TableStructure
+
+IMAGES = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.sampled_from(["insert", "delete", "update_preimage", "update_postimage"]),
+    ),
+    max_size=30,
+)
+
+
+@given(IMAGES, st.randoms())
+def test_the_last_image_of_a_key_wins(images: list[tuple[int, str]], random: object) -> None:
+    """Whatever the order of rows in the files, `_sequence` decides."""
+    expected = {key: kind for key, kind in images}
+    rows = [{"k": k, "_change_type": c, "_sequence": n} for n, (k, c) in enumerate(images, 1)]
+    getattr(random, "shuffle")(rows)
+    schema = pa.schema(
+        [("k", pa.int32()), ("_change_type", pa.string()), ("_sequence", pa.int64())]
+    )
+    table = pa.Table.from_pylist(rows, schema)
+    latest = table.take(latest_rows(table, ["k"]))
+    found = dict(zip(latest["k"].to_pylist(), latest["_change_type"].to_pylist(), strict=True))
+    assert found == expected
+    present = dict(
+        zip(latest["k"].to_pylist(), is_present(latest["_change_type"]).to_pylist(), strict=True)
+    )
+    assert present == {k: c in ("insert", "update_postimage") for k, c in expected.items()}
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_different_names_never_share_a_folder(a: str, b: str) -> None:
+    """Path parts are safe and tell all names apart."""
+    assert (path_part(a) == path_part(b)) == (a == b)
+    assert set(path_part(a)) <= set(path_part("=")) | set("0123456789ABCDEF") | {
+        c for c in a if c.isascii()
+    }
+
+
+def test_a_database_never_meets_the_changelogs() -> None:
+    """A database may be called `_changes`."""
+    odd = TableName("_changes", "täble/ x")
+    assert mirror_path("shop", odd) == "shop/=5Fchanges/t=C3=A4ble=2F=20x"
+    assert changelog_path("shop", odd) == "shop/_changes/=5Fchanges/t=C3=A4ble=2F=20x"
+
+
+def test_a_column_named_like_a_mark_is_renamed() -> None:
+    """In whatever case, and past names that are taken."""
+    assert changelog_names(["id", "_BATCH", "__BATCH"]) == ["id", "___BATCH", "__BATCH"]
+
+
+def test_only_inserts_are_appended() -> None:
+    """One update or delete anywhere means a merge."""
+    assert only_inserts([RowCounts(3), RowCounts(1)])
+    assert not only_inserts([RowCounts(3), RowCounts(1, 0, 1)])
+
+
+def test_bounds_are_literals_of_ordered_types() -> None:
+    """Text and floats have none: their order is not the same everywhere."""
+    keys = pa.table(
+        {
+            "i": pa.array([3, 1]),
+            "d": pa.array([Decimal("1.50"), Decimal("-2.00")]),
+            "t": pa.array([date(2024, 2, 29), date(2023, 1, 1)]),
+            "s": pa.array(["b", "a"]),
+        }
+    )
+    assert key_bounds(keys, ["i", "d", "t", "s"]) == (
+        ("i", "1", "3"),
+        ("d", "-2.00BD", "1.50BD"),
+        ("t", "DATE'2023-01-01'", "DATE'2024-02-29'"),
+    )
+
+
+STRUCTURE = TableStructure(
+    TableName("shop", "t"),
+    (Column("id", "int"), Column("v", "varchar", charset="utf8mb4")),
+    ("id",),
+)
+
+
+def rows(*values: tuple[int, str | None]) -> pa.Table:
+    return pa.Table.from_pylist([{"id": i, "v": v} for i, v in values], arrow_schema(STRUCTURE))
+
+
+def test_a_comparison_names_what_differs() -> None:
+    """Missing, surplus and unequal rows are told apart by key; values are not shown."""
+    found = difference(
+        STRUCTURE, rows((1, "a"), (2, "b"), (3, None)), rows((2, "x"), (3, None), (4, "c"))
+    )
+    assert (found.only_in_source, found.only_in_lake, found.different) == (1, 1, 1)
+    assert found.examples == ("different: id=2", "only in MySQL: id=1", "only in the lake: id=4")
+
+
+def test_a_doubled_row_is_a_difference() -> None:
+    """Rows are counted, not only looked up."""
+    assert not difference(STRUCTURE, rows((1, "a")), rows((1, "a"), (1, "a"))).equal
+    assert difference(STRUCTURE, rows((1, "a"), (2, None)), rows((2, None), (1, "a"))).equal
+
+
+@pytest.mark.parametrize(
+    "column", [Column("j", "json"), Column("g", "geometry"), Column("x", "varchar", charset="gbk")]
+)
+def test_unlisted_types_set_the_table_aside(column: Column) -> None:
+    """No type is ever guessed."""
+    with pytest.raises(TableError, match="does not read"):
+        arrow_schema(TableStructure(TableName("a", "b"), (column,), ()))
+
+
+def test_structures_survive_json() -> None:
+    """The ledger keeps structures as JSON; fingerprints tell any difference."""
+    again = TableStructure.from_json(STRUCTURE.to_json())
+    assert again == STRUCTURE
+    other = TableStructure(STRUCTURE.name, STRUCTURE.columns[::-1], STRUCTURE.primary_key)
+    assert again.fingerprint == STRUCTURE.fingerprint != other.fingerprint
