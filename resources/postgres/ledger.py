@@ -1,0 +1,267 @@
+"""The ledger on Postgres: `pipeline.ports.Ledger` over one session and a lock.
+
+Belongs here: which transaction a call is, the lock and its lease. The statements are
+in `queries.sql`, the rules of order in `migrations/`, the errors in `connection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+from psycopg2.extras import RealDictCursor
+
+from pipeline.batch import (
+    Batch,
+    BatchState,
+    CaptureRecord,
+    Cursor,
+    Decision,
+    Intent,
+    Lease,
+    LeaseView,
+    RecordedDecision,
+    Segment,
+    SetAside,
+    SettledWrite,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.errors import SourceBusy
+from pipeline.position import Position
+from pipeline.table import TableName
+from resources.postgres import reads, writes
+from resources.postgres.connection import Session, Target, connect, translated
+from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.migrate import LOCK_NAMESPACE, migrate
+from resources.postgres.queries import query
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
+
+
+def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
+    """Open the ledger and bring its schema up to this version.
+
+    `dsn` is a libpq DSN or URL with its secrets in place, or "embedded": a server of
+    our own below `folder`/ledger, started if it does not run. To be closed, best by
+    `with`. Raises `ConfigurationError`, `LedgerUnavailable`, `LedgerNewer`.
+    """
+    if dsn != "embedded":
+        return PostgresLedger(Target.parse(dsn))
+    server = EmbeddedServer(folder / "ledger")
+    try:
+        return PostgresLedger(Target(server.dsn, "the embedded ledger"), server)
+    except BaseException:
+        server.close()
+        raise
+
+
+class PostgresLedger:
+    """`pipeline.ports.Ledger`; safe to use from several threads.
+
+    Reads and writes share one session. Each lock has a connection of its own, and the
+    lock lasts as long as that does; writes are fenced by the lease's token instead.
+    """
+
+    def __init__(self, target: Target, server: EmbeddedServer | None = None) -> None:
+        self._target = target
+        self._server = server
+        self._session = Session(target)
+        connection = connect(target)
+        try:
+            migrate(target, connection)
+        finally:
+            connection.close()
+
+    def __enter__(self) -> PostgresLedger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the session; let go of the embedded server, if it is one."""
+        self._session.close()
+        if self._server is not None:
+            self._server.close()
+
+    # -- the lock --------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
+        connection = connect(self._target)
+        try:
+            with translated(self._target):
+                key, token = self._take(connection, source, holder, dagster_run)
+            if token is None:
+                raise self._busy(source)
+            yield Lease(source, token, holder, dagster_run)
+            # A closed connection's lock goes a moment later, this one at once.
+            with suppress(psycopg2.Error), connection.cursor() as cursor:
+                cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
+        finally:
+            with suppress(psycopg2.Error):
+                connection.close()
+
+    @staticmethod
+    def _take(
+        connection: Connection, source: str, holder: str, dagster_run: str | None
+    ) -> tuple[int, int | None]:
+        """The lock's key and the new lease's token; None while another holds the lock."""
+        with connection.cursor() as cursor:
+            cursor.execute(query("source_key"), {"source": source})
+            (key,) = cursor.fetchall()[0]
+            connection.commit()
+            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
+            if not cursor.fetchall()[0][0]:
+                return key, None
+            values = {"source": source, "holder": holder, "dagster_run": dagster_run}
+            cursor.execute(query("take_lease"), values)
+            (token,) = cursor.fetchall()[0]
+            connection.commit()
+            return key, token
+
+    def _busy(self, source: str) -> SourceBusy:
+        lease = self.lease(source)
+        who = "another run"
+        if lease is not None and lease.live:
+            run = f", Dagster run {lease.dagster_run}" if lease.dagster_run else ""
+            who = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+        return SourceBusy(
+            f"The source {source!r} is busy: {who}.",
+            hint="Wait for that run to end, then run again; `lockstep status` shows it.",
+        )
+
+    # -- reads -----------------------------------------------------------------------
+
+    def _read(
+        self,
+        question: Callable[Concatenate[RealDictCursor, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return self._session.read(lambda cursor: question(cursor, *args, **kwargs))
+
+    def lease(self, source: str) -> LeaseView | None:
+        return self._read(reads.lease, source)
+
+    def captured_cursor(self, source: str) -> Cursor | None:
+        return self._read(reads.newest, source, *_ENDED)
+
+    def acknowledged_cursor(self, source: str) -> Cursor | None:
+        return self._read(reads.newest, source, BatchState.ACKNOWLEDGED)
+
+    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
+        return self._read(reads.batches, source, limit)
+
+    def unfinished(self, source: str) -> list[Batch]:
+        return self._read(reads.unfinished, source)
+
+    def segments(self, batch: int) -> list[Segment]:
+        return self._read(reads.segments, batch)
+
+    def table_states(self, source: str) -> dict[TableName, TableState]:
+        return self._read(reads.table_states, source)
+
+    def newest_versions(self, source: str) -> dict[TableName, TableVersion]:
+        return self._read(reads.newest_versions, source)
+
+    def table_version(self, source: str, table: TableName, version: int) -> TableVersion:
+        return self._read(reads.table_version, source, table, version)
+
+    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
+        return self._read(reads.decisions, source, limit)
+
+    def pending(self, source: str) -> dict[TableName, list[int]]:
+        return self._read(reads.pending, source)
+
+    def open_intents(self, source: str) -> list[Intent]:
+        return self._read(reads.open_intents, source)
+
+    def settled(self, source: str, batch: int) -> list[SettledWrite]:
+        return self._read(reads.settled, source, batch)
+
+    def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
+        return self._read(reads.version_set, source, batch)
+
+    # -- writes ----------------------------------------------------------------------
+
+    def _write(
+        self,
+        lease: Lease,
+        step: Callable[Concatenate[RealDictCursor, Lease, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return self._session.write(
+            lambda cursor: writes.fence(cursor, lease),
+            lambda cursor, _: step(cursor, lease, *args, **kwargs),
+        )
+
+    def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
+        return self._write(lease, writes.decide, decision)
+
+    def begin_batch(
+        self,
+        lease: Lease,
+        start: Position,
+        *,
+        predecessor: int | None,
+        start_decision: int | None,
+    ) -> Batch:
+        return self._write(lease, writes.begin_batch, start, predecessor, start_decision)
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        self._write(lease, writes.record_capture, batch, record)
+
+    def abandon(self, lease: Lease, batch: int, reason: str) -> None:
+        self._write(lease, writes.abandon, batch, reason)
+
+    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+        self._write(lease, writes.set_aside, set_aside)
+
+    def open_intent(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        app_id: str,
+        first_batch: int,
+        last_batch: int,
+        step: str,
+    ) -> Intent:
+        return self._session.write(
+            lambda cursor: writes.fence(cursor, lease),
+            lambda cursor, _: writes.open_intent(
+                cursor,
+                lease,
+                table,
+                app_id=app_id,
+                first_batch=first_batch,
+                last_batch=last_batch,
+                step=step,
+            ),
+        )
+
+    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
+        self._write(lease, writes.settle, intent, delta_version)
+
+    def mark_merged(self, lease: Lease) -> list[int]:
+        return self._write(lease, writes.mark_merged)
+
+    def acknowledge(self, lease: Lease, batch: int) -> None:
+        self._write(lease, writes.acknowledge, batch)

@@ -1,0 +1,114 @@
+"""Bringing the ledger's schema up to this version.
+
+Migrations are `migrations/NNNN_name.sql`, each applied once, in order, in one
+transaction, and never changed afterwards: the ledger keeps each one's checksum.
+Belongs here: which migrations there are and applying them. Does not: their content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import cursor as Cursor
+
+from pipeline.errors import LedgerNewer, LedgerRefused
+from resources.postgres.connection import Target, translated
+
+LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of every advisory lock of ours
+_MIGRATION_LOCK = 0
+
+_BOOKS = """
+create table if not exists lockstep.schema_migrations (
+    number integer constraint schema_migrations_pk primary key,
+    name text not null,
+    sha256 text not null,
+    applied_at timestamptz not null default now()
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file: its number, its name, its statements."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """All migrations of this version, ascending."""
+    folder = files("resources.postgres").joinpath("migrations")
+    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return tuple(
+        Migration(int(entry.name[:4]), entry.name[5:-4], entry.read_text(encoding="utf-8"))
+        for entry in sorted(found, key=lambda entry: entry.name)
+    )
+
+
+def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
+    """Those of `known` to apply, given number → checksum of those applied.
+
+    `LedgerNewer` if the ledger has one that is not known; `LedgerRefused` if one was
+    changed since it was applied.
+    """
+    newer = sorted(applied.keys() - {migration.number for migration in known})
+    if newer:
+        raise LedgerNewer(
+            f"The ledger was written by a newer Lockstep (migration {newer[-1]:04d}).",
+            hint="Upgrade Lockstep, or point [ledger] dsn at another database.",
+        )
+    for migration in known:
+        if applied.get(migration.number, migration.sha256) != migration.sha256:
+            raise LedgerRefused(
+                f"The ledger's migration {migration.number:04d} is not the one of this version.",
+                hint="Use the version of Lockstep that made this ledger.",
+            )
+    return tuple(migration for migration in known if migration.number not in applied)
+
+
+def migrate(target: Target, connection: Connection) -> None:
+    """Apply what is outstanding; several processes may try at once, one does.
+
+    A ledger that is up to date is only read.
+    """
+    with translated(target), connection.cursor() as cursor:
+        if outstanding(_applied(cursor), migrations()):
+            connection.commit()
+            cursor.execute(
+                "select pg_advisory_xact_lock(%s, %s)", (LOCK_NAMESPACE, _MIGRATION_LOCK)
+            )
+            _apply(cursor)
+        connection.commit()
+
+
+def _applied(cursor: Cursor) -> dict[int, str]:
+    cursor.execute("select to_regclass('lockstep.schema_migrations') is not null")
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return {}
+    cursor.execute("select number, sha256 from lockstep.schema_migrations")
+    return dict(cursor.fetchall())
+
+
+def _apply(cursor: Cursor) -> None:
+    cursor.execute("select to_regnamespace('lockstep') is null")
+    row = cursor.fetchone()
+    if row is not None and row[0]:
+        cursor.execute("create schema lockstep")
+    cursor.execute(_BOOKS)
+    for migration in outstanding(_applied(cursor), migrations()):
+        cursor.execute(migration.text)
+        cursor.execute(
+            "insert into lockstep.schema_migrations (number, name, sha256) values (%s, %s, %s)",
+            (migration.number, migration.name, migration.sha256),
+        )

@@ -1,0 +1,231 @@
+-- Every statement of the ledger, by name. Parameters are psycopg2's %(name)s.
+
+-- name: source_key
+insert into lockstep.sources (name)
+select %(source)s where not exists (select from lockstep.sources where name = %(source)s)
+on conflict (name) do nothing;
+select lock_key from lockstep.sources where name = %(source)s
+
+-- name: try_lock
+select pg_try_advisory_lock(%(namespace)s, %(key)s)
+
+-- name: unlock
+select pg_advisory_unlock(%(namespace)s, %(key)s)
+
+-- name: take_lease
+with taken as (
+    update lockstep.sources set token = token + 1 where name = %(source)s
+    returning name, token
+)
+insert into lockstep.leases (source, token, holder, dagster_run, backend_pid)
+select name, token, %(holder)s, %(dagster_run)s, pg_backend_pid() from taken
+returning token
+
+-- name: lease
+select l.token, l.holder, l.dagster_run, l.taken_at, exists (
+    select from pg_locks k
+    where k.locktype = 'advisory' and k.granted and k.objsubid = 2
+      and k.database = (select oid from pg_database where datname = current_database())
+      and k.classid = %(namespace)s::oid and k.objid = s.lock_key::oid
+      and k.pid = l.backend_pid
+) as live
+from lockstep.sources s
+join lockstep.leases l on l.source = s.name and l.token = s.token
+where s.name = %(source)s
+
+-- name: fence
+select token from lockstep.sources where name = %(source)s for no key update
+
+-- name: cursor_at
+select * from lockstep.batches
+where source = %(source)s and state = any(%(states)s)
+order by id desc limit 1
+
+-- name: batches
+select b.*, l.dagster_run from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+where b.source = %(source)s
+order by b.id desc limit %(limit)s
+
+-- name: unfinished
+select b.*, l.dagster_run from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+where b.source = %(source)s and b.state in ('capturing', 'captured', 'merged')
+order by b.id
+
+-- name: segments
+select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
+       s.first_sequence, s.last_sequence,
+       array(select f.path from lockstep.segment_files f where f.segment = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.segment_files f where f.segment = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.segment_files f where f.segment = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.segment_files f where f.segment = s.id
+             order by f.ordinal) as digests
+from lockstep.segments s
+where s.batch = %(batch)s
+order by s.id
+
+-- name: table_states
+select * from lockstep.table_states where source = %(source)s order by database, name
+
+-- name: newest_versions
+select distinct on (database, name) * from lockstep.table_versions
+where source = %(source)s
+order by database, name, version desc
+
+-- name: table_version
+select * from lockstep.table_versions
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and version = %(version)s
+
+-- name: decisions
+select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
+
+-- name: pending
+select database, name, array_agg(batch order by batch) as batches from lockstep.waiting
+where source = %(source)s
+group by database, name
+order by database, name
+
+-- name: open_intents
+select * from lockstep.writes
+where source = %(source)s and settled_at is null
+order by id
+
+-- name: settled
+select * from lockstep.writes
+where source = %(source)s and settled_at is not null
+  and %(batch)s between first_batch and last_batch
+order by id
+
+-- name: version_set
+select * from lockstep.version_sets
+where source = %(source)s and batch = %(batch)s
+order by database, name
+
+-- name: decide
+insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
+values (%(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s)
+returning *
+
+-- name: begin_batch
+with begun as (
+    insert into lockstep.batches (
+        source, state, predecessor, start_decision, base, token,
+        start_base, start_number, start_offset, start_gtid_set, start_server_uuid,
+        start_committed_at
+    ) values (
+        %(source)s, 'capturing', %(predecessor)s, %(start_decision)s,
+        coalesce((select base + changes from lockstep.batches where id = %(predecessor)s), 0),
+        %(token)s, %(base)s, %(number)s, %(offset)s, %(gtid_set)s, %(server_uuid)s,
+        %(committed_at)s
+    )
+    returning *
+)
+select b.*, l.dagster_run from begun b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+
+-- name: batch_captured
+update lockstep.batches set
+    state = 'captured', captured_at = clock_timestamp(),
+    end_base = %(base)s, end_number = %(number)s, end_offset = %(offset)s,
+    end_gtid_set = %(gtid_set)s, end_server_uuid = %(server_uuid)s,
+    end_committed_at = %(committed_at)s,
+    witness_offset = %(witness_offset)s, witness_length = %(witness_length)s,
+    witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
+    witness_file_created = %(witness_file_created)s,
+    changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s
+where source = %(source)s and id = %(batch)s
+
+-- name: record_version
+insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
+values (%(source)s, %(database)s, %(name)s, %(version)s, %(batch)s, %(structure)s, %(first_seen)s)
+
+-- name: record_state
+insert into lockstep.table_states (
+    source, database, name, condition, generation, mirror, changelog, reason, hint, position
+) values (
+    %(source)s, %(database)s, %(name)s, %(condition)s, %(generation)s, %(mirror)s,
+    %(changelog)s, %(reason)s, %(hint)s, %(position)s
+)
+on conflict (source, database, name) do update set
+    generation = excluded.generation, mirror = excluded.mirror, changelog = excluded.changelog,
+    condition = case table_states.condition when 'active' then excluded.condition else 'quarantined' end,
+    reason = case table_states.condition when 'active' then excluded.reason else table_states.reason end,
+    hint = case table_states.condition when 'active' then excluded.hint else table_states.hint end,
+    position = case table_states.condition when 'active' then excluded.position else table_states.position end
+
+-- name: set_aside
+update lockstep.table_states set
+    condition = 'quarantined',
+    reason = coalesce(reason, %(reason)s),
+    hint = coalesce(hint, %(hint)s),
+    position = coalesce(position, %(position)s)
+where source = %(source)s and database = %(database)s and name = %(name)s
+
+-- name: record_segment
+insert into lockstep.segments (
+    source, batch, database, name, schema_version, inserted, updated, deleted,
+    first_sequence, last_sequence
+) values (
+    %(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s, %(inserted)s,
+    %(updated)s, %(deleted)s, %(first_sequence)s, %(last_sequence)s
+)
+returning id
+
+-- name: record_file
+insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256)
+values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+
+-- name: abandon
+update lockstep.batches set
+    state = 'abandoned', abandoned_at = clock_timestamp(), abandoned_because = %(reason)s
+where source = %(source)s and id = %(batch)s
+
+-- name: open_intent
+insert into lockstep.writes (
+    source, token, database, name, app_id, first_batch, last_batch, step
+) values (
+    %(source)s, %(token)s, %(database)s, %(name)s, %(app_id)s, %(first_batch)s,
+    %(last_batch)s, %(step)s
+)
+returning *
+
+-- name: settle
+update lockstep.writes set delta_version = %(delta_version)s, settled_at = clock_timestamp()
+where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
+  and delta_version is distinct from %(delta_version)s
+
+-- name: intent_exists
+select from lockstep.writes
+where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
+
+-- name: mark_merged
+update lockstep.batches b set state = 'merged', merged_at = clock_timestamp()
+where b.source = %(source)s and b.state = 'captured'
+  and not exists (select from lockstep.waiting w where w.batch = b.id)
+returning b.id
+
+-- name: acknowledge
+update lockstep.batches set state = 'acknowledged', acknowledged_at = clock_timestamp()
+where source = %(source)s and id = %(batch)s
+
+-- A table is in the set only if its newest segment up to the batch is merged by a write
+-- that ends there too: a write that goes further shows a later position.
+-- name: record_version_set
+insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version)
+select t.source, %(batch)s, t.database, t.name, t.mirror, max(w.delta_version)
+from lockstep.table_states t
+join lockstep.writes w using (source, database, name)
+where t.source = %(source)s and t.condition = 'active'
+  and w.settled_at is not null and w.last_batch <= %(batch)s
+group by t.source, t.database, t.name, t.mirror
+having max(w.last_batch) filter (where w.step = 'merge') >= (
+    select max(s.batch) from lockstep.segments s
+    join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
+    where (s.source, s.database, s.name) = (t.source, t.database, t.name)
+      and s.batch <= %(batch)s
+)

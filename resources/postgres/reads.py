@@ -1,0 +1,102 @@
+"""What the ledger is asked: one function a question, given a cursor of a transaction.
+
+Does not belong here: connections, anything that writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg2.extras import RealDictCursor
+
+from pipeline.batch import (
+    Batch,
+    BatchState,
+    Cursor,
+    Intent,
+    LeaseView,
+    RecordedDecision,
+    Segment,
+    SettledWrite,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.errors import LedgerRefused
+from pipeline.table import TableName
+from resources.postgres import rows
+from resources.postgres.migrate import LOCK_NAMESPACE
+from resources.postgres.queries import query
+
+
+def _all(cursor: RealDictCursor, name: str, **values: Any) -> list[rows.Row]:
+    cursor.execute(query(name), values)
+    return list(cursor.fetchall())
+
+
+def lease(cursor: RealDictCursor, source: str) -> LeaseView | None:
+    found = _all(cursor, "lease", source=source, namespace=LOCK_NAMESPACE)
+    return rows.lease_view(found[0]) if found else None
+
+
+def newest(cursor: RealDictCursor, source: str, *states: BatchState) -> Cursor | None:
+    """The end of the newest batch in one of these states."""
+    found = _all(cursor, "cursor_at", source=source, states=[str(state) for state in states])
+    return rows.cursor(found[0]) if found else None
+
+
+def batches(cursor: RealDictCursor, source: str, limit: int) -> list[Batch]:
+    return [rows.batch(row) for row in _all(cursor, "batches", source=source, limit=limit)]
+
+
+def unfinished(cursor: RealDictCursor, source: str) -> list[Batch]:
+    return [rows.batch(row) for row in _all(cursor, "unfinished", source=source)]
+
+
+def segments(cursor: RealDictCursor, batch: int) -> list[Segment]:
+    return [rows.segment(row) for row in _all(cursor, "segments", batch=batch)]
+
+
+def table_states(cursor: RealDictCursor, source: str) -> dict[TableName, TableState]:
+    found = [rows.table_state(row) for row in _all(cursor, "table_states", source=source)]
+    return {state.table: state for state in found}
+
+
+def newest_versions(cursor: RealDictCursor, source: str) -> dict[TableName, TableVersion]:
+    found = _all(cursor, "newest_versions", source=source)
+    return {rows.table(row): rows.table_version(row) for row in found}
+
+
+def table_version(
+    cursor: RealDictCursor, source: str, table: TableName, version: int
+) -> TableVersion:
+    found = _all(cursor, "table_version", source=source, **rows.of_table(table), version=version)
+    if not found:
+        raise LedgerRefused(
+            f"The ledger has no version {version} of {table}.",
+            hint="Look at the table's state with `lockstep tables`.",
+        )
+    return rows.table_version(found[0])
+
+
+def decisions(cursor: RealDictCursor, source: str, limit: int) -> list[RecordedDecision]:
+    return [rows.decision(row) for row in _all(cursor, "decisions", source=source, limit=limit)]
+
+
+def pending(cursor: RealDictCursor, source: str) -> dict[TableName, list[int]]:
+    found = _all(cursor, "pending", source=source)
+    return {rows.table(row): list(row["batches"]) for row in found}
+
+
+def open_intents(cursor: RealDictCursor, source: str) -> list[Intent]:
+    return [rows.intent(row) for row in _all(cursor, "open_intents", source=source)]
+
+
+def settled(cursor: RealDictCursor, source: str, batch: int) -> list[SettledWrite]:
+    found = _all(cursor, "settled", source=source, batch=batch)
+    return [rows.settled_write(row) for row in found]
+
+
+def version_set(cursor: RealDictCursor, source: str, batch: int) -> list[VersionSetEntry]:
+    found = _all(cursor, "version_set", source=source, batch=batch)
+    return [rows.version_set_entry(row) for row in found]

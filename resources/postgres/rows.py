@@ -1,0 +1,243 @@
+"""The ledger's rows and its values, each made of the other.
+
+Belongs here: names of columns. Does not: SQL, connections.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.batch import (
+    Batch,
+    BatchState,
+    CaptureRecord,
+    Cursor,
+    Decision,
+    Intent,
+    LeaseView,
+    RecordedDecision,
+    RowCounts,
+    Segment,
+    SegmentFile,
+    SetAside,
+    SettledWrite,
+    TableCondition,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
+from pipeline.table import TableName, TableStructure
+
+Row = Mapping[str, Any]
+
+
+def batch(row: Row) -> Batch:
+    captured = row["captured_at"] is not None
+    return Batch(
+        id=row["id"],
+        source=row["source"],
+        state=BatchState(row["state"]),
+        start=position(row, "start"),
+        predecessor=row["predecessor"],
+        start_decision=row["start_decision"],
+        base=row["base"],
+        token=row["token"],
+        dagster_run=row["dagster_run"],
+        created_at=row["created_at"],
+        end=position(row, "end") if captured else None,
+        witness=witness(row) if captured else None,
+        changes=row["changes"],
+        transactions=row["transactions"],
+        log_bytes=row["log_bytes"],
+        captured_at=row["captured_at"],
+        merged_at=row["merged_at"],
+        acknowledged_at=row["acknowledged_at"],
+    )
+
+
+def position(row: Row, which: str) -> Position:
+    """`which` is "start" or "end"."""
+    file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
+    return Position(
+        at=Coordinates(file, row[f"{which}_offset"]),
+        gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),
+        server_uuid=row[f"{which}_server_uuid"],
+        committed_at=row[f"{which}_committed_at"],
+    )
+
+
+def witness(row: Row) -> Witness:
+    return Witness(
+        offset=row["witness_offset"],
+        length=row["witness_length"],
+        crc32=row["witness_crc32"],
+        gtid=row["witness_gtid"],
+        file_created=row["witness_file_created"],
+    )
+
+
+def cursor(row: Row) -> Cursor:
+    return Cursor(batch=row["id"], position=position(row, "end"), witness=witness(row))
+
+
+def lease_view(row: Row) -> LeaseView:
+    return LeaseView(row["token"], row["holder"], row["dagster_run"], row["taken_at"], row["live"])
+
+
+def segment(row: Row) -> Segment:
+    files = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
+    return Segment(
+        table=table(row),
+        schema_version=row["schema_version"],
+        files=tuple(SegmentFile(*file) for file in files),
+        counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
+        first_sequence=row["first_sequence"],
+        last_sequence=row["last_sequence"],
+    )
+
+
+def table(row: Row) -> TableName:
+    return TableName(row["database"], row["name"])
+
+
+def table_state(row: Row) -> TableState:
+    return TableState(
+        table=table(row),
+        condition=TableCondition(row["condition"]),
+        generation=row["generation"],
+        mirror=row["mirror"],
+        changelog=row["changelog"],
+        reason=row["reason"],
+        hint=row["hint"],
+        position=row["position"],
+    )
+
+
+def table_version(row: Row) -> TableVersion:
+    return TableVersion(
+        TableStructure.from_json(row["structure"]), row["version"], row["first_seen"]
+    )
+
+
+def decision(row: Row) -> RecordedDecision:
+    return RecordedDecision(
+        id=row["id"],
+        decided_at=row["decided_at"],
+        decision=Decision(row["kind"], row["rule"], row["reason"], row["facts"], row["author"]),
+    )
+
+
+def intent(row: Row) -> Intent:
+    return Intent(
+        id=row["id"],
+        table=table(row),
+        app_id=row["app_id"],
+        txn_version=row["txn_version"],
+        first_batch=row["first_batch"],
+        last_batch=row["last_batch"],
+        step=row["step"],
+    )
+
+
+def settled_write(row: Row) -> SettledWrite:
+    return SettledWrite(intent(row), row["delta_version"], row["settled_at"])
+
+
+def version_set_entry(row: Row) -> VersionSetEntry:
+    return VersionSetEntry(table(row), row["mirror"], row["delta_version"])
+
+
+def of_position(value: Position) -> dict[str, Any]:
+    return {
+        "base": value.at.file.base,
+        "number": value.at.file.number,
+        "offset": value.at.offset,
+        "gtid_set": str(value.gtid_set),
+        "server_uuid": value.server_uuid,
+        "committed_at": value.committed_at,
+    }
+
+
+def of_table(value: TableName) -> dict[str, Any]:
+    return {"database": value.database, "name": value.name}
+
+
+def of_capture(value: CaptureRecord) -> dict[str, Any]:
+    """Everything of the record that the batch's own row holds."""
+    return {
+        **of_position(value.end),
+        "witness_offset": value.witness.offset,
+        "witness_length": value.witness.length,
+        "witness_crc32": value.witness.crc32,
+        "witness_gtid": value.witness.gtid,
+        "witness_file_created": value.witness.file_created,
+        "changes": value.changes,
+        "transactions": value.transactions,
+        "log_bytes": value.log_bytes,
+    }
+
+
+def of_decision(value: Decision) -> dict[str, Any]:
+    return {
+        "kind": value.kind,
+        "rule": value.rule,
+        "reason": value.reason,
+        "facts": json.dumps(dict(value.facts)),
+        "author": value.author,
+    }
+
+
+def of_state(value: TableState) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "condition": value.condition.value,
+        "generation": value.generation,
+        "mirror": value.mirror,
+        "changelog": value.changelog,
+        "reason": value.reason,
+        "hint": value.hint,
+        "position": value.position,
+    }
+
+
+def of_version(value: TableVersion) -> dict[str, Any]:
+    return {
+        **of_table(value.structure.name),
+        "version": value.version,
+        "structure": json.dumps(value.structure.to_json()),
+        "first_seen": value.first_seen,
+    }
+
+
+def of_segment(value: Segment) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "schema_version": value.schema_version,
+        "inserted": value.counts.inserted,
+        "updated": value.counts.updated,
+        "deleted": value.counts.deleted,
+        "first_sequence": value.first_sequence,
+        "last_sequence": value.last_sequence,
+    }
+
+
+def of_file(ordinal: int, value: SegmentFile) -> dict[str, Any]:
+    return {
+        "ordinal": ordinal,
+        "path": value.path,
+        "images": value.images,
+        "size": value.size,
+        "sha256": value.sha256,
+    }
+
+
+def of_set_aside(value: SetAside) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "reason": value.reason,
+        "hint": value.hint,
+        "position": value.position,
+    }

@@ -1,0 +1,159 @@
+"""What the ledger is told: one function a step, given a cursor of a fenced transaction.
+
+Does not belong here: connections, and the rules of order, which the schema holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg2.extras import RealDictCursor
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Decision,
+    Intent,
+    Lease,
+    RecordedDecision,
+    Segment,
+    SetAside,
+)
+from pipeline.errors import LeaseLost
+from pipeline.position import Position
+from pipeline.table import TableName
+from resources.ledger_rules import refusal
+from resources.postgres import rows
+from resources.postgres.queries import query
+
+
+def _one(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row | None:
+    cursor.execute(query(name), values)
+    return cursor.fetchone()
+
+
+def _made(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row:
+    cursor.execute(query(name), values)
+    (row,) = cursor.fetchall()
+    return row
+
+
+def _changed(cursor: RealDictCursor, name: str, rule: str, **values: Any) -> None:
+    """Run an update that must find its row, or refuse by `rule`."""
+    cursor.execute(query(name), values)
+    if cursor.rowcount == 0:
+        raise refusal(rule)
+
+
+def fence(cursor: RealDictCursor, lease: Lease) -> None:
+    """Keep others from taking the source over until this transaction ends, or
+    `LeaseLost` when somebody has."""
+    row = _one(cursor, "fence", source=lease.source)
+    if row is None or row["token"] != lease.token:
+        raise LeaseLost(
+            f"Another run took over the source {lease.source!r}; "
+            "nothing of this one was recorded after that.",
+            hint="Let the other run finish; `lockstep status` shows it.",
+        )
+
+
+def decide(cursor: RealDictCursor, lease: Lease, decision: Decision) -> RecordedDecision:
+    values = rows.of_decision(decision)
+    return rows.decision(_made(cursor, "decide", source=lease.source, token=lease.token, **values))
+
+
+def begin_batch(
+    cursor: RealDictCursor,
+    lease: Lease,
+    start: Position,
+    predecessor: int | None,
+    start_decision: int | None,
+) -> Batch:
+    row = _made(
+        cursor,
+        "begin_batch",
+        source=lease.source,
+        token=lease.token,
+        predecessor=predecessor,
+        start_decision=start_decision,
+        **rows.of_position(start),
+    )
+    return rows.batch(row)
+
+
+def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: CaptureRecord) -> None:
+    for state in record.tables:
+        cursor.execute(query("record_state"), {"source": lease.source, **rows.of_state(state)})
+    for version in record.versions:
+        values = {"source": lease.source, "batch": batch, **rows.of_version(version)}
+        cursor.execute(query("record_version"), values)
+    for segment in record.segments:
+        _record_segment(cursor, lease, batch, segment)
+    for aside in record.set_aside:
+        set_aside(cursor, lease, aside)
+    values = rows.of_capture(record)
+    _changed(cursor, "batch_captured", "batches_known", source=lease.source, batch=batch, **values)
+
+
+def _record_segment(cursor: RealDictCursor, lease: Lease, batch: int, segment: Segment) -> None:
+    values = rows.of_segment(segment)
+    row = _made(cursor, "record_segment", source=lease.source, batch=batch, **values)
+    for ordinal, file in enumerate(segment.files):
+        values = {"segment": row["id"], **rows.of_file(ordinal, file)}
+        cursor.execute(query("record_file"), values)
+
+
+def abandon(cursor: RealDictCursor, lease: Lease, batch: int, reason: str) -> None:
+    _changed(cursor, "abandon", "batches_known", source=lease.source, batch=batch, reason=reason)
+
+
+def set_aside(cursor: RealDictCursor, lease: Lease, aside: SetAside) -> None:
+    values = rows.of_set_aside(aside)
+    _changed(cursor, "set_aside", "table_states_known", source=lease.source, **values)
+
+
+def open_intent(
+    cursor: RealDictCursor,
+    lease: Lease,
+    table: TableName,
+    *,
+    app_id: str,
+    first_batch: int,
+    last_batch: int,
+    step: str,
+) -> Intent:
+    row = _made(
+        cursor,
+        "open_intent",
+        source=lease.source,
+        token=lease.token,
+        app_id=app_id,
+        first_batch=first_batch,
+        last_batch=last_batch,
+        step=step,
+        **rows.of_table(table),
+    )
+    return rows.intent(row)
+
+
+def settle(cursor: RealDictCursor, lease: Lease, intent: Intent, delta_version: int) -> None:
+    """Settling again at the same version changes nothing."""
+    values = {
+        "source": lease.source,
+        "id": intent.id,
+        "app_id": intent.app_id,
+        "txn_version": intent.txn_version,
+    }
+    cursor.execute(query("settle"), {**values, "delta_version": delta_version})
+    if cursor.rowcount == 0:
+        _changed(cursor, "intent_exists", "writes_known", **values)
+
+
+def mark_merged(cursor: RealDictCursor, lease: Lease) -> list[int]:
+    cursor.execute(query("mark_merged"), {"source": lease.source})
+    return sorted(row["id"] for row in cursor.fetchall())
+
+
+def acknowledge(cursor: RealDictCursor, lease: Lease, batch: int) -> None:
+    _changed(cursor, "acknowledge", "batches_known", source=lease.source, batch=batch)
+    cursor.execute(query("record_version_set"), {"source": lease.source, "batch": batch})
