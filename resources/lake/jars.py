@@ -1,0 +1,161 @@
+"""Delta's jars: which ones, whether they are there, and fetching them at set-up.
+
+`python -m resources.lake.jars` (part of `make setup`) brings exactly the jars of
+`jars.lock`, whose SHA-256 must match, into the virtual environment, and then makes the
+class-data archive (`resources.lake.archive`). A run only looks whether they are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from pipeline.errors import LockstepError, SetupIncomplete
+from resources.lake.archive import make_archive
+from resources.lake.java import java_or_refuse
+
+SETUP = "run `make setup`"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One line of jars.lock."""
+
+    organisation: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+
+def locked_jars() -> tuple[Jar, ...]:
+    text = files("resources.lake").joinpath("jars.lock").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple(Jar(*fields) for fields in lines)
+
+
+def jars_folder(prefix: str) -> Path:
+    """Where set-up puts the jars inside a virtual environment (`sys.prefix`)."""
+    return Path(prefix) / "share" / "lockstep" / "jars"
+
+
+def class_path(folder: Path) -> tuple[Path, ...]:
+    """The locked jars in `folder`; `SetupIncomplete` if one is not there."""
+    paths = tuple(folder / jar.file_name for jar in locked_jars())
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise SetupIncomplete(f"Delta's jars are not set up: {missing[0]} is missing", hint=SETUP)
+    return paths
+
+
+def unsound(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
+    """Jars that are missing from `folder` or have another content than locked."""
+    return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
+
+
+def bring_jars(folder: Path, *, java: Path, settings: str | None = None) -> list[Jar]:
+    """Fetch what is missing or damaged in `folder`; the jars fetched.
+
+    Each jar is checked, then moved into place whole. `settings` is an Ivy settings
+    file for machines that reach Maven Central through a mirror of their own.
+    """
+    wanted = unsound(folder, locked_jars())
+    if not wanted:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+        fetched = Path(scratch)
+        _resolve(wanted, fetched, java, settings)
+        wrong = unsound(fetched, wanted)
+        if wrong:
+            raise SetupIncomplete(
+                f"{wrong[0].file_name} was not fetched with the content locked for it",
+                hint="check what answers for Maven Central here, then run `make setup` again",
+            )
+        for jar in wanted:
+            os.replace(fetched / jar.file_name, folder / jar.file_name)
+    return wanted
+
+
+def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: str | None) -> None:
+    """Ivy, from pyspark's own jars, retrieves `jars` and nothing they depend on."""
+    ivy_file = target / "ivy.xml"
+    ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
+    own = files("resources.lake").joinpath("ivysettings.xml")
+    settings_file = target / "ivysettings.xml"
+    settings_file.write_bytes(Path(settings).read_bytes() if settings else own.read_bytes())
+    command = [
+        *(str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
+        *("-settings", str(settings_file), "-cache", str(target / "cache")),
+        *("-ivy", str(ivy_file), "-types", "jar"),
+        *("-retrieve", f"{target}/[artifact]-[revision].[ext]"),
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise SetupIncomplete(
+            "Delta's jars could not be fetched from Maven Central",
+            hint="check the network (a mirror: `python -m resources.lake.jars SETTINGS.xml` "
+            "with Ivy settings of your own), then run `make setup` again",
+        )
+
+
+def _ivy_module(jars: Iterable[Jar]) -> str:
+    lines = "".join(
+        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.artifact)} "
+        f'rev={quoteattr(jar.version)} transitive="false"/>'
+        for jar in jars
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="lockstep" module="jars"/>'
+        f"<dependencies>{lines}</dependencies></ivy-module>"
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SetupIncomplete("pyspark is not installed", hint=SETUP)
+    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not found:
+        raise SetupIncomplete("pyspark came without its jars", hint=SETUP)
+    return found[0]
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def main(arguments: list[str]) -> int:
+    """Set up jars and archive; 0 or the exit code of what is wrong."""
+    try:
+        java = java_or_refuse(os.environ)
+        folder = jars_folder(sys.prefix)
+        fetched = bring_jars(folder, java=java.program, settings=next(iter(arguments), None))
+        if fetched:
+            print(f"fetched {len(fetched)} jars of Delta Lake")
+        if make_archive(folder, class_path(folder), java):
+            print("made the class-data archive that lets Spark start faster")
+    except LockstepError as error:
+        print(f"{error.message}\n  {error.hint}", file=sys.stderr)
+        return error.recovery.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,69 @@
+"""Finding Java, which Spark needs and pip cannot bring.
+
+Nothing here imports pyspark, so a preflight can ask without paying for it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import JavaMissing
+
+OLDEST = 17
+"""Spark 4 runs on Java 17 or newer (Spark documentation, "Overview")."""
+
+CURE = (
+    "install Java 17, then try again: `apt-get install openjdk-17-jre-headless` on Debian "
+    "or Ubuntu, `brew install openjdk@17` on macOS; or point JAVA_HOME at one"
+)
+
+_VERSION = re.compile(r'version "(?:1\.)?(?P<major>\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A usable Java: the program, its major version, and what `java -version` prints."""
+
+    program: Path
+    major: int
+    description: str
+
+
+def java_or_refuse(environment: Mapping[str, str]) -> Java:
+    """The Java that Spark will use: JAVA_HOME's, else the one on PATH.
+
+    `JavaMissing` when there is none, when it does not run, or when it is too old.
+    """
+    home = environment.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        if not program.is_file():
+            raise JavaMissing(f"JAVA_HOME is {home}, but there is no bin/java in it", hint=CURE)
+    else:
+        found = shutil.which("java", path=environment.get("PATH", ""))
+        if found is None:
+            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=CURE)
+        program = Path(found)
+    return _judged(program)
+
+
+def _judged(program: Path) -> Java:
+    try:
+        answer = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaMissing(f"{program} does not run", hint=CURE) from error
+    description = (answer.stderr + answer.stdout).strip()
+    version = _VERSION.search(description)
+    if version is None:
+        raise JavaMissing(f"{program} does not tell its version", hint=CURE)
+    major = int(version["major"])
+    if major < OLDEST:
+        raise JavaMissing(f"{program} is Java {major}; Spark needs {OLDEST} or newer", hint=CURE)
+    return Java(program, major, description)

@@ -1,0 +1,61 @@
+"""A start of Spark that leaves a class-data archive behind; run by `archive` alone.
+
+`python -m resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into
+a small mirror, which loads the classes every run needs; Java writes them down as it ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.ports import MirrorWrite
+from resources.lake.mirror import LakeMirrors
+from resources.lake.session import SparkProcess
+
+_COLUMNS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.decimal128(10, 2)),
+        ("made_at", pa.timestamp("us")),
+        ("seen_at", pa.timestamp("us", tz="UTC")),
+        ("day", pa.date32()),
+    ]
+)
+
+
+def rehearse(scratch: Path, archive: Path) -> None:
+    """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
+    conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
+    spark = SparkProcess(conf, archive=False, on_warning=print)
+    mirrors = LakeMirrors(scratch / "lake", staging=scratch / "staging", spark=spark)
+    for number, (mode, change) in enumerate(
+        [("append", "insert"), ("append", "insert"), ("merge", "update_postimage")], start=1
+    ):
+        ids = list(range(100))
+        empty = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]
+        changes = pa.table(
+            [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *empty],
+            names=["_change_type", *_COLUMNS.names],
+        )
+        mirrors.write(
+            MirrorWrite(
+                mirror="rehearsal",
+                mode=mode,
+                files=(mirrors.stage("rehearsal", changes),),
+                schema=_COLUMNS,
+                key=("id",),
+                app_id="rehearsal",
+                txn_version=number,
+                user_metadata="",
+                bounds=(("id", "0", "99"),),
+            )
+        )
+    spark.stop()
+
+
+if __name__ == "__main__":
+    rehearse(Path(sys.argv[1]), Path(sys.argv[2]))

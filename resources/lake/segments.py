@@ -1,0 +1,228 @@
+"""Segments: Parquet files that are durable before the ledger hears of them.
+
+Written by pyarrow, no Java. Microsecond timestamps, no INT96, no unsigned integers, zstd:
+what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is decided in
+`pipeline.runs.segmenting`; adding the files to a Delta table is `changelog`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.batch import SegmentFile
+from pipeline.errors import SegmentsLost
+from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+
+FILE_BYTES = 512 * 1024**2
+"""A file is closed once it has grown to this size."""
+
+GROUP_ROWS = 128 * 1024
+"""Rows of a row group: small enough that both cores of a small machine find work."""
+
+_GROUP_BYTES = 64 * 1024**2
+_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}\.parquet")
+
+
+class LakeSegments:
+    """`pipeline.ports.SegmentStore` on a folder of this machine."""
+
+    def __init__(self, lake: Path, *, file_bytes: int = FILE_BYTES) -> None:
+        self._lake = lake
+        self._file_bytes = file_bytes
+
+    def open(
+        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+    ) -> LakeSegmentWriter:
+        stem = f"batch-{batch:012d}-v{schema_version}"
+        return LakeSegmentWriter(self._lake / folder, stem, schema, self._file_bytes)
+
+    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        return damaged_files(self._lake / folder, files)
+
+    def read(
+        self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        wanted = None if columns is None else list(columns)
+        tables = []
+        for file in files:
+            path = self._lake / folder / file.path
+            with lake_errors(path):
+                tables.append(_read(path, wanted))
+        if not tables:
+            raise ValueError("a segment has at least one file")
+        return pa.concat_tables(tables)
+
+    def discard(self, source: str, batch: int) -> int:
+        removed = 0
+        changes = self._lake / source / "_changes"
+        with lake_errors(changes):
+            for path in changes.glob(f"*/*/batch-{batch:012d}-v*-*.parquet"):
+                if _NAME.fullmatch(path.name):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+
+class LakeSegmentWriter:
+    """`pipeline.ports.SegmentWriter`: row groups in memory, files that roll over."""
+
+    def __init__(self, folder: Path, stem: str, schema: pa.Schema, file_bytes: int) -> None:
+        self._folder = folder
+        self._stem = stem
+        self._schema = schema
+        self._file_bytes = file_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self._current: _OpenFile | None = None
+        self._finished: list[SegmentFile] = []
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        self._waiting.append(changes)
+        self._waiting_rows += changes.num_rows
+        self._waiting_bytes += changes.nbytes
+        if self._waiting_rows >= GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        if self._waiting_rows:
+            self._flush()
+        if self._current is not None:
+            self._finish(self._current)
+        if self._finished:
+            with lake_errors(self._folder):
+                sync_folder(self._folder)
+        return tuple(self._finished)
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        with lake_errors(self._folder):
+            current = self._current or self._begin()
+            self._current = current
+            current.write(table)
+        if current.size >= self._file_bytes:
+            self._finish(current)
+
+    def _begin(self) -> _OpenFile:
+        make_durable_folder(self._folder)
+        name = f"{self._stem}-{len(self._finished):05d}.parquet"
+        return _OpenFile(self._folder / name, self._schema)
+
+    def _finish(self, current: _OpenFile) -> None:
+        with lake_errors(current.path):
+            self._finished.append(current.finish())
+        self._current = None
+
+
+class _OpenFile:
+    """One Parquet file being written, hashed on its way to disk."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self._images = 0
+        self._sink = _HashingSink(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="zstd",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+        )
+
+    @property
+    def size(self) -> int:
+        return self._sink.size
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=GROUP_ROWS)
+        self._images += table.num_rows
+
+    def finish(self) -> SegmentFile:
+        self._writer.close()
+        size, sha256 = self._sink.seal()
+        return SegmentFile(self.path.name, self._images, size, sha256)
+
+
+class _HashingSink(io.RawIOBase):
+    """A file that knows its size and SHA-256 without being read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(data).cast("B")
+        self._hash.update(view)
+        done = 0
+        while done < len(view):
+            done += self._file.write(view[done:])
+        self.size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def seal(self) -> tuple[int, str]:
+        """Make the content durable and close; (size, SHA-256 in hex)."""
+        os.fsync(self._file.fileno())
+        self.close()
+        return self.size, self._hash.hexdigest()
+
+
+def damaged_files(folder: Path, files: Iterable[SegmentFile]) -> list[str]:
+    """What is wrong with files that should be in `folder`, a sentence each."""
+    found = []
+    for file in files:
+        path = folder / file.path
+        with lake_errors(path):
+            wrong = _wrong(path, file)
+        if wrong is not None:
+            found.append(f"{path} {wrong}")
+    return found
+
+
+def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
+    """`SegmentsLost` if a file is missing or is not what the ledger recorded."""
+    wrong = damaged_files(folder, files)
+    if wrong:
+        raise SegmentsLost(
+            f"Captured changes are lost: {wrong[0]}",
+            hint="restore the file from a copy of the lake, or run again: a batch of which "
+            "nothing is merged is captured anew",
+        )
+
+
+def _wrong(path: Path, file: SegmentFile) -> str | None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return "is missing"
+    if size != file.size:
+        return f"has {size} bytes instead of {file.size}"
+    with path.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
+            return "has another checksum than when it was written"
+    return None
+
+
+def _read(path: Path, columns: list[str] | None) -> pa.Table:
+    """One file by itself: a dataset would take `=XX` in folder names for partitions."""
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=columns)

@@ -1,0 +1,201 @@
+"""Spark's process: started in the background, waited for, and stopped.
+
+Belongs here: the life of the one Java process. What runs in it is `mirror`; what it is
+configured with is `settings`. pyspark is imported by the background thread, never
+before. The Java process ends with this one, however this one ends: its standard input
+is a pipe from us, and it stops when the pipe closes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import LakeUnavailable, LockstepError
+from resources.lake.archive import archive_path
+from resources.lake.jars import class_path, jars_folder
+from resources.lake.java import java_or_refuse
+from resources.lake.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark.sql import SparkSession
+
+STOP_SECONDS = 20
+"""How long a stopping Java process may take before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A running Spark: its first session, its Java process, and what dies with it."""
+
+    session: SparkSession
+    gateway: JavaGateway
+    scratch: Path
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = self.gateway.proc
+        return process
+
+
+class SparkProcess:
+    """One Spark for as long as this object is open; at most one a Python process.
+
+    `user` is the `[spark]` table; `archive` whether to start from the class-data
+    archive; `on_warning` takes a sentence a person should see, from the starting thread.
+    """
+
+    def __init__(
+        self,
+        user: Mapping[str, str],
+        *,
+        archive: bool = True,
+        on_warning: Callable[[str], None],
+    ) -> None:
+        self._user = dict(user)
+        self._archive = archive
+        self._on_warning = on_warning
+        self._lock = threading.Lock()
+        self._start: Future[Started] | None = None
+
+    def prepare(self) -> None:
+        """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
+        with self._lock:
+            if self._start is not None:
+                return
+            self._start = Future()
+            thread = threading.Thread(
+                target=self._begin, args=(self._start,), name="lockstep-spark", daemon=True
+            )
+            thread.start()
+
+    def session(self) -> SparkSession:
+        """A new session of the one Spark, with configuration and views of its own.
+
+        Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
+        the last words of the Java process.
+        """
+        self.prepare()
+        start = self._start
+        if start is None:
+            raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
+        return start.result().session.newSession()
+
+    def stop(self) -> None:
+        """End Spark and its process, and remove its folder; nothing if never started."""
+        with self._lock:
+            start, self._start = self._start, None
+        if start is None:
+            return
+        with suppress(LockstepError):
+            _end(start.result())
+
+    def _begin(self, start: Future[Started]) -> None:
+        try:
+            start.set_result(self._launch())
+        except BaseException as error:
+            start.set_exception(error)
+
+    def _launch(self) -> Started:
+        java = java_or_refuse(os.environ)
+        folder = jars_folder(sys.prefix)
+        jars = class_path(folder)
+        archive = archive_path(folder, jars, java) if self._archive else None
+        if archive is not None and not archive.is_file():
+            self._on_warning(
+                "Spark starts slower than it could: `make setup` was not run for this Java"
+            )
+            archive = None
+        scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
+        try:
+            return _connect(_settings(self._user, jars, archive, scratch))
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+
+
+def _settings(
+    user: Mapping[str, str], jars: Sequence[Path], archive: Path | None, scratch: Path
+) -> SparkSettings:
+    log4j = scratch / "log4j2.properties"
+    log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
+    return SparkSettings(
+        user=user,
+        class_path=jars,
+        archive=archive,
+        log4j=log4j,
+        scratch=scratch,
+        cores=os.cpu_count() or 1,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    )
+
+
+def _connect(settings: SparkSettings) -> Started:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    log = settings.scratch / "spark.log"
+    launch_conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.all().items()))
+    launch: Callable[..., JavaGateway] = launch_gateway
+    with log.open("wb") as sink:
+        try:
+            gateway = launch(launch_conf, popen_kwargs={"stdout": sink, "stderr": sink})
+            context = SparkContext(gateway=gateway, conf=conf)
+            return Started(SparkSession(context), gateway, settings.scratch)
+        except (PySparkException, Py4JError, OSError) as error:
+            raise LakeUnavailable(
+                f"Spark did not start: {_last_words(log)}",
+                hint="see the [spark] table of lockstep.toml and the memory that is free, "
+                "then run again",
+            ) from error
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
+    return telling[-1][:300] if telling else "its Java process ended without a word"
+
+
+def _end(started: Started) -> None:
+    from py4j.protocol import Py4JError
+
+    process = started.process
+    # A Java process that is gone already cannot be told to stop.
+    with suppress(Py4JError, OSError):
+        started.session.stop()
+    with suppress(Py4JError, OSError):
+        started.gateway.shutdown()
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _forget_gateway()
+    shutil.rmtree(started.scratch, ignore_errors=True)
+
+
+def _forget_gateway() -> None:
+    """Let a later start in this Python process have a Java process of its own."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None

@@ -1,0 +1,110 @@
+"""What Spark is started with: our defaults, the user's `[spark]` table, and the merge of
+both. Pure; the process that uses it is `session`.
+
+Figures are from two cores, medians: see the comments and `benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import ConfigurationError
+
+_GIB = 1024**3
+
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+_JOINED = {
+    "spark.driver.extraClassPath": ":",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.sql.extensions": ",",
+}
+"""Keys where the user's value is added to ours: without ours there is no Delta."""
+
+_LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
+"""Keys the launcher must see before there is a Java process. All others are handed over
+inside it: a command line is visible to every user of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Everything a Spark process needs to know.
+
+    `user` is the `[spark]` table. `class_path` are Delta's jars, `archive` the class-data
+    archive if there is one. `scratch` is a folder that this process alone uses and that
+    goes away with it.
+    """
+
+    user: Mapping[str, str]
+    class_path: Sequence[Path]
+    archive: Path | None
+    log4j: Path
+    scratch: Path
+    cores: int
+    memory: int
+
+    def all(self) -> dict[str, str]:
+        """Spark's configuration, complete."""
+        merged = self._defaults() | dict(self.user)
+        for key, separator in _JOINED.items():
+            if key in self.user:
+                merged[key] = f"{self._defaults()[key]}{separator}{self.user[key]}"
+        return merged
+
+    def launch(self) -> dict[str, str]:
+        """The part of `all` that goes on the command line."""
+        return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
+
+    def _defaults(self) -> dict[str, str]:
+        return {
+            "spark.app.name": "lockstep",
+            "spark.master": "local[*]",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": f"{driver_memory(self.memory) // 1024**2}m",
+            "spark.driver.extraClassPath": ":".join(str(path) for path in self.class_path),
+            "spark.driver.extraJavaOptions": self._java_options(),
+            "spark.local.dir": str(self.scratch / "local"),
+            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
+            "spark.sql.artifact.isolation.enabled": "false",
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.extensions": _EXTENSION,
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": str(self.cores),
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
+            "spark.databricks.delta.snapshotPartitions": str(self.cores),
+            # Staged Parquet is never changed while it is read, so reading it twice is safe
+            # and cheaper than copying it first.
+            "spark.databricks.delta.merge.materializeSource": "none",
+        }
+
+    def _java_options(self) -> str:
+        options = [
+            f'"-Dlog4j2.configurationFile={self.log4j.as_uri()}"',
+            f'"-Djava.io.tmpdir={self.scratch}"',
+        ]
+        if self.archive is not None:
+            # An archive that does not fit this Java is passed over; -Xlog:disable keeps
+            # Java from saying so.
+            options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
+        return " ".join(options)
+
+
+def driver_memory(machine: int) -> int:
+    """Bytes of heap: a quarter of the machine's memory, from 1 GiB to 8 GiB."""
+    return max(_GIB, min(8 * _GIB, machine // 4))
+
+
+def refuse_cluster(user: Mapping[str, str], lake: Path) -> None:
+    """`ConfigurationError` for a master whose executors would not see the local lake."""
+    master = user.get("spark.master", "local[*]")
+    if master != "local" and not master.startswith("local["):
+        raise ConfigurationError(
+            f'"spark.master" is {master}, but the lake {lake} is a folder of this machine',
+            hint='set "spark.master" = "local[*]" under [spark] in lockstep.toml',
+        )

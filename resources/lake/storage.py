@@ -1,0 +1,61 @@
+"""The lake's local file system: durable folders and files, and its errors by name."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+
+from pipeline.errors import LakeUnavailable
+
+_CURES = {
+    errno.ENOSPC: ("is full", "free some space there, then run again"),
+    errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
+    errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
+    errno.EACCES: ("may not be used by this account", "give this account access, then run again"),
+    errno.EPERM: ("may not be used by this account", "give this account access, then run again"),
+    errno.ENOENT: ("is gone", "bring the lake's storage back, then run again"),
+}
+
+
+@contextmanager
+def lake_errors(path: Path) -> Iterator[None]:
+    """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise unavailable(path, error.errno, error.strerror or type(error).__name__) from error
+    except DeltaError as error:
+        raise unavailable(path, None, first_line(str(error))) from error
+
+
+def unavailable(path: Path, number: int | None, what: str) -> LakeUnavailable:
+    """The refusal for an errno, or for words where there is none."""
+    state, cure = _CURES.get(number or 0, (f"cannot be used: {what}", "check it, then run again"))
+    return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+
+
+def first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0].strip()[:300] if lines else ""
+
+
+def make_durable_folder(folder: Path) -> None:
+    """Create a folder and its parents; each new name is on disk before this returns."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable (POSIX fsync on the folder)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
