@@ -31,6 +31,7 @@ from resources.ledger_rules import refusal
 
 OLDEST_SERVER = 130000
 
+F = TypeVar("F")
 T = TypeVar("T")
 
 # Times in UTC, a commit that is on disk when it returns, and a dead holder's lock
@@ -81,18 +82,22 @@ def connect(target: Target) -> Connection:
     except psycopg2.OperationalError as error:
         raise _not_connected(target, error) from error
     try:
-        if connection.server_version < OLDEST_SERVER:
-            raise ConfigurationError(
-                f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
-                hint='Upgrade it, or set dsn = "embedded".',
-            )
-        with translated(target), connection.cursor() as cursor:
-            cursor.execute(_SETTINGS)
-            connection.commit()
+        _prepare(target, connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(target: Target, connection: Connection) -> None:
+    if connection.server_version < OLDEST_SERVER:
+        raise ConfigurationError(
+            f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
+            hint='Upgrade it, or set dsn = "embedded".',
+        )
+    with translated(target), connection.cursor() as cursor:
+        cursor.execute(_SETTINGS)
+        connection.commit()
 
 
 def _not_connected(target: Target, error: psycopg2.OperationalError) -> LockstepError:
@@ -186,7 +191,7 @@ class Session:
         return self.write(work, _nothing)
 
     def write(
-        self, first: Callable[[RealDictCursor], T], work: Callable[[RealDictCursor, T], T]
+        self, first: Callable[[RealDictCursor], F], work: Callable[[RealDictCursor, F], T]
     ) -> T:
         """Run `first`, which writes nothing, and `work` in one transaction; commit."""
         with self._turn, translated(self.target):
@@ -195,12 +200,12 @@ class Session:
                 with cursor:
                     result = work(cursor, found)
                 cursor.connection.commit()
-                return result
             except BaseException as error:
                 self._undo(error)
                 raise
+            return result
 
-    def _begin(self, first: Callable[[RealDictCursor], T]) -> tuple[RealDictCursor, T]:
+    def _begin(self, first: Callable[[RealDictCursor], F]) -> tuple[RealDictCursor, F]:
         reused = self._connection is not None
         try:
             return self._first(first)
@@ -209,15 +214,16 @@ class Session:
                 raise
         return self._first(first)
 
-    def _first(self, first: Callable[[RealDictCursor], T]) -> tuple[RealDictCursor, T]:
+    def _first(self, first: Callable[[RealDictCursor], F]) -> tuple[RealDictCursor, F]:
         if self._connection is None:
             self._connection = connect(self.target)
+        cursor = self._connection.cursor(cursor_factory=RealDictCursor)
         try:
-            cursor = self._connection.cursor(cursor_factory=RealDictCursor)
-            return cursor, first(cursor)
+            found = first(cursor)
         except BaseException as error:
             self._undo(error)
             raise
+        return cursor, found
 
     def _undo(self, error: BaseException) -> None:
         if self._connection is None:

@@ -109,10 +109,12 @@ class PostgresLedger:
                 key, token = self._take(connection, source, holder, dagster_run)
             if token is None:
                 raise self._busy(source)
-            yield Lease(source, token, holder, dagster_run)
-            # A closed connection's lock goes a moment later, this one at once.
-            with suppress(psycopg2.Error), connection.cursor() as cursor:
-                cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
+            try:
+                yield Lease(source, token, holder, dagster_run)
+            finally:
+                # A closed connection's lock goes a moment later, this one at once.
+                with suppress(psycopg2.Error), connection.cursor() as cursor:
+                    cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
         finally:
             with suppress(psycopg2.Error):
                 connection.close()
@@ -204,6 +206,7 @@ class PostgresLedger:
         self,
         lease: Lease,
         step: Callable[Concatenate[RealDictCursor, Lease, P], T],
+        /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
@@ -244,17 +247,14 @@ class PostgresLedger:
         last_batch: int,
         step: str,
     ) -> Intent:
-        return self._session.write(
-            lambda cursor: writes.fence(cursor, lease),
-            lambda cursor, _: writes.open_intent(
-                cursor,
-                lease,
-                table,
-                app_id=app_id,
-                first_batch=first_batch,
-                last_batch=last_batch,
-                step=step,
-            ),
+        return self._write(
+            lease,
+            writes.open_intent,
+            table,
+            app_id=app_id,
+            first_batch=first_batch,
+            last_batch=last_batch,
+            step=step,
         )
 
     def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:

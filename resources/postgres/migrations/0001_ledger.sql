@@ -370,7 +370,8 @@ create view lockstep.waiting as
     select distinct s.source, s.batch, s.database, s.name
     from lockstep.segments s
     join lockstep.batches b on b.id = s.batch and b.state = 'captured'
-    join lockstep.table_states t using (source, database, name)
+    join lockstep.table_states t
+        on (t.source, t.database, t.name) = (s.source, s.database, s.name)
     where t.condition = 'active' and not lockstep.covered(s.source, s.database, s.name, s.batch);
 
 create function lockstep.batches_begin() returns trigger language plpgsql as $$

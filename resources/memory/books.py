@@ -1,0 +1,204 @@
+"""What the memory ledger holds, and the rules its steps obey.
+
+The rules are those of `resources/postgres/migrations`, by the same names. Belongs
+here: state and checks. Does not: the port's calls, which are in `ledger`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+
+from pipeline.batch import (
+    TRANSITIONS,
+    Batch,
+    BatchState,
+    CaptureRecord,
+    Intent,
+    LeaseView,
+    RecordedDecision,
+    Segment,
+    SettledWrite,
+    TableCondition,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.position import Position
+from pipeline.table import TableName
+from resources.ledger_rules import refusal
+
+_MOVES = frozenset((before, after) for (before, _), after in TRANSITIONS.items())
+ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
+
+
+@dataclass(slots=True)
+class MemoryBooks:
+    """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
+
+    leases: dict[str, LeaseView] = field(default_factory=dict)
+    decisions: list[tuple[str, RecordedDecision]] = field(default_factory=list)
+    batches: dict[int, Batch] = field(default_factory=dict)
+    segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
+    states: dict[tuple[str, TableName], TableState] = field(default_factory=dict)
+    versions: dict[tuple[str, TableName], tuple[TableVersion, ...]] = field(default_factory=dict)
+    intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
+    settled: dict[int, SettledWrite] = field(default_factory=dict)
+    version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)
+    turn: threading.RLock = field(default_factory=threading.RLock)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of a step or nothing of it, one step at a time."""
+        kept = [one.name for one in fields(self) if one.name != "turn"]
+        with self.turn:
+            before = {name: getattr(self, name).copy() for name in kept}
+            try:
+                yield
+            except BaseException:
+                for name, content in before.items():
+                    setattr(self, name, content)
+                raise
+
+    def of_source(self, source: str, *states: BatchState) -> list[Batch]:
+        """The source's batches in these states (all without any), oldest first."""
+        return [
+            batch
+            for batch in self.batches.values()
+            if batch.source == source and (not states or batch.state in states)
+        ]
+
+    def batch(self, source: str, number: int) -> Batch:
+        batch = self.batches.get(number)
+        if batch is None or batch.source != source:
+            raise refusal("batches_known")
+        return batch
+
+    def writes(self, source: str, table: TableName) -> list[SettledWrite]:
+        return [
+            write
+            for number, write in self.settled.items()
+            if self.intents[number][0] == source and write.intent.table == table
+        ]
+
+    def waiting(self, batch: Batch) -> set[TableName]:
+        """Active tables with segments in the batch that no settled merge covers."""
+        return {
+            segment.table
+            for segment in self.segments.get(batch.id, ())
+            if self.states[batch.source, segment.table].condition is TableCondition.ACTIVE
+            and not any(
+                write.intent.step == "merge" and covers(write.intent, batch.id)
+                for write in self.writes(batch.source, segment.table)
+            )
+        }
+
+    # -- rules -----------------------------------------------------------------------
+
+    def may_begin(
+        self, source: str, start: Position, predecessor: int | None, decision: int | None
+    ) -> int:
+        """The new batch's base, or a refusal."""
+        live = [one for one in self.of_source(source) if one.state is not BatchState.ABANDONED]
+        if (predecessor is None) == (decision is None):
+            raise refusal("batches_one_origin")
+        base = 0
+        if predecessor is not None:
+            before = self.batches.get(predecessor)
+            if before is not None and before.state not in ENDED:
+                raise refusal("batches_predecessor_captured")
+            if before is None or before.source != source or _place(before.end) != _place(start):
+                raise refusal("batches_start_at_predecessors_end")
+            base = before.base + before.changes
+        elif not any(one == source and it.id == decision for one, it in self.decisions):
+            raise refusal("batches_start_decision")
+        if any(one.state is BatchState.CAPTURING for one in live):
+            raise refusal("batches_one_capturing")
+        if predecessor is not None and any(one.predecessor == predecessor for one in live):
+            raise refusal("batches_one_successor")
+        if predecessor is None and live:
+            raise refusal("batches_one_chain")
+        return base
+
+    def may_move(self, batch: Batch, state: BatchState) -> None:
+        if (batch.state, state) not in _MOVES:
+            raise refusal("batches_move_forward")
+        if state is BatchState.ABANDONED:
+            self._may_be_abandoned(batch)
+        if (
+            state is BatchState.ACKNOWLEDGED
+            and batch.predecessor is not None
+            and self.batches[batch.predecessor].state is not BatchState.ACKNOWLEDGED
+        ):
+            raise refusal("batches_acknowledged_in_order")
+
+    def _may_be_abandoned(self, batch: Batch) -> None:
+        for other in self.of_source(batch.source):
+            if other.predecessor == batch.id and other.state is not BatchState.ABANDONED:
+                raise refusal("batches_abandoned_newest_first")
+        tables = {segment.table for segment in self.segments.get(batch.id, ())}
+        for source, intent in self.intents.values():
+            if source == batch.source and intent.table in tables and covers(intent, batch.id):
+                raise refusal("batches_abandoned_unmerged")
+
+    def may_capture(self, batch: Batch, record: CaptureRecord) -> None:
+        """The record fits its batch; its tables and versions are already recorded."""
+        if min(record.changes, record.transactions, record.log_bytes) < 0:
+            raise refusal("batches_totals_count")
+        ends, starts = record.end.at, batch.start.at
+        if (ends.file.number, ends.offset) < (starts.file.number, starts.offset):
+            raise refusal("batches_end_not_before_start")
+        seen: set[tuple[TableName, int]] = set()
+        for segment in record.segments:
+            versions = self.versions.get((batch.source, segment.table), ())
+            if (batch.source, segment.table) not in self.states:
+                raise refusal("segments_table")
+            if segment.schema_version not in [version.version for version in versions]:
+                raise refusal("segments_version")
+            if (segment.table, segment.schema_version) in seen:
+                raise refusal("segments_once")
+            seen.add((segment.table, segment.schema_version))
+            if segment.first_sequence > segment.last_sequence:
+                raise refusal("segments_sequences_ascend")
+            if (
+                segment.first_sequence <= batch.base
+                or segment.last_sequence > batch.base + record.changes
+            ):
+                raise refusal("batches_sequences_within")
+
+    def may_intend(self, source: str, intent: Intent) -> None:
+        for number in (intent.first_batch, intent.last_batch):
+            batch = self.batches.get(number)
+            if batch is None or batch.source != source:
+                raise refusal("writes_first_batch")
+            if batch.state is not BatchState.CAPTURED:
+                raise refusal("writes_of_captured_batches")
+        if intent.first_batch > intent.last_batch:
+            raise refusal("writes_batches_ascend")
+        state = self.states.get((source, intent.table))
+        if state is None:
+            raise refusal("writes_table")
+        if state.condition is not TableCondition.ACTIVE:
+            raise refusal("writes_of_active_tables")
+        for number, (other_source, other) in self.intents.items():
+            if other_source != source or other.table != intent.table:
+                continue
+            if number not in self.settled:
+                raise refusal("writes_one_open")
+            if (other.app_id, other.step) == (intent.app_id, intent.step) and (
+                other.first_batch <= intent.last_batch and intent.first_batch <= other.last_batch
+            ):
+                raise refusal("writes_never_overlap")
+
+
+def covers(intent: Intent, batch: int) -> bool:
+    return intent.first_batch <= batch <= intent.last_batch
+
+
+def _place(position: Position | None) -> tuple[object, ...] | None:
+    """What two positions must share to be the same place; not the moment."""
+    if position is None:
+        return None
+    return position.at, str(position.gtid_set), position.server_uuid

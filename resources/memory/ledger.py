@@ -1,0 +1,277 @@
+"""The ledger in memory: `pipeline.ports.Ledger` over `MemoryBooks`.
+
+Does not belong here: the rules of order, which are in `books`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+from pipeline.batch import (
+    Batch,
+    BatchState,
+    CaptureRecord,
+    Cursor,
+    Decision,
+    Intent,
+    Lease,
+    LeaseView,
+    RecordedDecision,
+    Segment,
+    SetAside,
+    SettledWrite,
+    TableState,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.errors import LeaseLost, LedgerRefused, SourceBusy
+from pipeline.position import Position
+from pipeline.table import TableName
+from resources.ledger_rules import refusal
+from resources.memory.books import ENDED, MemoryBooks, covers
+from resources.memory.entries import (
+    cursor_at,
+    quarantine,
+    record_state,
+    record_version,
+    version_set_of,
+)
+
+
+class MemoryLedger:
+    """A ledger on books that several of them may share, as processes share a database."""
+
+    def __init__(self, clock: Callable[[], datetime], books: MemoryBooks | None = None) -> None:
+        self._clock = clock
+        self.books = MemoryBooks() if books is None else books
+
+    @contextmanager
+    def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
+        with self.books.transaction():
+            last = self.books.leases.get(source)
+            if last is not None and last.live:
+                run = f", Dagster run {last.dagster_run}" if last.dagster_run else ""
+                raise SourceBusy(
+                    f"The source {source!r} is busy: {last.holder}{run}, since "
+                    f"{last.taken_at:%Y-%m-%d %H:%M:%S} UTC.",
+                    hint="Wait for that run to end, then run again; `lockstep status` shows it.",
+                )
+            token = last.token + 1 if last is not None else 1
+            view = LeaseView(token, holder, dagster_run, self._clock(), live=True)
+            self.books.leases[source] = view
+        try:
+            yield Lease(source, token, holder, dagster_run)
+        finally:
+            with self.books.transaction():
+                if self.books.leases[source].token == token:
+                    self.lose_lock(source)
+
+    def lose_lock(self, source: str) -> None:
+        """What the end of the holder's connection does."""
+        self.books.leases[source] = replace(self.books.leases[source], live=False)
+
+    @contextmanager
+    def _step(self, lease: Lease) -> Iterator[MemoryBooks]:
+        with self.books.transaction():
+            current = self.books.leases.get(lease.source)
+            if current is None or current.token != lease.token:
+                raise LeaseLost(
+                    f"Another run took over the source {lease.source!r}; "
+                    "nothing of this one was recorded after that.",
+                    hint="Let the other run finish; `lockstep status` shows it.",
+                )
+            yield self.books
+
+    # -- reads -----------------------------------------------------------------------
+
+    def lease(self, source: str) -> LeaseView | None:
+        return self.books.leases.get(source)
+
+    def captured_cursor(self, source: str) -> Cursor | None:
+        return cursor_at(self.books.of_source(source, *ENDED))
+
+    def acknowledged_cursor(self, source: str) -> Cursor | None:
+        return cursor_at(self.books.of_source(source, BatchState.ACKNOWLEDGED))
+
+    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
+        return self.books.of_source(source)[::-1][:limit]
+
+    def unfinished(self, source: str) -> list[Batch]:
+        return self.books.of_source(
+            source, BatchState.CAPTURING, BatchState.CAPTURED, BatchState.MERGED
+        )
+
+    def segments(self, batch: int) -> list[Segment]:
+        return list(self.books.segments.get(batch, ()))
+
+    def table_states(self, source: str) -> dict[TableName, TableState]:
+        found = {table: state for (of, table), state in self.books.states.items() if of == source}
+        return dict(sorted(found.items()))
+
+    def newest_versions(self, source: str) -> dict[TableName, TableVersion]:
+        found = {
+            table: all_[-1] for (of, table), all_ in self.books.versions.items() if of == source
+        }
+        return dict(sorted(found.items()))
+
+    def table_version(self, source: str, table: TableName, version: int) -> TableVersion:
+        for known in self.books.versions.get((source, table), ()):
+            if known.version == version:
+                return known
+        raise LedgerRefused(
+            f"The ledger has no version {version} of {table}.",
+            hint="Look at the table's state with `lockstep tables`.",
+        )
+
+    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
+        return [one for of, one in reversed(self.books.decisions) if of == source][:limit]
+
+    def pending(self, source: str) -> dict[TableName, list[int]]:
+        found: dict[TableName, list[int]] = {}
+        for batch in self.books.of_source(source, BatchState.CAPTURED):
+            for table in self.books.waiting(batch):
+                found.setdefault(table, []).append(batch.id)
+        return dict(sorted(found.items()))
+
+    def open_intents(self, source: str) -> list[Intent]:
+        return [
+            intent
+            for number, (of, intent) in self.books.intents.items()
+            if of == source and number not in self.books.settled
+        ]
+
+    def settled(self, source: str, batch: int) -> list[SettledWrite]:
+        return [
+            write
+            for number, write in sorted(self.books.settled.items())
+            if self.books.intents[number][0] == source and covers(write.intent, batch)
+        ]
+
+    def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
+        known = self.books.batches.get(batch)
+        if known is None or known.source != source:
+            return []
+        return list(self.books.version_sets.get(batch, ()))
+
+    # -- writes ----------------------------------------------------------------------
+
+    def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
+        with self._step(lease) as books:
+            recorded = RecordedDecision(len(books.decisions) + 1, self._clock(), decision)
+            books.decisions.append((lease.source, recorded))
+            return recorded
+
+    def begin_batch(
+        self,
+        lease: Lease,
+        start: Position,
+        *,
+        predecessor: int | None,
+        start_decision: int | None,
+    ) -> Batch:
+        with self._step(lease) as books:
+            batch = Batch(
+                id=len(books.batches) + 1,
+                source=lease.source,
+                state=BatchState.CAPTURING,
+                start=start,
+                predecessor=predecessor,
+                start_decision=start_decision,
+                base=books.may_begin(lease.source, start, predecessor, start_decision),
+                token=lease.token,
+                dagster_run=books.leases[lease.source].dagster_run,
+                created_at=self._clock(),
+            )
+            books.batches[batch.id] = batch
+            return batch
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        with self._step(lease) as books:
+            begun = books.batch(lease.source, batch)
+            if begun.state is not BatchState.CAPTURING and record.segments:
+                raise refusal("segments_while_capturing")
+            books.may_move(begun, BatchState.CAPTURED)
+            for state in record.tables:
+                record_state(books, lease.source, state)
+            for version in record.versions:
+                record_version(books, lease.source, version)
+            for aside in record.set_aside:
+                quarantine(books, lease.source, aside)
+            books.may_capture(begun, record)
+            books.segments[batch] = record.segments
+            books.batches[batch] = replace(
+                begun,
+                state=BatchState.CAPTURED,
+                end=record.end,
+                witness=record.witness,
+                changes=record.changes,
+                transactions=record.transactions,
+                log_bytes=record.log_bytes,
+                captured_at=self._clock(),
+            )
+
+    def abandon(self, lease: Lease, batch: int, reason: str) -> None:
+        with self._step(lease) as books:
+            known = books.batch(lease.source, batch)
+            books.may_move(known, BatchState.ABANDONED)
+            books.batches[batch] = replace(known, state=BatchState.ABANDONED)
+
+    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+        with self._step(lease) as books:
+            quarantine(books, lease.source, set_aside)
+
+    def open_intent(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        app_id: str,
+        first_batch: int,
+        last_batch: int,
+        step: str,
+    ) -> Intent:
+        with self._step(lease) as books:
+            number = len(books.intents) + 1
+            intent = Intent(number, table, app_id, number, first_batch, last_batch, step)
+            books.may_intend(lease.source, intent)
+            books.intents[number] = (lease.source, intent)
+            return intent
+
+    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
+        with self._step(lease) as books:
+            if books.intents.get(intent.id) != (lease.source, intent):
+                raise refusal("writes_known")
+            before = books.settled.get(intent.id)
+            if before is not None and before.delta_version == delta_version:
+                return
+            if before is not None:
+                raise refusal("writes_settled_once")
+            for write in books.settled.values():
+                if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
+                    raise refusal("writes_delta_version_ascends")
+            books.settled[intent.id] = SettledWrite(intent, delta_version, self._clock())
+
+    def mark_merged(self, lease: Lease) -> list[int]:
+        with self._step(lease) as books:
+            moved = [
+                batch
+                for batch in books.of_source(lease.source, BatchState.CAPTURED)
+                if not books.waiting(batch)
+            ]
+            for batch in moved:
+                books.batches[batch.id] = replace(
+                    batch, state=BatchState.MERGED, merged_at=self._clock()
+                )
+            return [batch.id for batch in moved]
+
+    def acknowledge(self, lease: Lease, batch: int) -> None:
+        with self._step(lease) as books:
+            known = books.batch(lease.source, batch)
+            books.may_move(known, BatchState.ACKNOWLEDGED)
+            books.batches[batch] = replace(
+                known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
+            )
+            books.version_sets[batch] = tuple(version_set_of(books, known))

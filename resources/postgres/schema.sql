@@ -1,0 +1,502 @@
+-- The ledger's schema, made by its migrations; see schema_dump.py.
+
+
+create table lockstep.batches (
+    id bigint not null generated always as identity,
+    source text not null,
+    state text not null,
+    predecessor bigint,
+    start_decision bigint,
+    base bigint not null,
+    token bigint not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    start_base text not null,
+    start_number bigint not null,
+    start_offset bigint not null,
+    start_gtid_set text not null,
+    start_gtid_digest text not null generated always as (md5(start_gtid_set)) stored,
+    start_server_uuid text not null,
+    start_committed_at timestamp with time zone,
+    end_base text,
+    end_number bigint,
+    end_offset bigint,
+    end_gtid_set text,
+    end_gtid_digest text generated always as (md5(end_gtid_set)) stored,
+    end_server_uuid text,
+    end_committed_at timestamp with time zone,
+    witness_offset bigint,
+    witness_length bigint,
+    witness_crc32 bigint,
+    witness_gtid text,
+    witness_file_created bigint,
+    changes bigint not null default 0,
+    transactions bigint not null default 0,
+    log_bytes bigint not null default 0,
+    captured_at timestamp with time zone,
+    merged_at timestamp with time zone,
+    acknowledged_at timestamp with time zone,
+    abandoned_at timestamp with time zone,
+    abandoned_because text,
+    constraint batches_base_counts CHECK ((base >= 0)),
+    constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
+    constraint batches_end_not_before_start CHECK ((ROW(end_number, end_offset) >= ROW(start_number, start_offset))),
+    constraint batches_end_recorded CHECK (
+CASE state
+    WHEN 'capturing'::text THEN (num_nonnulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, end_committed_at, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = 0)
+    WHEN 'abandoned'::text THEN (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = ANY (ARRAY[0, 11]))
+    ELSE (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = 0)
+END),
+    constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
+    constraint batches_of_source UNIQUE (source, id),
+    constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision) = 1)),
+    constraint batches_pk PRIMARY KEY (id),
+    constraint batches_start_at_predecessors_end FOREIGN KEY (source, predecessor, start_base, start_number, start_offset, start_gtid_digest, start_server_uuid) REFERENCES lockstep.batches(source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
+    constraint batches_start_decision FOREIGN KEY (source, start_decision) REFERENCES lockstep.decisions(source, id),
+    constraint batches_state_known CHECK ((state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text, 'acknowledged'::text, 'abandoned'::text]))),
+    constraint batches_totals_count CHECK (((changes >= 0) AND (transactions >= 0) AND (log_bytes >= 0) AND ((captured_at IS NOT NULL) OR ((changes = 0) AND (transactions = 0) AND (log_bytes = 0)))))
+);
+
+create table lockstep.decisions (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    kind text not null,
+    rule text not null,
+    reason text not null,
+    facts jsonb not null,
+    author text not null,
+    decided_at timestamp with time zone not null default clock_timestamp(),
+    constraint decisions_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint decisions_of_source UNIQUE (source, id),
+    constraint decisions_pk PRIMARY KEY (id)
+);
+
+create table lockstep.leases (
+    source text not null,
+    token bigint not null,
+    holder text not null,
+    dagster_run text,
+    backend_pid integer not null,
+    taken_at timestamp with time zone not null default clock_timestamp(),
+    constraint leases_pk PRIMARY KEY (source, token),
+    constraint leases_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint leases_token_counts CHECK ((token > 0))
+);
+
+create table lockstep.schema_migrations (
+    number integer not null,
+    name text not null,
+    sha256 text not null,
+    applied_at timestamp with time zone not null default now(),
+    constraint schema_migrations_pk PRIMARY KEY (number)
+);
+
+create table lockstep.segment_files (
+    segment bigint not null,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint segment_files_counts CHECK (((ordinal >= 0) AND (images >= 0) AND (size >= 0))),
+    constraint segment_files_digest CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    constraint segment_files_once UNIQUE (segment, path),
+    constraint segment_files_pk PRIMARY KEY (segment, ordinal),
+    constraint segment_files_segment FOREIGN KEY (segment) REFERENCES lockstep.segments(id)
+);
+
+create table lockstep.segments (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    schema_version integer not null,
+    inserted bigint not null,
+    updated bigint not null,
+    deleted bigint not null,
+    first_sequence bigint not null,
+    last_sequence bigint not null,
+    constraint segments_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint segments_counts CHECK (((inserted >= 0) AND (updated >= 0) AND (deleted >= 0))),
+    constraint segments_once UNIQUE (batch, database, name, schema_version),
+    constraint segments_pk PRIMARY KEY (id),
+    constraint segments_sequences_ascend CHECK ((first_sequence <= last_sequence)),
+    constraint segments_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint segments_version FOREIGN KEY (source, database, name, schema_version) REFERENCES lockstep.table_versions(source, database, name, version)
+);
+
+create table lockstep.sources (
+    name text not null,
+    lock_key integer not null generated always as identity,
+    token bigint not null default 0,
+    first_seen timestamp with time zone not null default now(),
+    constraint sources_lock_key UNIQUE (lock_key),
+    constraint sources_pk PRIMARY KEY (name),
+    constraint sources_token_counts CHECK ((token >= 0))
+);
+
+create table lockstep.table_states (
+    source text not null,
+    database text not null,
+    name text not null,
+    condition text not null,
+    generation integer not null,
+    mirror text not null,
+    changelog text not null,
+    reason text,
+    hint text,
+    position text,
+    constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text]))),
+    constraint table_states_generation_counts CHECK ((generation > 0)),
+    constraint table_states_pk PRIMARY KEY (source, database, name),
+    constraint table_states_quarantine_explained CHECK ((num_nonnulls(reason, hint, "position") =
+CASE condition
+    WHEN 'quarantined'::text THEN 3
+    ELSE 0
+END)),
+    constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
+);
+
+create table lockstep.table_versions (
+    source text not null,
+    database text not null,
+    name text not null,
+    version integer not null,
+    previous integer generated always as (NULLIF((version - 1), 0)) stored,
+    batch bigint not null,
+    structure jsonb not null,
+    first_seen text not null,
+    constraint table_versions_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint table_versions_no_gap FOREIGN KEY (source, database, name, previous) REFERENCES lockstep.table_versions(source, database, name, version),
+    constraint table_versions_number_counts CHECK ((version > 0)),
+    constraint table_versions_pk PRIMARY KEY (source, database, name, version),
+    constraint table_versions_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
+);
+
+create table lockstep.version_sets (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    mirror text not null,
+    delta_version bigint not null,
+    constraint version_sets_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint version_sets_pk PRIMARY KEY (batch, database, name),
+    constraint version_sets_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name)
+);
+
+create table lockstep.writes (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    app_id text not null,
+    txn_version bigint not null default nextval('lockstep.txn_versions'::regclass),
+    first_batch bigint not null,
+    last_batch bigint not null,
+    step text not null,
+    intended_at timestamp with time zone not null default clock_timestamp(),
+    delta_version bigint,
+    settled_at timestamp with time zone,
+    constraint writes_batches_ascend CHECK ((first_batch <= last_batch)),
+    constraint writes_delta_version_counts CHECK ((delta_version >= 0)),
+    constraint writes_delta_version_once UNIQUE (app_id, delta_version),
+    constraint writes_first_batch FOREIGN KEY (source, first_batch) REFERENCES lockstep.batches(source, id),
+    constraint writes_last_batch FOREIGN KEY (source, last_batch) REFERENCES lockstep.batches(source, id),
+    constraint writes_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint writes_pk PRIMARY KEY (id),
+    constraint writes_settled_whole CHECK (((delta_version IS NULL) = (settled_at IS NULL))),
+    constraint writes_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint writes_transaction_once UNIQUE (app_id, txn_version)
+);
+
+CREATE UNIQUE INDEX batches_one_capturing ON lockstep.batches USING btree (source) WHERE (state = 'capturing'::text);
+
+CREATE UNIQUE INDEX batches_one_chain ON lockstep.batches USING btree (source) WHERE ((predecessor IS NULL) AND (state <> 'abandoned'::text));
+
+CREATE UNIQUE INDEX batches_one_per_decision ON lockstep.batches USING btree (start_decision) WHERE (state <> 'abandoned'::text);
+
+CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (predecessor) WHERE (state <> 'abandoned'::text);
+
+CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHERE (state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]));
+
+CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE (settled_at IS NULL);
+
+create sequence lockstep.txn_versions;
+
+create view lockstep.waiting as
+ SELECT DISTINCT s.source,
+    s.batch,
+    s.database,
+    s.name
+   FROM ((lockstep.segments s
+     JOIN lockstep.batches b ON (((b.id = s.batch) AND (b.state = 'captured'::text))))
+     JOIN lockstep.table_states t ON (((t.source = s.source) AND (t.database = s.database) AND (t.name = s.name))))
+  WHERE ((t.condition = 'active'::text) AND (NOT lockstep.covered(s.source, s.database, s.name, s.batch)));
+
+CREATE OR REPLACE FUNCTION lockstep.batches_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+    earlier lockstep.batches;
+begin
+    if new.state <> 'capturing' then
+        perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
+    end if;
+    if new.predecessor is not null then
+        select * into earlier from lockstep.batches b where b.id = new.predecessor;
+        if earlier.state in ('capturing', 'abandoned') then
+            perform lockstep.refuse('batches_predecessor_captured', 'the predecessor is not captured');
+        end if;
+    end if;
+    if new.base <> coalesce(earlier.base + earlier.changes, 0) then
+        perform lockstep.refuse('batches_base_follows', 'a batch counts on from its predecessor');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_may_be_abandoned(a_batch lockstep.batches)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.batches b where b.predecessor = a_batch.id and b.state <> 'abandoned') then
+        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch starts at its end');
+    end if;
+    if exists (select from lockstep.segments s
+               join lockstep.writes w using (source, database, name)
+               where s.batch = a_batch.id and a_batch.id between w.first_batch and w.last_batch) then
+        perform lockstep.refuse('batches_abandoned_unmerged', 'a write to a mirror covers the batch');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_may_be_acknowledged(a_batch lockstep.batches)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.batches b where b.id = a_batch.predecessor and b.state <> 'acknowledged') then
+        perform lockstep.refuse('batches_acknowledged_in_order', 'the predecessor is not acknowledged');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_may_be_captured(a_batch lockstep.batches)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.segments s where s.batch = a_batch.id
+               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes)) then
+        perform lockstep.refuse('batches_sequences_within', 'a segment lies outside its batch');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_may_be_merged(a_batch lockstep.batches)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.waiting w where w.batch = a_batch.id) then
+        perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.predecessor, new.start_decision, new.base, new.token, new.created_at,
+        new.start_base, new.start_number, new.start_offset, new.start_gtid_set, new.start_server_uuid,
+        new.start_committed_at)
+        is distinct from
+       (old.id, old.source, old.predecessor, old.start_decision, old.base, old.token, old.created_at,
+        old.start_base, old.start_number, old.start_offset, old.start_gtid_set, old.start_server_uuid,
+        old.start_committed_at) then
+        perform lockstep.refuse('batches_start_stays', 'a batch keeps its start');
+    end if;
+    if old.state <> 'capturing' and
+       (new.end_base, new.end_number, new.end_offset, new.end_gtid_set, new.end_server_uuid,
+        new.end_committed_at, new.witness_offset, new.witness_length, new.witness_crc32,
+        new.witness_gtid, new.witness_file_created, new.changes, new.transactions, new.log_bytes,
+        new.captured_at)
+        is distinct from
+       (old.end_base, old.end_number, old.end_offset, old.end_gtid_set, old.end_server_uuid,
+        old.end_committed_at, old.witness_offset, old.witness_length, old.witness_crc32,
+        old.witness_gtid, old.witness_file_created, old.changes, old.transactions, old.log_bytes,
+        old.captured_at) then
+        perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
+    end if;
+    if (old.state, new.state) not in (
+        ('capturing', 'captured'), ('capturing', 'abandoned'), ('captured', 'abandoned'),
+        ('captured', 'merged'), ('merged', 'acknowledged')) then
+        perform lockstep.refuse('batches_move_forward', 'no batch moves from ' || old.state || ' to ' || new.state);
+    end if;
+    case new.state
+        when 'captured' then perform lockstep.batches_may_be_captured(new);
+        when 'merged' then perform lockstep.batches_may_be_merged(new);
+        when 'acknowledged' then perform lockstep.batches_may_be_acknowledged(new);
+        else perform lockstep.batches_may_be_abandoned(old);
+    end case;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.covered(a_source text, a_database text, a_name text, a_batch bigint)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select exists (
+        select from lockstep.writes w
+        where (w.source, w.database, w.name) = (a_source, a_database, a_name)
+          and w.step = 'merge' and w.settled_at is not null
+          and a_batch between w.first_batch and w.last_batch
+    )
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    raise exception using errcode = 'integrity_constraint_violation', constraint = rule, message = complaint;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.segments_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('segments_while_capturing', 'segments are recorded while their batch is capturing');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.sources_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.name <> old.name or new.lock_key <> old.lock_key or new.token < old.token then
+        perform lockstep.refuse('sources_token_grows', 'a source keeps its key and its token never falls');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.stays()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform lockstep.refuse(tg_argv[0], 'rows of ' || tg_table_name || ' are never changed or deleted');
+    return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.version_sets_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.batches b where b.id = new.batch
+                   and b.state = 'acknowledged') then
+        perform lockstep.refuse('version_sets_acknowledged', 'the batch is not acknowledged');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.writes_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.settled_at is not null then
+        perform lockstep.refuse('writes_intent_first', 'a write is an intent before it is settled');
+    end if;
+    if exists (select from lockstep.batches b where b.source = new.source
+               and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured') then
+        perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
+    end if;
+    if exists (select from lockstep.table_states t
+               where (t.source, t.database, t.name) = (new.source, new.database, new.name)
+               and t.condition <> 'active') then
+        perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
+    end if;
+    if exists (select from lockstep.writes w
+               where (w.source, w.database, w.name, w.app_id, w.step)
+                   = (new.source, new.database, new.name, new.app_id, new.step)
+               and w.settled_at is not null
+               and w.first_batch <= new.last_batch and new.first_batch <= w.last_batch) then
+        perform lockstep.refuse('writes_never_overlap', 'a settled write of this table covers these batches');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.writes_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.token, new.database, new.name, new.app_id, new.txn_version,
+        new.first_batch, new.last_batch, new.step, new.intended_at)
+        is distinct from
+       (old.id, old.source, old.token, old.database, old.name, old.app_id, old.txn_version,
+        old.first_batch, old.last_batch, old.step, old.intended_at) then
+        perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
+    end if;
+    if old.settled_at is not null then
+        perform lockstep.refuse('writes_settled_once', 'a settled write stays as it is');
+    end if;
+    if exists (select from lockstep.writes w where w.app_id = new.app_id
+               and w.delta_version >= new.delta_version) then
+        perform lockstep.refuse('writes_delta_version_ascends', 'a later write has a later version');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE TRIGGER batches_begin BEFORE INSERT ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_begin();
+
+CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_move();
+
+CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.stays('batches_stay');
+
+CREATE TRIGGER decisions_stay BEFORE DELETE OR UPDATE ON lockstep.decisions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('decisions_stay');
+
+CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
+
+CREATE TRIGGER segment_files_stay BEFORE DELETE OR UPDATE ON lockstep.segment_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segment_files_stay');
+
+CREATE TRIGGER segments_begin BEFORE INSERT ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.segments_begin();
+
+CREATE TRIGGER segments_stay BEFORE DELETE OR UPDATE ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segments_stay');
+
+CREATE TRIGGER sources_move BEFORE UPDATE ON lockstep.sources FOR EACH ROW EXECUTE FUNCTION lockstep.sources_move();
+
+CREATE TRIGGER table_versions_stay BEFORE DELETE OR UPDATE ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_versions_stay');
+
+CREATE TRIGGER version_sets_begin BEFORE INSERT ON lockstep.version_sets FOR EACH ROW EXECUTE FUNCTION lockstep.version_sets_begin();
+
+CREATE TRIGGER version_sets_stay BEFORE DELETE OR UPDATE ON lockstep.version_sets FOR EACH ROW EXECUTE FUNCTION lockstep.stays('version_sets_stay');
+
+CREATE TRIGGER writes_begin BEFORE INSERT ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_begin();
+
+CREATE TRIGGER writes_move BEFORE UPDATE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_move();
+
+CREATE TRIGGER writes_stay BEFORE DELETE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.stays('writes_stay');
