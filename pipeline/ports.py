@@ -331,9 +331,10 @@ class Changelog(Protocol):
 class MirrorWrite:
     """One write to a mirror: rows to append, or folded changes to merge.
 
-    `files` are absolute paths of Parquet files. `mode` "append": row images whose
-    table columns become new rows. `mode` "merge": one image per key, `_change_type`
-    telling upsert (insert, update_postimage) from delete. `bounds` are the least and
+    `files` are absolute paths of Parquet files whose columns are spelled as a changelog
+    spells them (`layout.changelog_names`). `mode` "append": row images whose table
+    columns become new rows. `mode` "merge": one image per key, `_change_type` telling
+    upsert (insert, update_postimage) from delete. `bounds` are the least and
     greatest value of leading key columns, where known, as SQL literals for the ON clause.
     """
 

@@ -5,7 +5,7 @@ Pure: from counts and folded keys to a plan. Writing it is `resources.lake`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -24,15 +24,16 @@ def only_inserts(counts: Iterable[RowCounts]) -> bool:
     return total.updated == total.deleted == 0
 
 
-def key_bounds(keys: pa.Table, names: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
-    """(column, least, greatest) as SQL literals, for key columns whose type orders the
-    same in Arrow, Parquet statistics and Spark; they let Delta skip files.
+def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+    """(mirror's column, least, greatest) as SQL literals, for key columns whose type
+    orders the same in Arrow, Parquet statistics and Spark; they let Delta skip files.
+    `key`: a column of `changes` → the mirror's column.
 
     Integers, decimals and dates only: text has collations, floats have NaN.
     """
     bounds = []
-    for name in names:
-        column = keys.column(name)
+    for spelled, name in key.items():
+        column = changes.column(spelled)
         literal = _LITERALS.get(_family(column.type))
         if literal is None or not len(column):
             continue

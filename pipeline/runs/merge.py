@@ -198,8 +198,7 @@ def _stage(work: Workplace, job: _Job) -> tuple[str, tuple[tuple[str, str, str],
         job.state.changelog, files, ["_change_type", "_sequence", *spelled]
     )
     latest = changes.take(latest_rows(changes, key)).drop_columns(["_sequence"])
-    latest = latest.rename_columns(["_change_type", *names])
-    bounds = key_bounds(latest, job.structure.primary_key)
+    bounds = key_bounds(latest, dict(zip(key, job.structure.primary_key, strict=True)))
     staged = work.mirrors.stage(f"{work.source.name}-{job.intent.txn_version}", latest)
     return staged, bounds
 

@@ -32,13 +32,13 @@ def _one(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row | None:
     return cursor.fetchone()
 
 
-def _made(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row:
+def _made(cursor: RealDictCursor, name: str, /, **values: Any) -> rows.Row:
     cursor.execute(query(name), values)
     (row,) = cursor.fetchall()
     return row
 
 
-def _changed(cursor: RealDictCursor, name: str, rule: str, **values: Any) -> None:
+def _changed(cursor: RealDictCursor, name: str, rule: str, /, **values: Any) -> None:
     """Run an update that must find its row, or refuse by `rule`."""
     cursor.execute(query(name), values)
     if cursor.rowcount == 0:

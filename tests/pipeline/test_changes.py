@@ -89,10 +89,10 @@ def test_bounds_are_literals_of_ordered_types() -> None:
             "s": pa.array(["b", "a"]),
         }
     )
-    assert key_bounds(keys, ["i", "d", "t", "s"]) == (
+    assert key_bounds(keys, {"i": "i", "d": "d", "t": "T", "s": "s"}) == (
         ("i", "1", "3"),
         ("d", "-2.00BD", "1.50BD"),
-        ("t", "DATE'2023-01-01'", "DATE'2024-02-29'"),
+        ("T", "DATE'2023-01-01'", "DATE'2024-02-29'"),
     )
 
 
