@@ -29,7 +29,7 @@ from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
 
 
-def _all(cursor: RealDictCursor, name: str, **values: Any) -> list[rows.Row]:
+def _all(cursor: RealDictCursor, name: str, /, **values: Any) -> list[rows.Row]:
     cursor.execute(query(name), values)
     return list(cursor.fetchall())
 
