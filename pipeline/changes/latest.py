@@ -10,25 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
-    """Indexes (int64, ascending) of the last image per key.
+def latest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The last image per key, `_change_type` "delete" wherever the row is gone after it.
 
-    `changes` holds the key columns and `_sequence` (unique, any order of rows).
+    `changes` holds the key columns, `_change_type`, `_sequence` (unique, rows in any
+    order) and whatever else; the answer has the same columns without `_sequence`.
     """
-    numbered = changes.select([*key, "_sequence"]).append_column(
-        "_at", pa.array(np.arange(changes.num_rows, dtype=np.int64))
-    )
-    newest = numbered.group_by(list(key), use_threads=True).aggregate([("_sequence", "max")])
+    kept = changes.take(_latest_rows(changes, key)).drop_columns(["_sequence"])
+    kind = kept.column("_change_type")
+    at = kept.schema.get_field_index("_change_type")
+    return kept.set_column(at, "_change_type", pc.if_else(_is_present(kind), kind, "delete"))
+
+
+def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Indexes (ascending) of the last image per key."""
+    newest = changes.group_by(list(key)).aggregate([("_sequence", "max")])
     wanted = newest.column("_sequence_max").combine_chunks()
-    mask = pc.is_in(changes.column("_sequence"), value_set=wanted)
-    return pc.indices_nonzero(mask).cast(pa.int64())
+    return pc.indices_nonzero(pc.is_in(changes.column("_sequence"), value_set=wanted))
 
 
-def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
+def _is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whether the row is there after each image (boolean)."""
     return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage"]))

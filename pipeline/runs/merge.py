@@ -25,7 +25,7 @@ from pipeline.batch import (
     TableCondition,
     TableState,
 )
-from pipeline.changes.latest import latest_rows
+from pipeline.changes.latest import latest
 from pipeline.changes.layout import application_id, changelog_names
 from pipeline.changes.plan import key_bounds, only_inserts
 from pipeline.errors import CommitConflict, LockstepError, TableError
@@ -197,9 +197,9 @@ def _stage(work: Workplace, job: _Job) -> tuple[str, tuple[tuple[str, str, str],
     changes = work.segments.read(
         job.state.changelog, files, ["_change_type", "_sequence", *spelled]
     )
-    latest = changes.take(latest_rows(changes, key)).drop_columns(["_sequence"])
-    bounds = key_bounds(latest, dict(zip(key, job.structure.primary_key, strict=True)))
-    staged = work.mirrors.stage(f"{work.source.name}-{job.intent.txn_version}", latest)
+    folded = latest(changes, key)
+    bounds = key_bounds(folded, dict(zip(key, job.structure.primary_key, strict=True)))
+    staged = work.mirrors.stage(f"{work.source.name}-{job.intent.txn_version}", folded)
     return staged, bounds
 
 
