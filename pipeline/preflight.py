@@ -106,7 +106,7 @@ def server_findings(facts: ServerFacts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "binlog_expire_logs_seconds",
-            f"logs are kept for {seconds / _DAY:.1f} days: a pause longer than that loses the position",
+            f"logs are kept for {seconds / _DAY:.1f} days: a longer pause loses the position",
             f"set persist binlog_expire_logs_seconds = {7 * _DAY};",
         )
     else:

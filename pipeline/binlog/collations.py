@@ -1,4 +1,4 @@
-"""Collation numbers → character set names, as MySQL 8.0 – 9.x numbers them.
+"""Collation numbers → character set names, as MySQL 8.0 to 9.x numbers them.
 
 Source: `information_schema.collations`; a test compares this table with a live server.
 """

@@ -48,7 +48,7 @@ class _Open:
     state: TableState
     held: list[pa.RecordBatch] = field(default_factory=list)
     writer: SegmentWriter | None = None
-    counts: RowCounts = RowCounts()
+    counts: RowCounts = field(default_factory=RowCounts)
     first: int = 0
     last: int = 0
 

@@ -102,11 +102,36 @@ class NotUnderstood:
 Statement = Passed | Creates | Touches | NotUnderstood
 
 _PASSED_FIRST: Final = frozenset(
-    "ANALYZE CHECK CHECKSUM FLUSH GRANT INSTALL OPTIMIZE REVOKE SET UNINSTALL".split()
+    {
+        "ANALYZE",
+        "CHECK",
+        "CHECKSUM",
+        "FLUSH",
+        "GRANT",
+        "INSTALL",
+        "OPTIMIZE",
+        "REVOKE",
+        "SET",
+        "UNINSTALL",
+    }
 )
 _PASSED_OBJECTS: Final = frozenset(
-    "EVENT FUNCTION LOGFILE PROCEDURE RESOURCE ROLE SERVER SPATIAL TABLESPACE TRIGGER UNDO "
-    "USER VIEW INSTANCE".split()
+    {
+        "EVENT",
+        "FUNCTION",
+        "INSTANCE",
+        "LOGFILE",
+        "PROCEDURE",
+        "RESOURCE",
+        "ROLE",
+        "SERVER",
+        "SPATIAL",
+        "TABLESPACE",
+        "TRIGGER",
+        "UNDO",
+        "USER",
+        "VIEW",
+    }
 )
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 _INDEX_WORDS: Final = frozenset({"UNIQUE", "FULLTEXT", "INDEX"})

@@ -167,7 +167,8 @@ def _dump_refused(text: str) -> LockstepError:
 
 def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
     return TlsRefused(
-        f"no secured connection to {settings.host}:{settings.port} (tls = {settings.tls!r}): {error}",
+        f"no secured connection to {settings.host}:{settings.port} with tls = {settings.tls!r}: "
+        f"{error}",
         hint="give the server's CA as tls_ca, or set tls = 'required' (encrypted, unchecked), or "
         "'off' on the loopback",
     )

@@ -20,9 +20,11 @@ from pymysqlreplication.constants import FIELD_TYPE, NONE_SOURCE
 from pymysqlreplication.packet import BinLogPacketWrapper
 from pymysqlreplication.row_event import (
     DeleteRowsEvent,
-    RowsEvent as LibraryRows,
     UpdateRowsEvent,
     WriteRowsEvent,
+)
+from pymysqlreplication.row_event import (
+    RowsEvent as LibraryRows,
 )
 from pymysqlreplication.table import Table
 

@@ -112,12 +112,14 @@ class MySqlServer:
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        with connect(self._settings, cursorclass=SSCursor, conv={}) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute("set session transaction isolation level repeatable read")
-                cursor.execute("start transaction with consistent snapshot, read only")
-                cursor.execute(_select(structure))
-                yield _batches(cursor, structure)
+        with (
+            connect(self._settings, cursorclass=SSCursor, conv={}) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("set session transaction isolation level repeatable read")
+            cursor.execute("start transaction with consistent snapshot, read only")
+            cursor.execute(_select(structure))
+            yield _batches(cursor, structure)
 
 
 def _settings(cursor: Cursor) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_a_witness_reads_back_as_it_was_found() -> None:
     log, _, second = two_transactions()
     witness = find_boundary(log.packets, Coordinates(FILE, second)).witness
     assert witness is not None
-    xid = [p for p in log.packets if p[4] == EventType.XID][0]
+    xid = next(p for p in log.packets if p[4] == EventType.XID)
     again = read_witness(
         [log.packets[0][:13] + bytes(4) + log.packets[0][17:], xid],
         witness.offset,

@@ -1,0 +1,53 @@
+"""Runs the command line and kills it, like a power cut, at one call of one port.
+
+    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after N -- run
+
+The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
+handler runs. It lives in the tests; the product has no such switch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+def arm(target: str, when: str, nth: int) -> None:
+    """Replace the method by one that kills the process at its `nth` call."""
+    module, _, path = target.partition(":")
+    owner_name, _, name = path.partition(".")
+    owner = getattr(importlib.import_module(module), owner_name)
+    original: Callable[..., Any] = getattr(owner, name)
+    lock, calls = threading.Lock(), [0]
+
+    def deadly(*args: Any, **options: Any) -> Any:
+        with lock:
+            calls[0] += 1
+            due = calls[0] == nth
+        if due and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*args, **options)
+        if due:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, deadly)
+
+
+def main() -> int:
+    """Arm, then hand over to the command line."""
+    target, when, nth, divider, *arguments = sys.argv[1:]
+    assert divider == "--"
+    arm(target, when, int(nth))
+    cli = importlib.import_module("lockstep.cli")
+    result: int = cli.main(arguments)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""A project folder of its own, and the command line run on it as a person would."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TIMEOUT = 240
+
+
+@dataclass
+class Project:
+    """`folder` holds lockstep.toml, the lake and .lockstep; commands run in processes."""
+
+    folder: Path
+
+    @classmethod
+    def made(
+        cls,
+        folder: Path,
+        *,
+        port: int,
+        tables: list[str],
+        start: str | None = "earliest",
+        extra: str = "",
+        user: str = "root",
+        top: str = "",
+    ) -> Project:
+        folder.mkdir(parents=True, exist_ok=True)
+        chosen = f'start = "{start}"\n' if start else ""
+        (folder / "lockstep.toml").write_text(
+            f'[lake]\npath = "lake"\n[ledger]\ndsn = "embedded"\n{top}\n'
+            f'[[sources]]\nname = "shop"\nhost = "127.0.0.1"\nport = {port}\nuser = "{user}"\n'
+            f'password = "env:LOCKSTEP_TEST_PASSWORD"\ntls = "off"\n'
+            f"tables = {json.dumps(tables)}\n{chosen}{extra}"
+        )
+        return cls(folder)
+
+    def copied(self, folder: Path) -> Project:
+        """The same project as it stands now, in another folder."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Project(folder)
+
+    def run(
+        self, *arguments: str, expect: int | None = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lockstep.cli", *arguments]
+        return self._process(command, expect, environment)
+
+    def json(self, *arguments: str, expect: int = 0) -> Any:
+        return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
+
+    def killed(self, target: str, when: str, nth: int = 1) -> None:
+        """`lockstep run`, killed at a call; it must not have ended by itself."""
+        command = [sys.executable, "-m", "tests.e2e.killer", target, when, str(nth), "--", "run"]
+        self._process(command, -signal.SIGKILL, {})
+
+    def _process(
+        self, command: list[str], expect: int | None, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        if expect is not None:
+            assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def commits(self, table: str) -> list[dict[str, Any]]:
+        """The commits of a mirror in order: each a dict of its actions by kind."""
+        log = self.lake / "shop" / table.replace(".", "/") / "_delta_log"
+        found = []
+        for path in sorted(log.glob("*.json")):
+            if len(path.stem) == 20 and path.stem.isdigit():
+                actions = [json.loads(line) for line in path.read_text().splitlines()]
+                found.append({kind: value for action in actions for kind, value in action.items()})
+        return found
+
+    def transactions(self, table: str) -> list[tuple[str, int]]:
+        """(application id, version) of every commit that has one."""
+        return [
+            (commit["txn"]["appId"], commit["txn"]["version"])
+            for commit in self.commits(table)
+            if "txn" in commit
+        ]
