@@ -26,7 +26,7 @@ $(READY): requirements.lock pyproject.toml
 	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m resources.lake.jars
 	@touch $@
@@ -59,5 +59,5 @@ soak: $(READY)  ## minutes of traffic, faults and runs
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \
-	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --custom-compile-command 'make lock' --output-file requirements.lock
