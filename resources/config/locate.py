@@ -1,0 +1,128 @@
+"""At which line of a TOML text a key stands. Finds lines, judges nothing.
+
+`tomllib` gives values without places. This scanner follows TOML 1.0's grammar as far
+as keys need it: headers, dotted and quoted keys, and what may hide an `=`: strings of
+several lines, arrays, comments. Keys of inline tables are found at their parent's line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+KeyPath = tuple[str | int, ...]
+
+_KEY_PART = re.compile(
+    r"""\s*(?:"(?P<basic>(?:[^"\\]|\\.)*)"|'(?P<literal>[^']*)'|(?P<bare>[\w-]+))\s*"""
+)
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Every key path and header of a TOML text that `tomllib` accepts → its line, from 1.
+
+    Tables in arrays are numbered from 0: `("sources", 0, "name")`.
+    """
+    found: dict[KeyPath, int] = {}
+    arrays: dict[KeyPath, int] = {}
+    header: KeyPath = ()
+    open_value = _OpenValue()
+    for number, line in enumerate(text.splitlines(), 1):
+        if open_value.goes_on(line):
+            continue
+        stripped = line.strip()
+        if stripped.startswith("[["):
+            plain = _indexed(_parts(stripped[2:])[0], arrays)
+            arrays[plain] = arrays.get(plain, -1) + 1
+            header = (*plain, arrays[plain])
+            found.setdefault(plain, number)
+            found[header] = number
+        elif stripped.startswith("["):
+            header = _indexed(_parts(stripped[1:])[0], arrays)
+            for length in range(1, len(header) + 1):
+                found.setdefault(header[:length], number)
+        elif stripped and not stripped.startswith("#"):
+            keys, rest = _parts(stripped)
+            for length in range(1, len(keys) + 1):
+                found.setdefault((*header, *keys[:length]), number)
+            open_value.begins(rest.removeprefix("="))
+    return found
+
+
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of the longest part of `path` that stands in the text."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return None
+
+
+def _parts(text: str) -> tuple[tuple[str, ...], str]:
+    """A dotted key at the beginning of `text`, and what follows it."""
+    keys: list[str] = []
+    at = 0
+    while match := _KEY_PART.match(text, at):
+        basic = match["basic"]
+        keys.append(
+            re.sub(r"\\(.)", r"\1", basic)
+            if basic is not None
+            else match["literal"]
+            if match["literal"] is not None
+            else match["bare"]
+        )
+        at = match.end()
+        if not text.startswith(".", at):
+            break
+        at += 1
+    return tuple(keys), text[at:]
+
+
+def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
+    """A header's keys with the number of each array's newest table, but for the last."""
+    path: KeyPath = ()
+    for place, key in enumerate(keys, 1):
+        path = (*path, key)
+        if place < len(keys) and path in arrays:
+            path = (*path, arrays[path])
+    return path
+
+
+class _OpenValue:
+    """Whether a value that began on an earlier line still goes on."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quote = ""
+
+    def begins(self, text: str) -> None:
+        self._depth, self._quote = 0, ""
+        self._scan(text)
+
+    def goes_on(self, line: str) -> bool:
+        if not self._depth and not self._quote:
+            return False
+        self._scan(line)
+        return True
+
+    def _scan(self, text: str) -> None:
+        at = 0
+        while at < len(text):
+            if self._quote:
+                at = self._inside_string(text, at)
+            elif text[at] == "#":
+                return
+            elif text[at] in "\"'":
+                triple = text[at] * 3
+                self._quote = triple if text.startswith(triple, at) else text[at]
+                at += len(self._quote)
+            else:
+                self._depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(text[at], 0)
+                at += 1
+
+    def _inside_string(self, text: str, at: int) -> int:
+        if text[at] == "\\" and self._quote[0] == '"':
+            return at + 2
+        if text.startswith(self._quote, at):
+            at += len(self._quote)
+            self._quote = ""
+            return at
+        return at + 1

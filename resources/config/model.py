@@ -1,0 +1,230 @@
+"""The shape of lockstep.toml, as pydantic models; what each key may hold.
+
+Belongs here: keys, types, defaults and rules of one value. Does not: places in the
+file, wording of mistakes for people (`resources.config.problems`), reading anything.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from pipeline.position import Coordinates, LogFile
+from pipeline.start import StartChoice
+from resources.config.secrets import has_password, is_reference, is_sensitive
+
+NOT_YET_SOURCE_KEYS = frozenset(
+    {
+        "bounds",
+        "deletes",
+        "dropped_columns",
+        "dropped_tables",
+        "fallback_interval",
+        "foreign_keys",
+        "on_position_lost",
+        "on_rewrite",
+        "on_source_changed",
+        "readers",
+        "renames",
+        "standby",
+        "table",
+        "time",
+        "undecodable",
+        "zero_dates",
+    }
+)
+"""Keys of a source that the design names and this version does not build."""
+
+_START = re.compile(r"(?P<file>.+\.\d{6,}):(?P<offset>\d+)")
+_OBJECT_STORE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_GTID = re.compile(r"gtid:|[0-9a-f]{8}-[0-9a-f-]{27}:", re.IGNORECASE)
+_MOMENT = re.compile(r"(?:.+@)?\d{4}-\d\d-\d\d")
+
+
+class NotBuiltYet(ValueError):
+    """A value that the design names and this version refuses."""
+
+
+class AboutKey(ValueError):
+    """A mistake of a whole table for which one key of it stands."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+def start_choice(text: str) -> StartChoice:
+    """`earliest`, `latest` or `binlog.000012:4567` → a choice; ValueError otherwise."""
+    if text in ("earliest", "latest"):
+        return StartChoice(text)
+    if text == "snapshot":
+        raise NotBuiltYet('start = "snapshot" is not built yet; use "earliest"')
+    if match := _START.fullmatch(text):
+        return StartChoice(
+            "coordinates", Coordinates(LogFile.parse(match["file"]), int(match["offset"]))
+        )
+    if _GTID.match(text) or _MOMENT.match(text):
+        raise NotBuiltYet("a start by GTID or by time is not built yet; use file:offset")
+    raise ValueError(f'{text!r} is not "earliest", "latest" or a place such as binlog.000012:4567')
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only be this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def table_pattern(text: str) -> str:
+    if not is_reference(text) and not all(text.partition(".")):
+        raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
+    return text
+
+
+def _start(text: str) -> str:
+    if not is_reference(text):
+        start_choice(text)
+    return text
+
+
+def _reference(text: str) -> str:
+    if not is_reference(text):
+        raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Pattern = Annotated[Text, AfterValidator(table_pattern)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class LakePart(Part):
+    path: Text = "lake"
+
+    @field_validator("path")
+    @classmethod
+    def _a_folder(cls, path: str) -> str:
+        if _OBJECT_STORE.match(path):
+            raise NotBuiltYet("a lake in an object store is not built yet; name a folder")
+        return path
+
+
+class LedgerPart(Part):
+    dsn: Text = "embedded"
+
+    @field_validator("dsn")
+    @classmethod
+    def _without_password(cls, dsn: str) -> str:
+        if not is_reference(dsn) and has_password(dsn):
+            raise ValueError("a DSN with a password in the file is refused; write env:NAME")
+        return dsn
+
+
+class SourcePart(Part):
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    user: Text
+    password: Annotated[Text, AfterValidator(_reference)]
+    tls: Literal["verify", "required", "off"] = "verify"
+    tls_ca: Text | None = None
+    tls_force: bool = False
+    tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
+    exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
+    start: Annotated[Text, AfterValidator(_start)] | None = None
+    schedule: Text | None = None
+    connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
+    read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, schedule: str | None) -> str | None:
+        from croniter import croniter  # only files with a schedule pay for this import
+
+        if schedule is not None and not (
+            len(schedule.split()) == 5 and croniter.is_valid(schedule)
+        ):
+            raise ValueError(f"{schedule!r} is not a cron expression such as */10 * * * *")
+        return schedule
+
+    @model_validator(mode="after")
+    def _plain_text_stays_at_home(self) -> SourcePart:
+        if self.tls == "off" and not self.tls_force and not is_reference(self.host):
+            refuse_plain_text(self.host)
+        return self
+
+
+def refuse_plain_text(host: str) -> None:
+    """ValueError unless `host` is this machine."""
+    if not is_loopback(host):
+        raise AboutKey(
+            "tls",
+            f'tls = "off" would send passwords and rows to {host} in the clear; use '
+            '"verify" or "required", or add tls_force = true',
+        )
+
+
+class File(Part):
+    lake: LakePart = LakePart()
+    ledger: LedgerPart = LedgerPart()
+    spark: dict[str, str] = Field(default_factory=dict)
+    sources: Annotated[tuple[SourcePart, ...], Field(min_length=1, strict=False)]
+
+    @field_validator("spark", mode="before")
+    @classmethod
+    def _flat(cls, spark: Any) -> Any:
+        return dict(_flattened(spark)) if isinstance(spark, dict) else spark
+
+    @field_validator("spark")
+    @classmethod
+    def _no_literal_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
+        literal = sorted(k for k, v in spark.items() if is_sensitive(k) and not is_reference(v))
+        if literal:
+            raise AboutKey(
+                literal[0],
+                f"a literal value of {literal[0]!r} is refused (its name tells of a secret); "
+                "write env:NAME or file:PATH",
+            )
+        return spark
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> File:
+        names = [source.name for source in self.sources]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"two sources are called {doubled[0]!r}; a name is given once")
+        return self
+
+
+def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """`spark.master` written with and without quotes means the same; scalars as Spark
+    writes them."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        name = f"{prefix}.{key}" if prefix else key
+        if isinstance(value, dict):
+            pairs.extend(_flattened(value, name))
+        elif isinstance(value, bool):
+            pairs.append((name, "true" if value else "false"))
+        elif isinstance(value, int | float):
+            pairs.append((name, str(value)))
+        else:
+            pairs.append((name, value))
+    return pairs

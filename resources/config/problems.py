@@ -1,0 +1,129 @@
+"""Mistakes in lockstep.toml, worded for the person who wrote it, with their lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.errors import ConfigurationError, LockstepError, NotYet
+from resources.config.locate import KeyPath, line_of
+from resources.config.model import (
+    NOT_YET_SOURCE_KEYS,
+    AboutKey,
+    File,
+    LakePart,
+    LedgerPart,
+    NotBuiltYet,
+    SourcePart,
+)
+
+_PARTS: Mapping[str, type[BaseModel]] = {
+    "lake": LakePart,
+    "ledger": LedgerPart,
+    "sources": SourcePart,
+}
+
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "must be a text in quotes",
+    "string_too_short": "must not be empty",
+    "int_type": "must be a number without quotes",
+    "int_parsing": "must be a number without quotes",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list in brackets",
+    "too_short": "must not be empty",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "dict_type": "must be a table",
+    "greater_than_equal": "is out of range",
+    "less_than_equal": "is out of range",
+    "greater_than": "must be more than zero",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One mistake: its line (None when nothing in the file stands for it), a sentence,
+    and whether it is only a thing this version does not build yet."""
+
+    line: int | None
+    sentence: str
+    not_yet: bool = False
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.sentence}" if self.line else self.sentence
+
+
+def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
+    """Pydantic's findings in the order of the file; those without a line come last."""
+    items = error.errors(include_url=False)
+    # A list whose every member is wrong counts as empty too: that says nothing new.
+    told = [item for item in items if not (item["type"] == "too_short" and _within(item, items))]
+    found = [_problem(item, lines) for item in told]
+    return sorted(found, key=lambda problem: (problem.line is None, problem.line or 0))
+
+
+def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
+    """All mistakes of a file in one error: `NotYet` if nothing else is wrong."""
+    if len(problems) == 1:
+        message = f"{file}: {problems[0]}"
+        message += "" if message.endswith("?") else "."
+    else:
+        listed = "\n".join(f"  {problem}" for problem in problems)
+        message = f"{file} has {len(problems)} mistakes:\n{listed}"
+    if all(problem.not_yet for problem in problems):
+        return NotYet(message, hint=f"take out of {file} what is not built yet")
+    return ConfigurationError(message, hint=f"correct {file}, then: lockstep check")
+
+
+def _within(item: Any, items: Sequence[Any]) -> bool:
+    """Whether another finding is about a part of what `item` is about."""
+    path = item["loc"]
+    return any(other is not item and other["loc"][: len(path)] == path for other in items)
+
+
+def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
+    path: KeyPath = tuple(item["loc"])
+    line = line_of(lines, path)
+    kind = item["type"]
+    key = next((str(part) for part in reversed(path) if isinstance(part, str)), "the file")
+    if kind == "extra_forbidden":
+        return _unknown(path, key, line)
+    if kind == "missing":
+        return Problem(line, _missing(path, key))
+    if kind == "value_error":
+        cause = item["ctx"]["error"]
+        if isinstance(cause, AboutKey):
+            # A key with dots may have been written with quotes or without.
+            spellings = ((*path, cause.key), (*path, *cause.key.split(".")))
+            line = next((lines[where] for where in spellings if where in lines), line)
+        return Problem(line, str(cause), isinstance(cause, NotBuiltYet))
+    if kind == "literal_error":
+        return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
+    if kind == "string_pattern_mismatch":
+        return Problem(
+            line,
+            f"{key!r} must be a lower-case name such as shop "
+            "(a letter, then letters, digits or _, 32 at most)",
+        )
+    return Problem(line, f"{key!r} {_EXPECTED.get(kind, item['msg'])}")
+
+
+def _missing(path: KeyPath, key: str) -> str:
+    if path == ("sources",):
+        return "there is no [[sources]] table"
+    return f"the source lacks {key!r}" if path[0] == "sources" else f"{key!r} is missing"
+
+
+def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
+    top_level = len(path) == 1
+    if key in NOT_YET_SOURCE_KEYS and (top_level or path[0] == "sources"):
+        return Problem(line, f"{key!r} is not built yet", not_yet=True)
+    model = File if top_level else _PARTS.get(str(path[0]), File)
+    nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
+    return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")

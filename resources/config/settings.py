@@ -1,0 +1,155 @@
+"""Settings as the other rooms use them: validated, references not yet followed.
+
+Methods that follow a reference may raise `SecretMissing`, and `ConfigurationError`
+when what it led to is not allowed; attributes never do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import ConfigurationError, NotYet
+from pipeline.runs.context import SourcePlan
+from pipeline.start import StartChoice
+from pipeline.tables import TablePatterns
+from resources.config.model import (
+    File,
+    NotBuiltYet,
+    SourcePart,
+    refuse_plain_text,
+    start_choice,
+    table_pattern,
+)
+from resources.config.secrets import Secret, is_sensitive, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One [[sources]] table. `folder` holds the file; relative paths start there."""
+
+    part: SourcePart
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.part.name
+
+    @property
+    def schedule(self) -> str | None:
+        """A cron expression of five fields."""
+        return self.part.schedule
+
+    @property
+    def port(self) -> int:
+        return self.part.port
+
+    @property
+    def tls(self) -> str:
+        return self.part.tls
+
+    @property
+    def connect_timeout(self) -> float:
+        return self.part.connect_timeout
+
+    @property
+    def read_timeout(self) -> float:
+        return self.part.read_timeout
+
+    def host(self) -> str:
+        host = resolve(self.part.host, self.folder)
+        if self.tls == "off" and not self.part.tls_force:
+            try:
+                refuse_plain_text(host)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{error}.", hint=f"correct tls of source {self.name!r} in lockstep.toml"
+                ) from error
+        return host
+
+    def user(self) -> str:
+        return resolve(self.part.user, self.folder)
+
+    def password(self) -> Secret:
+        return Secret(resolve(self.part.password, self.folder))
+
+    def tls_ca(self) -> str | None:
+        """The CA file's absolute path, if one is configured."""
+        if self.part.tls_ca is None:
+            return None
+        return str(self.folder / Path(resolve(self.part.tls_ca, self.folder)).expanduser())
+
+    def plan(self) -> SourcePlan:
+        """What the steps of a run need to know of the source."""
+        return SourcePlan(
+            name=self.name,
+            patterns=TablePatterns(
+                include=tuple(self._pattern(text) for text in self.part.tables),
+                exclude=tuple(self._pattern(text) for text in self.part.exclude),
+            ),
+            start=self._start(),
+        )
+
+    def _pattern(self, text: str) -> str:
+        try:
+            return table_pattern(resolve(text, self.folder))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"Source {self.name!r}: {error}.", hint=f"correct what {text} holds"
+            ) from error
+
+    def _start(self) -> StartChoice | None:
+        if self.part.start is None:
+            return None
+        try:
+            return start_choice(resolve(self.part.start, self.folder))
+        except NotBuiltYet as error:
+            raise NotYet(f"{error}.", hint=f"correct what {self.part.start} holds") from error
+        except ValueError as error:
+            raise ConfigurationError(
+                f"Source {self.name!r}: {error}.", hint=f"correct what {self.part.start} holds"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A whole lockstep.toml; `path` is the file, absolute."""
+
+    file: File
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def state_folder(self) -> Path:
+        """Where Lockstep keeps what it makes for itself: `.lockstep` beside the file."""
+        return self.folder / ".lockstep"
+
+    @property
+    def sources(self) -> tuple[SourceSettings, ...]:
+        return tuple(SourceSettings(part, self.folder) for part in self.file.sources)
+
+    def source(self, name: str) -> SourceSettings:
+        """The source of that name; `ConfigurationError` names those there are."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        known = ", ".join(source.name for source in self.sources)
+        raise ConfigurationError(
+            f"{self.path.name} has no source {name!r}.", hint=f"choose one of: {known}"
+        )
+
+    def lake_path(self) -> Path:
+        return self.folder / Path(resolve(self.file.lake.path, self.folder)).expanduser()
+
+    def ledger_dsn(self) -> str:
+        """`embedded`, or a Postgres DSN that may hold a password."""
+        return resolve(self.file.ledger.dsn, self.folder)
+
+    def spark_conf(self) -> dict[str, str]:
+        return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
+
+    def sensitive_spark_keys(self) -> frozenset[str]:
+        return frozenset(key for key in self.file.spark if is_sensitive(key))

@@ -1,0 +1,242 @@
+"""lockstep.toml is judged whole, and every mistake is told with its line and its cure."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
+from pipeline.position import Coordinates, LogFile
+from pipeline.start import StartChoice
+from pipeline.tables import TablePatterns
+from resources.config import Secret, Settings, load_settings
+from resources.config.load import parse_settings
+
+SOURCE = """\
+[[sources]]
+name = "shop"
+host = "127.0.0.1"
+user = "lockstep"
+password = "env:SHOP_PASSWORD"
+tables = ["shop.*"]
+"""
+
+
+def parsed(text: str, folder: Path = Path("/project")) -> Settings:
+    return parse_settings(text, folder / "lockstep.toml")
+
+
+def refused(text: str) -> LockstepError:
+    with pytest.raises(LockstepError) as caught:
+        parsed(text)
+    return caught.value
+
+
+MISTAKES = {
+    "an unknown top-level key names the nearest": (
+        "lakes = 1\n" + SOURCE,
+        "lockstep.toml: line 1: unknown key 'lakes'; did you mean 'lake'?",
+    ),
+    "an unknown key of a source names the nearest": (
+        SOURCE + 'tabels = ["a.b"]\n',
+        "lockstep.toml: line 7: unknown key 'tabels'; did you mean 'tables'?",
+    ),
+    "a literal password": (
+        SOURCE.replace("env:SHOP_PASSWORD", "hunter2"),
+        "lockstep.toml: line 5: a password in the file is refused; write env:NAME or file:PATH.",
+    ),
+    "a literal under a telling [spark] key": (
+        '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n' + SOURCE,
+        "lockstep.toml: line 2: a literal value of 'spark.hadoop.fs.s3a.secret.key' is refused "
+        "(its name tells of a secret); write env:NAME or file:PATH.",
+    ),
+    "a password in a DSN": (
+        '[ledger]\ndsn = "postgresql://me:hunter2@db/books"\n' + SOURCE,
+        "lockstep.toml: line 2: a DSN with a password in the file is refused; write env:NAME.",
+    ),
+    "a password in a key=value DSN": (
+        '[ledger]\ndsn = "host=db password=hunter2"\n' + SOURCE,
+        "lockstep.toml: line 2: a DSN with a password in the file is refused; write env:NAME.",
+    ),
+    "plain text to another machine": (
+        SOURCE.replace("127.0.0.1", "db.example.org") + 'tls = "off"\n',
+        'lockstep.toml: line 7: tls = "off" would send passwords and rows to db.example.org in '
+        'the clear; use "verify" or "required", or add tls_force = true.',
+    ),
+    "a wrong choice": (
+        SOURCE + 'tls = "of"\n',
+        "lockstep.toml: line 7: 'tls' must be 'verify', 'required' or 'off'.",
+    ),
+    "a wrong cron expression": (
+        SOURCE + 'schedule = "hourly"\n',
+        "lockstep.toml: line 7: 'hourly' is not a cron expression such as */10 * * * *.",
+    ),
+    "a wrong name": (
+        SOURCE.replace('"shop"', '"Shop"'),
+        "lockstep.toml: line 2: 'name' must be a lower-case name such as shop (a letter, then "
+        "letters, digits or _, 32 at most).",
+    ),
+    "a missing key": (
+        SOURCE.replace('user = "lockstep"\n', ""),
+        "lockstep.toml: line 1: the source lacks 'user'.",
+    ),
+    "no source": ("", "lockstep.toml: there is no [[sources]] table."),
+    "two sources of one name": (
+        SOURCE + SOURCE,
+        "lockstep.toml: two sources are called 'shop'; a name is given once.",
+    ),
+    "a port in quotes": (
+        SOURCE + 'port = "3306"\n',
+        "lockstep.toml: line 7: 'port' must be a number without quotes.",
+    ),
+    "a start that is none": (
+        SOURCE + 'start = "yesterday"\n',
+        'lockstep.toml: line 7: \'yesterday\' is not "earliest", "latest" or a place such as '
+        "binlog.000012:4567.",
+    ),
+    "a pattern without a database": (
+        SOURCE.replace("shop.*", "orders"),
+        "lockstep.toml: line 6: 'orders' is not a pattern such as shop.* (database.table).",
+    ),
+    "no pattern at all": (
+        SOURCE.replace('"shop.*"', ""),
+        "lockstep.toml: line 6: 'tables' must not be empty.",
+    ),
+    "not TOML": (
+        "[lake\n",
+        "lockstep.toml: line 1: not TOML: expected ']' at the end of a table declaration.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_has_one_sentence(text: str, message: str) -> None:
+    """One mistake: file, line, what is wrong; exit code 2; the secret is not repeated."""
+    error = refused(text)
+    assert type(error) is ConfigurationError
+    assert error.message == message
+    assert "hunter2" not in repr((error.message, error.hint, error.__cause__, error.__context__))
+
+
+NOT_YET = {
+    'start = "snapshot"': 'start = "snapshot" is not built yet; use "earliest"',
+    'start = "2026-11-01T06:00:00Z"': (
+        "a start by GTID or by time is not built yet; use file:offset"
+    ),
+    'start = "gtid:3E11FA47-71CA-11E1-9E33-C80AA9429562:1-5"': (
+        "a start by GTID or by time is not built yet; use file:offset"
+    ),
+    'zero_dates = "fail"': "'zero_dates' is not built yet",
+    "[sources.bounds]\nmax_bytes = 1": "'bounds' is not built yet",
+    '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
+}
+
+
+@pytest.mark.parametrize(("addition", "sentence"), NOT_YET.items())
+def test_what_is_not_built_is_refused_by_name(addition: str, sentence: str) -> None:
+    """Designed keys and values that this version lacks are `NotYet`, not typing errors."""
+    error = refused(SOURCE + addition + "\n")
+    assert type(error) is NotYet
+    assert error.message == f"lockstep.toml: line 7: {sentence}."
+
+
+def test_an_object_store_is_not_built_yet() -> None:
+    """A lake under a URL is refused as not yet."""
+    error = refused('[lake]\npath = "s3://bucket/lake"\n' + SOURCE)
+    assert type(error) is NotYet
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Every mistake in the order of the lines; a not-yet among others does not soften them."""
+    error = refused(
+        '[lake]\npth = "x"\n' + SOURCE.replace('"shop"', '"1"') + 'port = 0\nstart = "snapshot"\n'
+    )
+    assert type(error) is ConfigurationError
+    assert error.message == (
+        "lockstep.toml has 4 mistakes:\n"
+        "  line 2: unknown key 'pth'; did you mean 'path'?\n"
+        "  line 4: 'name' must be a lower-case name such as shop (a letter, then letters, "
+        "digits or _, 32 at most)\n"
+        "  line 9: 'port' is out of range\n"
+        '  line 10: start = "snapshot" is not built yet; use "earliest"'
+    )
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    """No lockstep.toml: one sentence with `lockstep init`."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(tmp_path / "lockstep.toml")
+    assert "lockstep init" in caught.value.hint
+
+
+def test_a_valid_file_becomes_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Defaults, relative paths, patterns and start as the other rooms need them."""
+    monkeypatch.setenv("SHOP_PASSWORD", "hunter2")
+    settings = parsed(
+        '[spark]\n"spark.master" = "local[2]"\nspark.ui.enabled = false\n'
+        + SOURCE
+        + 'exclude = ["shop.tmp_*"]\nstart = "binlog.000012:4567"\nschedule = "*/5 * * * *"\n',
+        tmp_path,
+    )
+    source = settings.source("shop")
+    plan = source.plan()
+    assert plan.patterns == TablePatterns(("shop.*",), ("shop.tmp_*",))
+    assert plan.start == StartChoice("coordinates", Coordinates(LogFile("binlog", 12), 4567))
+    assert (source.host(), source.port, source.user(), source.tls) == (
+        "127.0.0.1",
+        3306,
+        "lockstep",
+        "verify",
+    )
+    assert source.password().reveal() == "hunter2"
+    assert source.schedule == "*/5 * * * *"
+    assert settings.lake_path() == tmp_path / "lake"
+    assert settings.ledger_dsn() == "embedded"
+    assert settings.spark_conf() == {"spark.master": "local[2]", "spark.ui.enabled": "false"}
+
+
+def test_without_a_start_the_file_is_valid() -> None:
+    """Whether a start is needed is decided when a run begins, not by the file."""
+    assert parsed(SOURCE).source("shop").plan().start is None
+
+
+def test_references_work_in_every_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Host from the environment, user from a file beside lockstep.toml."""
+    monkeypatch.setenv("SHOP_HOST", "localhost")
+    (tmp_path / "user.txt").write_text("somebody\n")
+    text = SOURCE.replace("127.0.0.1", "env:SHOP_HOST").replace('"lockstep"', '"file:user.txt"')
+    source = parsed(text, tmp_path).source("shop")
+    assert (source.host(), source.user()) == ("localhost", "somebody")
+
+
+def test_a_reference_is_held_to_the_same_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is read from the environment is no way around `tls`."""
+    monkeypatch.setenv("SHOP_HOST", "db.example.org")
+    text = SOURCE.replace("127.0.0.1", "env:SHOP_HOST") + 'tls = "off"\n'
+    with pytest.raises(ConfigurationError):
+        parsed(text).source("shop").host()
+    assert parsed(text + "tls_force = true\n").source("shop").host() == "db.example.org"
+
+
+def test_a_reference_that_leads_nowhere_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Loading needs no secret; using one that is not there names the reference."""
+    monkeypatch.delenv("SHOP_PASSWORD", raising=False)
+    source = parsed(SOURCE, tmp_path).source("shop")
+    with pytest.raises(SecretMissing) as caught:
+        source.password()
+    assert caught.value.message == "The environment variable SHOP_PASSWORD is not set."
+    text = SOURCE.replace("env:SHOP_PASSWORD", "file:absent")
+    with pytest.raises(SecretMissing, match="absent"):
+        parsed(text, tmp_path).source("shop").password()
+
+
+def test_a_secret_never_shows() -> None:
+    """repr, str, format and pickle give nothing away."""
+    secret = Secret("hunter2")
+    assert {repr(secret), str(secret), f"{secret}"} == {"Secret(…)"}
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
