@@ -17,6 +17,7 @@ RULES: Mapping[str, str] = MappingProxyType(
     {
         "sources_token_grows": "a source keeps its lock and its leases only grow",
         "sources_lock_key": "two sources share no lock",
+        "sources_token_counts": "leases count from 0",
         "leases_pk": "a lease's token is given once",
         "leases_source": "a lease belongs to a known source",
         "leases_token_counts": "leases count from 1",
@@ -52,6 +53,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "batches_abandoned_unmerged": "a batch is abandoned only before any table merges it",
         "batches_stay": "a batch is never deleted",
         "batches_known": "the batch is in this source's ledger",
+        "table_states_pk": "a table is recorded once",
         "table_states_source": "a table belongs to a known source",
         "table_states_condition_known": "a table is active or quarantined",
         "table_states_generation_counts": "generations count from 1",

@@ -1,6 +1,5 @@
 -- The ledger's schema, made by its migrations; see schema_dump.py.
 
-
 create table lockstep.batches (
     id bigint not null generated always as identity,
     source text not null,

@@ -19,7 +19,7 @@ from resources.postgres.migrate import migrate
 
 SCHEMA = Path(__file__).with_name("schema.sql")
 
-_HEADING = "-- The ledger's schema, made by its migrations; see schema_dump.py.\n"
+_HEADING = "-- The ledger's schema, made by its migrations; see schema_dump.py."
 
 # Catalogue names come before text that only some versions print: not-null constraints
 # are a column's property before Postgres 18 and rows of pg_constraint since.

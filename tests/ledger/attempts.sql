@@ -1,0 +1,47 @@
+-- Short words for the steps that violations.sql takes.
+
+create function pg_temp.begin(at bigint, a_predecessor bigint, a_decision bigint, a_base bigint)
+returns void language sql as $$
+    insert into lockstep.batches (source, state, predecessor, start_decision, base, token,
+        start_base, start_number, start_offset, start_gtid_set, start_server_uuid)
+    select source, 'capturing', a_predecessor, a_decision, a_base, token,
+        start_base, start_number, start_offset, start_gtid_set, start_server_uuid
+    from lockstep.batches where id = at
+$$;
+
+create function pg_temp.abandon(a_batch bigint) returns void language sql as $$
+    update lockstep.batches set state = 'abandoned', abandoned_at = now(), abandoned_because = ''
+    where id = a_batch
+$$;
+
+create function pg_temp.capture(a_batch bigint, further integer, some_changes bigint)
+returns void language sql as $$
+    update lockstep.batches set state = 'captured', captured_at = now(), changes = some_changes,
+        end_base = start_base, end_number = start_number, end_offset = start_offset + further,
+        end_gtid_set = '', end_server_uuid = '', witness_offset = 1, witness_length = 1,
+        witness_crc32 = 1, witness_gtid = '', witness_file_created = 1
+    where id = a_batch
+$$;
+
+create function pg_temp.segment(
+    a_batch bigint, a_table text, version integer, inserted bigint, first bigint, last bigint
+) returns void language sql as $$
+    insert into lockstep.segments (source, batch, database, name, schema_version, inserted,
+        updated, deleted, first_sequence, last_sequence)
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop',
+        a_table, version, inserted, 0, 0, first, last)
+$$;
+
+create function pg_temp.file(
+    a_batch bigint, ordinal integer, path text, images bigint, digest text
+) returns void language sql as $$
+    insert into lockstep.segment_files
+    select id, ordinal, path, images, 1, digest from lockstep.segments where batch = a_batch
+$$;
+
+create function pg_temp.intend(
+    a_source text, a_token bigint, a_table text, an_app text, first bigint, last bigint
+) returns void language sql as $$
+    insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step)
+    values (a_source, a_token, 'shop', a_table, an_app, first, last, 'merge')
+$$;

@@ -1,0 +1,70 @@
+"""Three stands, each made once; every test has a source of its own on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+
+import pytest
+
+from pipeline.batch import Lease
+from pipeline.ports import Ledger
+from tests.ledger.servers import (
+    Stand,
+    debian_programs,
+    debian_server,
+    embedded_server,
+    memory_stand,
+    postgres_stand,
+)
+
+_SOURCES = count(1)
+
+
+@pytest.fixture(scope="session")
+def embedded_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with embedded_server(tmp_path_factory.mktemp("ledger")) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def server_dsn() -> Iterator[str]:
+    programs = debian_programs()
+    if programs is None:
+        pytest.skip("no Postgres of Debian's packages on this machine")
+    with debian_server(programs) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def embedded_stand(embedded_dsn: str) -> Iterator[Stand]:
+    with postgres_stand(embedded_dsn) as stand:
+        yield stand
+
+
+@pytest.fixture(scope="session", params=["memory", "embedded", "server"])
+def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
+    if request.param == "memory":
+        yield memory_stand()
+    elif request.param == "embedded":
+        yield request.getfixturevalue("embedded_stand")
+    else:
+        with ExitStack() as opened:
+            yield opened.enter_context(postgres_stand(request.getfixturevalue("server_dsn")))
+
+
+@pytest.fixture
+def ledger(stand: Stand) -> Ledger:
+    return stand.ledger
+
+
+@pytest.fixture
+def source() -> str:
+    return f"source {next(_SOURCES)}"
+
+
+@pytest.fixture
+def lease(ledger: Ledger, source: str) -> Iterator[Lease]:
+    with ledger.lock(source, "a test", "run-1") as held:
+        yield held

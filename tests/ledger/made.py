@@ -1,0 +1,122 @@
+"""Values the ledger's tests record, short to write. No assertions here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Decision,
+    Intent,
+    Lease,
+    RowCounts,
+    Segment,
+    SegmentFile,
+    TableCondition,
+    TableState,
+    TableVersion,
+)
+from pipeline.ports import Ledger
+from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
+from pipeline.table import Column, TableName, TableStructure
+
+SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+ORDERS = TableName("shop", "orders")
+STOCK = TableName("shop", "stock")
+DECISION = Decision("start", "earliest", "nothing was read before", {"binlogs": ["binlog.000001"]})
+WITNESS = Witness(offset=100, length=31, crc32=0xFFFFFFFF, gtid=f"{SERVER}:5", file_created=7)
+
+
+def position(offset: int, number: int = 1) -> Position:
+    gtids = GtidSet.parse(f"{SERVER}:1-{offset}")
+    moment = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)
+    return Position(Coordinates(LogFile("binlog", number), offset), gtids, SERVER, moment)
+
+
+def version(table: TableName, number: int = 1) -> TableVersion:
+    columns = (Column("id", "int", nullable=False), Column("state", "enum", members=("a", "b")))
+    return TableVersion(TableStructure(table, columns, ("id",)), number, "binlog.000001:4")
+
+
+def state(table: TableName) -> TableState:
+    path = f"{table.database}/{table.name}"
+    return TableState(table, TableCondition.ACTIVE, 1, f"s/{path}", f"s/_changes/{path}")
+
+
+def segment(table: TableName, first: int, last: int) -> Segment:
+    files = (
+        SegmentFile(f"{first}-0.parquet", 1, 1000, "0" * 64),
+        SegmentFile(f"{first}-1.parquet", last - first, 2000, "f" * 64),
+    )
+    return Segment(table, 1, files, RowCounts(1, 2, 3), first, last)
+
+
+def record(
+    batch: Batch, *tables: TableName, end: Position | None = None, first: bool = False
+) -> CaptureRecord:
+    """Ten row images per table; `first` also records the tables and their versions."""
+    changes = 10 * len(tables)
+    return CaptureRecord(
+        end=end or position(batch.start.at.offset + 100),
+        witness=WITNESS,
+        changes=changes,
+        transactions=3,
+        log_bytes=100,
+        segments=tuple(
+            segment(table, batch.base + 10 * index + 1, batch.base + 10 * index + 10)
+            for index, table in enumerate(tables)
+        ),
+        versions=tuple(version(table) for table in tables) if first else (),
+        tables=tuple(state(table) for table in tables) if first else (),
+        set_aside=(),
+    )
+
+
+def begun(ledger: Ledger, lease: Lease) -> Batch:
+    """A source's first batch, capturing, by a start decision."""
+    decided = ledger.decide(lease, DECISION)
+    return ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+
+
+def first_captured(ledger: Ledger, lease: Lease, *tables: TableName) -> Batch:
+    batch = begun(ledger, lease)
+    ledger.record_capture(lease, batch.id, record(batch, *tables, first=True))
+    return newest(ledger, lease)
+
+
+def next_captured(ledger: Ledger, lease: Lease, *tables: TableName) -> Batch:
+    batch = following(ledger, lease)
+    ledger.record_capture(lease, batch.id, record(batch, *tables))
+    return newest(ledger, lease)
+
+
+def following(ledger: Ledger, lease: Lease) -> Batch:
+    """A capturing batch that goes on where the newest captured one ends."""
+    cursor = ledger.captured_cursor(lease.source)
+    assert cursor is not None
+    return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
+
+
+def newest(ledger: Ledger, lease: Lease) -> Batch:
+    (batch,) = ledger.batches(lease.source, limit=1)
+    return batch
+
+
+def intended(ledger: Ledger, lease: Lease, table: TableName, first: int, last: int) -> Intent:
+    return ledger.open_intent(
+        lease,
+        table,
+        app_id=f"{lease.source}/{table}@1",
+        first_batch=first,
+        last_batch=last,
+        step="merge",
+    )
+
+
+def merged(
+    ledger: Ledger, lease: Lease, table: TableName, first: int, last: int, delta_version: int
+) -> Intent:
+    intent = intended(ledger, lease, table, first, last)
+    ledger.settle(lease, intent, delta_version)
+    return intent

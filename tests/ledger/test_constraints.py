@@ -1,0 +1,99 @@
+"""The database refuses by itself what code might forget: each rule, tried by plain SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2.extensions import cursor as Cursor
+
+from pipeline.ports import Ledger
+from resources.ledger_rules import RULES
+from resources.postgres.ledger import open_ledger
+from resources.postgres.schema_dump import SCHEMA
+from tests.ledger.made import (
+    DECISION,
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    intended,
+    merged,
+    next_captured,
+)
+
+SOURCE = "the source of test_constraints"
+_HERE = Path(__file__).parent
+_, *_PARTS = re.split(r"^-- rule: (\w+)\n", (_HERE / "violations.sql").read_text(), flags=re.M)
+ATTEMPTS = list(zip(_PARTS[::2], _PARTS[1::2], strict=True))
+
+# Refused by the adapter: there is no row for the database to judge.
+WITHOUT_ROW = {"batches_known", "writes_known", "table_states_known"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    cursor: Cursor
+    names: dict[str, object]
+
+
+@pytest.fixture(scope="module", params=["embedded_dsn", "server_dsn"])
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    dsn = request.getfixturevalue(request.param)
+    with open_ledger(dsn, Path()) as ledger:
+        names = _chain(ledger)
+    connection = psycopg2.connect(dsn)
+    with connection.cursor() as cursor:
+        cursor.execute((_HERE / "attempts.sql").read_text())
+        connection.commit()
+        yield Scene(cursor, names)
+    connection.close()
+
+
+def _chain(ledger: Ledger) -> dict[str, object]:
+    """The source that violations.sql describes."""
+    with ledger.lock(SOURCE, "a test", None) as lease:
+        a = first_captured(ledger, lease, ORDERS, STOCK).id
+        merged(ledger, lease, ORDERS, a, a, 2)
+        merged(ledger, lease, STOCK, a, a, 3)
+        b = next_captured(ledger, lease).id
+        ledger.mark_merged(lease)
+        ledger.acknowledge(lease, a)
+        c = next_captured(ledger, lease, ORDERS, STOCK).id
+        merged(ledger, lease, ORDERS, c, c, 4)
+        intended(ledger, lease, STOCK, c, c)
+        d = following(ledger, lease).id
+        e = ledger.decide(lease, DECISION).id
+    return {"s": SOURCE, "a": a, "b": b, "c": c, "d": d, "e": e}
+
+
+@pytest.mark.parametrize(("rule", "attempt"), ATTEMPTS, ids=[rule for rule, _ in ATTEMPTS])
+def test_the_database_refuses(scene: Scene, rule: str, attempt: str) -> None:
+    """A statement that breaks a rule is refused by that rule's name."""
+    try:
+        with pytest.raises(psycopg2.IntegrityError) as refused:
+            scene.cursor.execute(attempt, scene.names)
+        assert refused.value.diag.constraint_name == rule
+    finally:
+        scene.cursor.connection.rollback()
+
+
+def test_every_rule_has_a_sentence_and_an_attempt() -> None:
+    """The schema, the sentences and the attempts name the same rules."""
+    schema = SCHEMA.read_text()
+    named = set(re.findall(r"^    constraint (\w+)", schema, flags=re.M))
+    named |= set(re.findall(r"create unique index (\w+)", schema, flags=re.I))
+    named |= set(re.findall(r"(?:refuse|stays)\('(\w+)'", schema))
+    tried = {rule for rule, _ in ATTEMPTS}
+    # Keys made by the database, and targets of foreign keys over a primary key.
+    made = {name for name in named if name.endswith(("_of_source",))} | {
+        *("batches_pk", "batches_end", "decisions_pk", "segments_pk", "writes_pk"),
+        *("sources_pk", "schema_migrations_pk"),
+        "table_versions_source",  # a version's batch is of its source already
+    }
+    assert named - made == tried
+    assert tried | WITHOUT_ROW == RULES.keys() - made

@@ -1,0 +1,283 @@
+"""A run's steps in order, as every ledger records them and gives them back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import (
+    BatchState,
+    Cursor,
+    Lease,
+    SetAside,
+    TableCondition,
+    TableVersion,
+    VersionSetEntry,
+)
+from pipeline.errors import LedgerRefused
+from pipeline.ports import Ledger
+from tests.ledger.made import (
+    DECISION,
+    ORDERS,
+    STOCK,
+    WITNESS,
+    begun,
+    first_captured,
+    following,
+    intended,
+    merged,
+    newest,
+    next_captured,
+    position,
+    record,
+    state,
+    version,
+)
+from tests.ledger.servers import Stand
+
+ASIDE = SetAside(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
+
+
+def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
+    """No question needs a source to be known."""
+    assert ledger.captured_cursor(source) is None
+    assert ledger.acknowledged_cursor(source) is None
+    assert ledger.batches(source) == []
+    assert ledger.unfinished(source) == []
+    assert ledger.decisions(source) == []
+    assert ledger.table_states(source) == {}
+    assert ledger.newest_versions(source) == {}
+    assert ledger.pending(source) == {}
+    assert ledger.open_intents(source) == []
+    assert ledger.settled(source, 1) == []
+    assert ledger.version_set(source, 0) == []
+    assert ledger.segments(0) == []
+
+
+def test_decisions_come_newest_first(ledger: Ledger, lease: Lease) -> None:
+    """A decision keeps its facts and its author."""
+    ledger.decide(lease, DECISION)
+    second = ledger.decide(lease, replace(DECISION, rule="cursor", author="ada"))
+    assert ledger.decisions(lease.source, limit=1) == [second]
+    assert second.decision == replace(DECISION, rule="cursor", author="ada")
+
+
+def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
+    """It has its start, its lease, and no end."""
+    batch = begun(ledger, lease)
+    assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
+    assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
+    assert ledger.unfinished(lease.source) == [batch]
+    assert ledger.captured_cursor(lease.source) is None
+
+
+def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
+    """Segments, files, versions, states, end and witness are what was recorded."""
+    batch = begun(ledger, lease)
+    recorded = record(batch, STOCK, ORDERS, first=True)
+    ledger.record_capture(lease, batch.id, recorded)
+    captured = newest(ledger, lease)
+    assert ledger.segments(batch.id) == list(recorded.segments)
+    assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
+    assert ledger.newest_versions(lease.source) == {t: version(t) for t in (ORDERS, STOCK)}
+    assert (captured.end, captured.witness) == (recorded.end, WITNESS)
+    assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
+    assert ledger.captured_cursor(lease.source) == Cursor(batch.id, recorded.end, WITNESS)
+
+
+def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
+    """A process that only reads sees each step as soon as it returns."""
+    with stand.ledger.lock(source, "writer", None) as lease:
+        first_captured(stand.ledger, lease, ORDERS)
+        assert stand.other.batches(source) == stand.ledger.batches(source)
+        assert stand.other.pending(source) == stand.ledger.pending(source)
+
+
+def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
+    """A batch's base is its predecessor's plus the row images captured there."""
+    first_captured(ledger, lease, ORDERS, STOCK)
+    next_captured(ledger, lease, ORDERS)
+    assert following(ledger, lease).base == 30
+
+
+def test_a_second_version_becomes_the_newest(ledger: Ledger, lease: Lease) -> None:
+    """All versions stay readable by number."""
+    first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    later = TableVersion(version(ORDERS).structure, 2, "binlog.000001:104")
+    ledger.record_capture(lease, batch.id, replace(record(batch), versions=(later,)))
+    assert ledger.newest_versions(lease.source) == {ORDERS: later}
+    assert ledger.table_version(lease.source, ORDERS, 1) == version(ORDERS)
+    with pytest.raises(LedgerRefused):
+        ledger.table_version(lease.source, ORDERS, 3)
+
+
+def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -> None:
+    """The next batch starts where the abandoned one did, by the same decision."""
+    batch = begun(ledger, lease)
+    ledger.abandon(lease, batch.id, "found unfinished")
+    again = ledger.begin_batch(
+        lease, batch.start, predecessor=None, start_decision=batch.start_decision
+    )
+    assert [b.state for b in ledger.batches(lease.source)] == [
+        BatchState.CAPTURING,
+        BatchState.ABANDONED,
+    ]
+    assert ledger.unfinished(lease.source) == [again]
+
+
+def test_damaged_captures_are_abandoned_newest_first(ledger: Ledger, lease: Lease) -> None:
+    """The cursor goes back to before them."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = next_captured(ledger, lease, ORDERS)
+    third = next_captured(ledger, lease, ORDERS)
+    ledger.abandon(lease, third.id, "damaged")
+    ledger.abandon(lease, second.id, "damaged")
+    cursor = ledger.captured_cursor(lease.source)
+    assert cursor is not None
+    assert cursor.batch == first.id
+    assert ledger.pending(lease.source) == {ORDERS: [first.id]}
+
+
+def test_pending_names_what_no_settled_write_covers(ledger: Ledger, lease: Lease) -> None:
+    """An open intent covers nothing yet."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    second = next_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    both = {ORDERS: [first.id, second.id], STOCK: [first.id]}
+    assert ledger.pending(lease.source) == both
+    ledger.settle(lease, intent, 0)
+    assert ledger.pending(lease.source) == {ORDERS: [second.id], STOCK: [first.id]}
+
+
+def test_an_intent_is_open_until_it_is_settled(stand: Stand, source: str) -> None:
+    """Whoever comes next finds it as it was; settling again changes nothing."""
+    with stand.ledger.lock(source, "one", None) as lease:
+        batch = first_captured(stand.ledger, lease, ORDERS)
+        intent = intended(stand.ledger, lease, ORDERS, batch.id, batch.id)
+    with stand.other.lock(source, "two", None) as lease:
+        assert stand.other.open_intents(source) == [intent]
+        stand.other.settle(lease, intent, 3)
+        stand.other.settle(lease, intent, 3)
+        assert stand.other.open_intents(source) == []
+        (settled,) = stand.other.settled(source, batch.id)
+        assert (settled.intent, settled.delta_version) == (intent, 3)
+
+
+def test_txn_versions_ascend(ledger: Ledger, lease: Lease) -> None:
+    """A later intent has a greater version, whatever the table."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    first = intended(ledger, lease, STOCK, batch.id, batch.id)
+    second = intended(ledger, lease, ORDERS, batch.id, batch.id)
+    assert first.txn_version < second.txn_version
+
+
+def test_batches_are_merged_when_all_their_tables_are(ledger: Ledger, lease: Lease) -> None:
+    """A batch waits for each of its tables; one without segments waits for none."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    second = next_captured(ledger, lease, ORDERS)
+    third = next_captured(ledger, lease)
+    merged(ledger, lease, ORDERS, first.id, second.id, 0)
+    assert ledger.mark_merged(lease) == [second.id, third.id]
+    merged(ledger, lease, STOCK, first.id, first.id, 0)
+    assert ledger.mark_merged(lease) == [first.id]
+    assert ledger.mark_merged(lease) == []
+
+
+def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
+    """And records the version set of that position."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 7)
+    merged(ledger, lease, STOCK, batch.id, batch.id, 2)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+    assert batch.end is not None
+    assert ledger.acknowledged_cursor(lease.source) == Cursor(batch.id, batch.end, WITNESS)
+    assert ledger.unfinished(lease.source) == []
+    assert ledger.version_set(lease.source, batch.id) == [
+        VersionSetEntry(ORDERS, "s/shop/orders", 7),
+        VersionSetEntry(STOCK, "s/shop/stock", 2),
+    ]
+
+
+def test_a_version_set_keeps_tables_that_did_not_change(ledger: Ledger, lease: Lease) -> None:
+    """Their newest settled version still shows the position."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    merged(ledger, lease, STOCK, first.id, first.id, 1)
+    second = next_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, second.id, second.id, 4)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.acknowledge(lease, second.id)
+    assert [e.delta_version for e in ledger.version_set(lease.source, first.id)] == [1, 1]
+    assert [e.delta_version for e in ledger.version_set(lease.source, second.id)] == [4, 1]
+
+
+def test_a_version_set_names_no_version_that_shows_more(ledger: Ledger, lease: Lease) -> None:
+    """Two batches merged at once: only the second has a version that shows it."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = next_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, second.id, 1)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.acknowledge(lease, second.id)
+    assert ledger.version_set(lease.source, first.id) == []
+    assert [e.delta_version for e in ledger.version_set(lease.source, second.id)] == [1]
+
+
+def test_a_table_set_aside_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
+    """The others go on, and it is in no version set."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    ledger.set_aside(lease, ASIDE)
+    merged(ledger, lease, STOCK, batch.id, batch.id, 1)
+    assert ledger.pending(lease.source) == {}
+    assert ledger.mark_merged(lease) == [batch.id]
+    ledger.acknowledge(lease, batch.id)
+    assert [e.table for e in ledger.version_set(lease.source, batch.id)] == [STOCK]
+
+
+def test_a_table_is_set_aside_once(ledger: Ledger, lease: Lease) -> None:
+    """The first reason stays, also when a later capture tells the table's state."""
+    first_captured(ledger, lease, ORDERS)
+    ledger.set_aside(lease, ASIDE)
+    ledger.set_aside(lease, replace(ASIDE, reason="another reason"))
+    batch = following(ledger, lease)
+    ledger.record_capture(lease, batch.id, replace(record(batch), tables=(state(ORDERS),)))
+    aside = ledger.table_states(lease.source)[ORDERS]
+    assert (aside.condition, aside.reason, aside.hint, aside.position) == (
+        TableCondition.QUARANTINED,
+        ASIDE.reason,
+        ASIDE.hint,
+        ASIDE.position,
+    )
+
+
+def test_a_capture_sets_tables_aside(ledger: Ledger, lease: Lease) -> None:
+    """In the same transaction, after their states."""
+    batch = begun(ledger, lease)
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), set_aside=(ASIDE,))
+    ledger.record_capture(lease, batch.id, recorded)
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.QUARANTINED
+    assert ledger.pending(lease.source) == {STOCK: [batch.id]}
+
+
+def test_an_open_write_is_settled_after_its_table_was_set_aside(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """What was committed to the lake is recorded whatever happened since."""
+    batch = first_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, batch.id, batch.id)
+    ledger.set_aside(lease, ASIDE)
+    ledger.settle(lease, intent, 5)
+    assert [w.delta_version for w in ledger.settled(lease.source, batch.id)] == [5]
+
+
+def test_gtid_sets_may_be_long(ledger: Ledger, lease: Lease) -> None:
+    """Longer than any index row may be."""
+    batch = begun(ledger, lease)
+    text = ",".join(f"{number:08x}-0000-4000-8000-000000000000:1-9" for number in range(2000))
+    from_many = replace(position(104), gtid_set=type(position(4).gtid_set).parse(text))
+    ledger.record_capture(lease, batch.id, record(batch, end=from_many))
+    assert following(ledger, lease).start == from_many

@@ -1,0 +1,94 @@
+"""Who may write: the lock, its lease, and the token that fences writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.batch import Lease, LeaseView
+from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.ports import Ledger
+from tests.ledger.made import DECISION, begun
+from tests.ledger.servers import Stand
+
+
+def test_a_source_nobody_wrote_for_has_no_lease(ledger: Ledger, source: str) -> None:
+    """Asking for a lease makes none."""
+    assert ledger.lease(source) is None
+
+
+def test_tokens_grow_by_one(ledger: Ledger, source: str) -> None:
+    """Each holder's token is one more than the last one's."""
+    with ledger.lock(source, "one", None) as first:
+        pass
+    with ledger.lock(source, "two", "run-2") as second:
+        pass
+    assert (first, second) == (Lease(source, 1, "one", None), Lease(source, 2, "two", "run-2"))
+
+
+def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) -> None:
+    """A lease is live exactly while its lock is held."""
+    with stand.ledger.lock(source, "the holder", "run-1"):
+        held = stand.other.lease(source)
+    left = stand.other.lease(source)
+    assert held is not None
+    assert held == LeaseView(1, "the holder", "run-1", held.taken_at, live=True)
+    assert left == LeaseView(1, "the holder", "run-1", held.taken_at, live=False)
+
+
+def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
+    """The refusal names who holds the source, the Dagster run, and since when."""
+    with stand.ledger.lock(source, "the holder", "run-1"):
+        lease = stand.other.lease(source)
+        with pytest.raises(SourceBusy) as refused, stand.other.lock(source, "another", None):
+            pass
+    assert lease is not None
+    since = f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert refused.value.message == (
+        f"The source '{source}' is busy: the holder, Dagster run run-1, since {since}."
+    )
+
+
+def test_the_same_process_is_refused_too(ledger: Ledger, lease: Lease) -> None:
+    """A lock is not taken twice by one ledger either."""
+    with pytest.raises(SourceBusy), ledger.lock(lease.source, "again", None):
+        pass
+
+
+def test_other_sources_are_free(ledger: Ledger, lease: Lease) -> None:
+    """Locks are per source."""
+    with ledger.lock(f"{lease.source} beside", "another", None) as beside:
+        assert beside.token == 1
+
+
+def test_an_error_inside_releases_the_lock(ledger: Ledger, source: str) -> None:
+    """Whatever ends the context, the next holder gets in."""
+    with pytest.raises(ZeroDivisionError), ledger.lock(source, "one", None):
+        raise ZeroDivisionError
+    with ledger.lock(source, "two", None) as second:
+        assert second.token == 2
+
+
+def test_a_lost_lock_is_not_live(stand: Stand, source: str) -> None:
+    """The lock goes with the holder's connection."""
+    with stand.ledger.lock(source, "the holder", None):
+        stand.lose_lock(source)
+        lease = stand.other.lease(source)
+    assert lease is not None
+    assert not lease.live
+
+
+def test_a_stale_token_writes_nothing(stand: Stand, source: str) -> None:
+    """A holder that was overtaken cannot record anything any more."""
+    with stand.ledger.lock(source, "slow", None) as slow:
+        stand.lose_lock(source)
+        with stand.other.lock(source, "quick", None) as quick:
+            with pytest.raises(LeaseLost):
+                begun(stand.ledger, slow)
+            stand.other.decide(quick, DECISION)
+    assert len(stand.other.decisions(source)) == 1
+
+
+def test_a_lease_that_nobody_took_writes_nothing(ledger: Ledger, source: str) -> None:
+    """A token is compared, not believed."""
+    with pytest.raises(LeaseLost):
+        ledger.decide(Lease(source, 1, "nobody", None), DECISION)

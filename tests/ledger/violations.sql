@@ -1,0 +1,229 @@
+-- Attempts to break each rule of the ledger, by the rule's name. The source %(s)s has
+-- a chain: a acknowledged, b merged, c captured (orders merged, an intent for stock
+-- open), d capturing. e is a start decision without a batch. Each runs alone and is
+-- rolled back.
+
+-- rule: sources_token_grows
+update lockstep.sources set token = token - 1 where name = %(s)s
+-- rule: sources_token_counts
+insert into lockstep.sources (name, token) values ('new', -1)
+-- rule: sources_lock_key
+insert into lockstep.sources (name, lock_key) overriding system value
+select 'new', lock_key from lockstep.sources where name = %(s)s
+-- rule: leases_pk
+insert into lockstep.leases values (%(s)s, 1, 'x', null, 1)
+-- rule: leases_source
+insert into lockstep.leases values ('nobody', 1, 'x', null, 1)
+-- rule: leases_token_counts
+insert into lockstep.leases values (%(s)s, 0, 'x', null, 1)
+-- rule: leases_stay
+update lockstep.leases set holder = 'x' where source = %(s)s
+-- rule: decisions_stay
+delete from lockstep.decisions where source = %(s)s
+-- rule: decisions_lease
+insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
+values (%(s)s, 99, 'x', 'x', 'x', '{}', 'x')
+
+-- rule: batches_one_capturing
+select pg_temp.begin(%(d)s, null, %(e)s, 0)
+-- rule: batches_one_chain
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, null, %(e)s, 0)
+-- rule: batches_one_successor
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(c)s, %(b)s, null, 20)
+-- rule: batches_one_per_decision
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(a)s, null, start_decision, 0)
+from lockstep.batches where id = %(a)s
+-- rule: batches_one_origin
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, %(c)s, %(e)s, 40)
+-- rule: batches_one_origin
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, null, null, 0)
+-- rule: batches_start_decision
+insert into lockstep.sources (name) values ('beside');
+insert into lockstep.leases values ('beside', 1, 'x', null, 1);
+insert into lockstep.batches (source, state, start_decision, base, token, start_base, start_number,
+                              start_offset, start_gtid_set, start_server_uuid)
+values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
+-- rule: batches_start_at_predecessors_end
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(b)s, %(c)s, null, 40)
+-- rule: batches_predecessor_captured
+select pg_temp.begin(%(d)s, %(d)s, null, 40)
+-- rule: batches_base_follows
+select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, %(c)s, null, 41)
+-- rule: batches_begin_capturing
+insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
+                              start_offset, start_gtid_set, start_server_uuid)
+select source, 'captured', predecessor, base, token, start_base, start_number, start_offset,
+       start_gtid_set, start_server_uuid
+from lockstep.batches where id = %(d)s
+-- rule: batches_lease
+select pg_temp.abandon(%(d)s);
+insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
+                              start_offset, start_gtid_set, start_server_uuid)
+select source, 'capturing', predecessor, base, 99, start_base, start_number, start_offset,
+       start_gtid_set, start_server_uuid
+from lockstep.batches where id = %(d)s
+-- rule: batches_base_counts
+select pg_temp.abandon(%(d)s);
+alter table lockstep.batches disable trigger batches_begin;
+select pg_temp.begin(%(d)s, %(c)s, null, -1)
+-- rule: batches_state_known
+alter table lockstep.batches disable trigger batches_move;
+update lockstep.batches set state = 'lost' where id = %(c)s
+
+-- rule: batches_start_stays
+update lockstep.batches set start_offset = 0 where id = %(d)s
+-- rule: batches_end_stays
+update lockstep.batches set end_offset = 999 where id = %(c)s
+-- rule: batches_end_stays
+update lockstep.batches set witness_crc32 = 0 where id = %(a)s
+-- rule: batches_move_forward
+update lockstep.batches set state = 'captured' where id = %(b)s
+-- rule: batches_move_forward
+update lockstep.batches set state = 'merged' where id = %(d)s
+-- rule: batches_move_forward
+update lockstep.batches set state = 'abandoned' where id = %(a)s
+-- rule: batches_end_recorded
+update lockstep.batches set state = 'captured', captured_at = now() where id = %(d)s
+-- rule: batches_end_not_before_start
+select pg_temp.capture(%(d)s, -1, 0)
+-- rule: batches_totals_count
+select pg_temp.capture(%(d)s, 100, -1)
+-- rule: batches_moments
+update lockstep.batches set state = 'acknowledged' where id = %(b)s
+-- rule: batches_merged_whole
+update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
+-- rule: batches_acknowledged_in_order
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+where source = %(s)s;
+update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
+-- rule: batches_abandoned_newest_first
+select pg_temp.abandon(%(c)s)
+-- rule: batches_abandoned_unmerged
+select pg_temp.abandon(%(d)s), pg_temp.abandon(%(c)s)
+-- rule: batches_stay
+delete from lockstep.batches where id = %(d)s
+-- rule: batches_sequences_within
+select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32), pg_temp.capture(%(d)s, 100, 1)
+
+-- rule: segments_while_capturing
+select pg_temp.segment(%(c)s, 'orders', 1, 1, 31, 32)
+-- rule: segments_batch
+select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32);
+alter table lockstep.segments disable trigger segments_begin;
+select pg_temp.segment(0, 'orders', 1, 1, 31, 32)
+-- rule: segments_once
+select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32), pg_temp.segment(%(d)s, 'orders', 1, 1, 33, 34)
+-- rule: segments_table
+select pg_temp.segment(%(d)s, 'unknown', 1, 1, 31, 32)
+-- rule: segments_version
+select pg_temp.segment(%(d)s, 'orders', 2, 1, 31, 32)
+-- rule: segments_counts
+select pg_temp.segment(%(d)s, 'orders', 1, -1, 31, 32)
+-- rule: segments_sequences_ascend
+select pg_temp.segment(%(d)s, 'orders', 1, 1, 33, 32)
+-- rule: segments_stay
+update lockstep.segments set inserted = 9 where batch = %(c)s
+-- rule: segment_files_pk
+select pg_temp.file(%(c)s, 0, 'new', 1, repeat('0', 64))
+-- rule: segment_files_once
+select pg_temp.file(%(d)s, 0, 'same', 1, repeat('0', 64)) from (
+    select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32)) made;
+select pg_temp.file(%(d)s, 1, 'same', 1, repeat('0', 64))
+-- rule: segment_files_counts
+select pg_temp.file(%(c)s, 9, 'new', -1, repeat('0', 64))
+-- rule: segment_files_digest
+select pg_temp.file(%(c)s, 9, 'new', 1, 'x')
+-- rule: segment_files_segment
+insert into lockstep.segment_files values (0, 0, 'x', 1, 1, repeat('0', 64))
+-- rule: segment_files_stay
+delete from lockstep.segment_files f using lockstep.segments s where s.id = f.segment and s.batch = %(c)s
+
+-- rule: table_states_condition_known
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'lost', 1, 'm', 'c')
+-- rule: table_states_generation_counts
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 0, 'm', 'c')
+-- rule: table_states_quarantine_explained
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'quarantined', 1, 'm', 'c', 'r', 'h')
+-- rule: table_states_quarantine_explained
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c', 'r')
+-- rule: table_states_source
+insert into lockstep.table_states values ('nobody', 'shop', 'new', 'active', 1, 'm', 'c')
+-- rule: table_states_pk
+insert into lockstep.table_states values (%(s)s, 'shop', 'orders', 'active', 1, 'm', 'c')
+-- rule: table_versions_pk
+insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
+values (%(s)s, 'shop', 'orders', 1, %(d)s, '{}', 'x')
+-- rule: table_versions_no_gap
+insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
+values (%(s)s, 'shop', 'orders', 3, %(d)s, '{}', 'x')
+-- rule: table_versions_number_counts
+insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
+values (%(s)s, 'shop', 'orders', 0, %(d)s, '{}', 'x')
+-- rule: table_versions_batch
+insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
+values (%(s)s, 'shop', 'orders', 2, 0, '{}', 'x')
+-- rule: table_versions_stay
+delete from lockstep.table_versions where source = %(s)s
+
+-- rule: writes_one_open
+select pg_temp.intend(%(s)s, 1, 'stock', 'new', %(c)s, %(c)s)
+-- rule: writes_never_overlap
+select pg_temp.intend(%(s)s, 1, 'orders', %(s)s || '/shop.orders@1', %(c)s, %(c)s)
+-- rule: writes_of_captured_batches
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(b)s, %(c)s)
+-- rule: writes_of_captured_batches
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(d)s)
+-- rule: writes_of_active_tables
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+where source = %(s)s;
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)
+-- rule: writes_lease
+select pg_temp.intend(%(s)s, 99, 'orders', 'new', %(c)s, %(c)s)
+-- rule: writes_table
+select pg_temp.intend(%(s)s, 1, 'unknown', 'new', %(c)s, %(c)s)
+-- rule: writes_first_batch
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', 0, %(c)s)
+-- rule: writes_last_batch
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, 9999999)
+-- rule: writes_batches_ascend
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, 0)
+-- rule: writes_intent_first
+insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step,
+                             delta_version, settled_at)
+values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 1, now())
+-- rule: writes_settled_whole
+update lockstep.writes set delta_version = 9 where source = %(s)s and settled_at is null
+-- rule: writes_transaction_once
+insert into lockstep.writes (source, token, database, name, app_id, txn_version, first_batch,
+                             last_batch, step)
+select source, token, database, name, app_id, txn_version, %(c)s, %(c)s, 'other'
+from lockstep.writes where source = %(s)s and name = 'orders' limit 1
+-- rule: writes_intent_stays
+update lockstep.writes set last_batch = 0 where source = %(s)s
+-- rule: writes_settled_once
+update lockstep.writes set delta_version = 99 where source = %(s)s and settled_at is not null
+-- rule: writes_delta_version_ascends
+update lockstep.writes set delta_version = 3, settled_at = now()
+where source = %(s)s and settled_at is null
+-- rule: writes_delta_version_counts
+alter table lockstep.writes disable trigger writes_move;
+update lockstep.writes set delta_version = -1, settled_at = now()
+where source = %(s)s and settled_at is null
+-- rule: writes_delta_version_once
+alter table lockstep.writes disable trigger writes_move;
+update lockstep.writes set delta_version = 3, settled_at = now()
+where source = %(s)s and settled_at is null
+-- rule: writes_stay
+delete from lockstep.writes where source = %(s)s
+
+-- rule: version_sets_acknowledged
+insert into lockstep.version_sets values (%(s)s, %(c)s, 'shop', 'orders', 'm', 1)
+-- rule: version_sets_pk
+insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'orders', 'm', 1)
+-- rule: version_sets_batch
+insert into lockstep.version_sets values ('nobody', %(a)s, 'shop', 'new', 'm', 1)
+-- rule: version_sets_table
+insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'unknown', 'm', 1)
+-- rule: version_sets_stay
+delete from lockstep.version_sets where source = %(s)s
