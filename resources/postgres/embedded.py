@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
@@ -74,6 +74,9 @@ class EmbeddedServer:
         try:
             with self._turn():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
+                if self._account is not None:
+                    _let_through(self._data)
+                    _let_through(self._programs / "postgres")
                 self._make()
                 self._socket = _socket_folder(self._data, self._account)
                 self._start()
@@ -96,6 +99,9 @@ class EmbeddedServer:
             except BlockingIOError:
                 return
             self._run("pg_ctl", "-D", str(self._data), "-m", "fast", "-w", "stop")
+            if self._socket != self._data:
+                with suppress(OSError):
+                    self._socket.rmdir()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -113,8 +119,6 @@ class EmbeddedServer:
         unfinished.mkdir(mode=0o700)
         if self._account is not None:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
-            _let_through(unfinished)
-            _let_through(self._programs / "initdb")
         done = self._run(
             "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
             "-D", str(unfinished),

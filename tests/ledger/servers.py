@@ -59,10 +59,11 @@ def postgres_stand(dsn: str) -> Iterator[Stand]:
 
 
 def run(dsn: str, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """One statement, committed, on a connection of its own."""
+    """One statement, outside a transaction, on a connection of its own."""
     connection = psycopg2.connect(dsn)
+    connection.autocommit = True
     try:
-        with connection, connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
     finally:

@@ -1,0 +1,143 @@
+"""The embedded server: shared by processes, gone with the last, unharmed by any death."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.ledger import open_ledger
+from tests.ledger.made import DECISION
+from tests.ledger.servers import is_running, run
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from resources.postgres.ledger import open_ledger
+with open_ledger("embedded", Path(sys.argv[1])) as ledger:
+    with ledger.lock("shop", "the other process", None):
+        print("ready", flush=True)
+        sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the ledger and the lock of `shop`, until told or killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def postmaster(folder: Path) -> int:
+    text = (folder / "ledger" / "data" / "postmaster.pid").read_text()
+    return int(text.split("\n", 1)[0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder whose server is gone in the end, whatever the test did."""
+    yield tmp_path
+    with suppress(FileNotFoundError):
+        os.kill(postmaster(tmp_path), signal.SIGQUIT)
+
+
+def test_processes_share_a_server(folder: Path) -> None:
+    """Either may end first; the last one stops it."""
+    with open_ledger("embedded", folder) as ledger:
+        pid = postmaster(folder)
+        with another_process(folder) as other:
+            assert postmaster(folder) == pid
+            lease = ledger.lease("shop")
+            assert lease is not None
+            assert (lease.holder, lease.live) == ("the other process", True)
+            other.communicate("")
+        assert other.returncode == 0
+        assert is_running(pid)
+    assert not is_running(pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_dies_leaves_the_lock_and_the_books(
+    folder: Path, number: signal.Signals
+) -> None:
+    """The next one takes over at once and stops what the dead one left running."""
+    with another_process(folder) as other:
+        other.send_signal(number)
+        other.wait()
+    with open_ledger("embedded", folder) as ledger, ledger.lock("shop", "next", None) as lease:
+        ledger.decide(lease, DECISION)
+        assert lease.token == 2
+        pid = postmaster(folder)
+    assert not is_running(pid)
+
+
+def test_a_server_that_was_killed_recovers(folder: Path) -> None:
+    """What was committed is there."""
+    with open_ledger("embedded", folder) as ledger, ledger.lock("shop", "one", None) as lease:
+        ledger.decide(lease, DECISION)
+        os.kill(postmaster(folder), signal.SIGQUIT)
+    with open_ledger("embedded", folder) as ledger:
+        assert [one.decision for one in ledger.decisions("shop")] == [DECISION]
+
+
+def test_a_stale_process_number_is_no_server(folder: Path) -> None:
+    """Another program may have the dead server's number by now."""
+    open_ledger("embedded", folder).close()
+    lines = [str(os.getpid()), str(folder), "1", "5432", "", "", "0 0", "ready"]
+    (folder / "ledger" / "data" / "postmaster.pid").write_text("\n".join(lines) + "\n")
+    open_ledger("embedded", folder).close()
+
+
+def test_a_folder_too_long_for_a_socket_works(tmp_path: Path) -> None:
+    """The socket is then elsewhere, in a folder that only its owner enters."""
+    folder = tmp_path / ("long" * 20) / ("longer" * 10)
+    server = EmbeddedServer(folder)
+    try:
+        ((data,),) = run(server.dsn, "show data_directory")
+        ((sockets,),) = run(server.dsn, "show unix_socket_directories")
+        assert data == str(folder / "data")
+        assert Path(str(sockets)).stat().st_mode & 0o777 == 0o700
+    finally:
+        server.close()
+    assert not Path(str(sockets)).exists()
+
+
+def test_commits_are_on_disk(embedded_dsn: str) -> None:
+    """What the ledger says was recorded survives a power cut."""
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        assert run(embedded_dsn, f"show {setting}") == [("on",)]
+
+
+def test_there_is_no_tcp_port(embedded_dsn: str) -> None:
+    """Nobody reaches it over the network."""
+    assert run(embedded_dsn, "show listen_addresses") == [("",)]
+
+
+def test_closing_twice_changes_nothing(folder: Path) -> None:
+    """And another's handle is not closed by it."""
+    server, other = (EmbeddedServer(folder / "ledger") for _ in range(2))
+    server.close()
+    server.close()
+    assert run(other.dsn, "select 1") == [(1,)]
+    other.close()

@@ -1,0 +1,80 @@
+"""How the ledger's schema comes to be, and what it refuses to touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2.extensions import make_dsn
+
+from pipeline.errors import LedgerNewer, LedgerRefused
+from resources.postgres.ledger import open_ledger
+from resources.postgres.migrate import migrations
+from resources.postgres.schema_dump import SCHEMA, dump
+from tests.ledger.servers import run
+
+_DATABASES = count(1)
+
+
+@pytest.fixture(params=["embedded_dsn", "server_dsn"])
+def empty_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of its own."""
+    dsn = request.getfixturevalue(request.param)
+    name = f"migrated{next(_DATABASES)}"
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"create database {name}")
+        yield make_dsn(dsn, dbname=name)
+        cursor.execute(f"drop database {name}")
+    connection.close()
+
+
+def test_the_migrated_schema_is_the_one_in_the_checkout(empty_dsn: str) -> None:
+    """`python -m resources.postgres.schema_dump` renews schema.sql."""
+    open_ledger(empty_dsn, Path()).close()
+    connection = psycopg2.connect(empty_dsn)
+    try:
+        assert dump(connection) == SCHEMA.read_text(encoding="utf-8")
+    finally:
+        connection.close()
+
+
+def test_each_migration_is_applied_once(empty_dsn: str) -> None:
+    """Opening again changes nothing."""
+    applied = "select number, name, sha256, applied_at from lockstep.schema_migrations"
+    open_ledger(empty_dsn, Path()).close()
+    first = run(empty_dsn, applied)
+    open_ledger(empty_dsn, Path()).close()
+    assert run(empty_dsn, applied) == first
+    assert [row[:3] for row in first] == [(m.number, m.name, m.sha256) for m in migrations()]
+
+
+def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:
+    """One migrates, the others wait for it."""
+    with ThreadPoolExecutor(8) as threads:
+        for opened in [threads.submit(open_ledger, empty_dsn, Path()) for _ in range(8)]:
+            opened.result().close()
+    ((applied,),) = run(empty_dsn, "select count(*) from lockstep.schema_migrations")
+    assert applied == len(migrations())
+
+
+def test_a_newer_ledger_is_refused(empty_dsn: str) -> None:
+    """It is for a newer Lockstep to read."""
+    open_ledger(empty_dsn, Path()).close()
+    run(empty_dsn, "insert into lockstep.schema_migrations values (9999, 'later', '')")
+    with pytest.raises(LedgerNewer) as refused:
+        open_ledger(empty_dsn, Path())
+    assert "9999" in refused.value.message
+
+
+def test_another_history_is_refused(empty_dsn: str) -> None:
+    """A migration that was changed after it was applied made another schema."""
+    open_ledger(empty_dsn, Path()).close()
+    run(empty_dsn, "update lockstep.schema_migrations set sha256 = 'x'")
+    with pytest.raises(LedgerRefused):
+        open_ledger(empty_dsn, Path())
