@@ -280,15 +280,21 @@ def _converted(column: Column, convert: Callable[[Any], Any], values: list[Any])
 
 
 def _converter(column: Column) -> Callable[[Any], Any] | None:
-    """What the library's value still needs to become the Arrow value."""
+    """What the library's value still needs to become the Arrow value.
+
+    Byte strings come as bytes, but the empty one as an empty `str`.
+    """
     if column.type in TEXT_TYPES:
-        return text_decoder(column.charset or "utf8mb4")
+        decode = text_decoder(column.charset or "utf8mb4")
+        return lambda data: decode(data) if data else ""
     if column.type == "enum":
         members = ("", *column.members)
         return lambda index: members[index]
     if column.type == "binary":
         width = column.length or 0
-        return lambda data: data.ljust(width, b"\0")
+        return lambda data: (data or b"").ljust(width, b"\0")
+    if column.type in ("varbinary", "blob"):
+        return lambda data: data or b""
     if column.type == "timestamp":
         return lambda moment: _ZERO_DATE if moment == _ZERO_TIMESTAMP else moment
     if column.type == "decimal" and (column.precision or 0) > MAX_DECIMAL_DIGITS:

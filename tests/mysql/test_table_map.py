@@ -1,0 +1,128 @@
+"""A TABLE_MAP with full metadata says what information_schema says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.binlog.collations import character_set
+from pipeline.binlog.table_map import read_structure
+from pipeline.errors import TableError
+from pipeline.table import Column, TableName, TableStructure
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, table_maps
+
+TABLE = """
+create table {database}.`odd ``name` (
+  `a b` int unsigned not null,
+  y year,
+  n decimal(12,3) unsigned,
+  b bit(10),
+  t tinyint,
+  g varchar(20) character set latin1,
+  u varchar(20) character set utf8mb4 collate utf8mb4_bin not null,
+  v vector(2),
+  e enum('x','y') character set latin1,
+  s set('p','q'),
+  m mediumtext,
+  z varbinary(7),
+  f float, d double,
+  ts timestamp(3) null,
+  big bigint unsigned not null,
+  primary key (u, `a b`)
+) character set utf8mb4
+"""
+
+
+def comparable(structure: TableStructure) -> TableStructure:
+    """Without what one of the two sides does not say."""
+    columns = tuple(
+        replace(Column(column.name, column.type), nullable=column.nullable)
+        if column.type in ("set", "bit", "vector", "year", "json")
+        else replace(column, length=_length(column), members=(), charset=_charset(column))
+        for column in structure.columns
+    )
+    return TableStructure(structure.name, columns, structure.primary_key)
+
+
+def _length(column: Column) -> int | None:
+    return None if column.type in ("text", "blob", "enum") else column.length
+
+
+def _charset(column: Column) -> str | None:
+    return None if column.charset == "binary" else column.charset
+
+
+def test_slots_of_optional_metadata(mysql: MySqlStand, database: str) -> None:
+    """YEAR counts in signedness, BIT does not; VECTOR takes a slot in character sets."""
+    source = server(mysql)
+    start = source.facts().head
+    table = TableName(database, "odd `name")
+    mysql.execute(
+        TABLE.format(database=database),
+        f"insert into {database}.`odd ``name` (`a b`, u, big) values (1, 'x', 1 << 63)",
+    )
+    (raw,) = table_maps(source, start, table)
+    assert comparable(read_structure(raw)) == comparable(source.structure(table))
+
+
+@pytest.mark.parametrize("collation", ["latin1_swedish_ci", "utf8mb4_bin", "binary"])
+def test_a_default_character_set_and_each_its_own(
+    mysql: MySqlStand, database: str, collation: str
+) -> None:
+    """The log names one default with exceptions, or each column's; both read the same."""
+    source = server(mysql)
+    start = source.facts().head
+    columns = ", ".join(f"c{n} varchar(9)" for n in range(6))
+    mysql.execute(
+        f"create table {database}.t (id int primary key, {columns}, "
+        f"x varchar(9) character set ascii) collate {collation}",
+        f"insert into {database}.t (id) values (1)",
+    )
+    table = TableName(database, "t")
+    (raw,) = table_maps(source, start, table)
+    assert comparable(read_structure(raw)) == comparable(source.structure(table))
+
+
+def test_a_key_of_prefixes_is_its_whole_columns(mysql: MySqlStand, database: str) -> None:
+    """PRIMARY KEY (v(3)) makes v unique as a whole."""
+    source = server(mysql)
+    start = source.facts().head
+    mysql.execute(
+        f"create table {database}.t (id int, v varchar(20), primary key (v(3), id))",
+        f"insert into {database}.t values (1, 'abcdef')",
+    )
+    (raw,) = table_maps(source, start, TableName(database, "t"))
+    assert read_structure(raw).primary_key == ("v", "id")
+
+
+def test_no_key_is_said(mysql: MySqlStand, database: str) -> None:
+    """An index that is not unique is no key."""
+    source = server(mysql)
+    start = source.facts().head
+    mysql.execute(
+        f"create table {database}.t (id int not null, key (id))",
+        f"insert into {database}.t values (1)",
+    )
+    (raw,) = table_maps(source, start, TableName(database, "t"))
+    with pytest.raises(TableError, match="PRIMARY KEY"):
+        read_structure(raw)
+
+
+def test_a_unique_key_over_not_null_columns_is_a_key(mysql: MySqlStand, database: str) -> None:
+    """Where there is no PRIMARY KEY the server names such a key in its place."""
+    source = server(mysql)
+    start = source.facts().head
+    mysql.execute(
+        f"create table {database}.t (id int not null unique)",
+        f"insert into {database}.t values (1)",
+    )
+    (raw,) = table_maps(source, start, TableName(database, "t"))
+    assert read_structure(raw).primary_key == ("id",)
+
+
+def test_every_collation_of_the_server_is_known(mysql: MySqlStand) -> None:
+    """The numbers in the log mean what the server says they mean."""
+    listed = mysql.rows("select id, character_set_name from information_schema.collations")
+    assert {i: character_set(i) for i, _ in listed} == dict(listed)
