@@ -7,8 +7,8 @@ else runs. What is in the server is not this module's business; it speaks no SQL
 
 from __future__ import annotations
 
-import contextlib
 import os
+import select
 import signal
 import subprocess
 import time
@@ -161,6 +161,8 @@ class ProgramMySql:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         end_leftover(self.data)
+        # A killed server's lock names a process that may be somebody else by now.
+        (self.data / "mysqld.sock.lock").unlink(missing_ok=True)
         prepare_data(self._program, self.data, self._cache, self._options)
         self._process = self._launch()
         try:
@@ -237,12 +239,10 @@ def end_leftover(data: Path) -> None:
         return
     if f"--datadir={data}".encode() not in command.split(b"\0"):
         return
-    os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(FileNotFoundError):
-        while _alive(pid):
-            time.sleep(0.02)
-
-
-def _alive(pid: int) -> bool:
-    # The third field is the state; a zombie (Z) holds neither port nor files.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    # The descriptor is readable once every thread of the server is gone.
+    server = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(server, signal.SIGKILL)
+        select.select([server], [], [], STOP_SECONDS)
+    finally:
+        os.close(server)

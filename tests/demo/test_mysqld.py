@@ -1,0 +1,199 @@
+"""The life of a MySQL server that the demo or the tests start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from lockstep.demo.mysql_packages import debian_mirror
+from lockstep.demo.mysql_search import GivenServer, MySql, Program, given_server, suits
+from lockstep.demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
+from lockstep.demo.tcp import greets
+from pipeline.errors import ConfigurationError, SetupIncomplete
+
+
+def asked(server: RunningMySql, query: str) -> tuple[object, ...]:
+    with (
+        pymysql.connect(host=server.host, port=server.port, user=server.user) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(query)
+        return tuple(cursor.fetchone() or ())
+
+
+def write(server: RunningMySql) -> None:
+    with (
+        pymysql.connect(host=server.host, port=server.port, user=server.user) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("create database kept")
+
+
+@pytest.fixture
+def server(mysql_program: MySql, tmp_path: Path) -> RunningMySql:
+    return mysql_server(mysql_program, tmp_path / "server", os.environ)
+
+
+def test_what_a_source_needs_is_set(server: RunningMySql) -> None:
+    """Row format, full images and metadata, GTIDs and a log are there without asking."""
+    query = "select @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode"
+    with server:
+        assert asked(server, query) == ("ROW", "FULL", "FULL", "ON")
+
+
+def test_data_outlives_stop_and_kill(server: RunningMySql) -> None:
+    """The same port and the same data are there after a stop and after a kill."""
+    query = "select count(*) from information_schema.schemata where schema_name = 'kept'"
+    with server:
+        port = server.port
+        write(server)
+        server.stop()
+        server.start()
+        after_stop = asked(server, query)
+        server.kill()
+        down = greets(server.host, port)
+        server.start()
+        assert (after_stop, down, asked(server, query), server.port) == ((1,), False, (1,), port)
+
+
+def test_gone_afterwards(mysql_program: MySql, tmp_path: Path) -> None:
+    """Once the context is left, neither the process nor the listener is there."""
+    if not isinstance(mysql_program, Program):
+        pytest.skip("only a program of this machine has a process here")
+    with mysql_server(mysql_program, tmp_path, os.environ) as server:
+        assert isinstance(server, ProgramMySql)
+        pid = server.pid
+        assert pid is not None
+        own_session = os.getsid(pid)
+    assert (own_session, Path(f"/proc/{pid}").exists(), greets(server.host, server.port)) == (
+        pid,
+        False,
+        False,
+    )
+
+
+def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: Path) -> None:
+    """A server whose starter was killed does not keep the next one from its data folder."""
+    if not isinstance(mysql_program, Program):
+        pytest.skip("only a program of this machine has a process here")
+    starter = (
+        "import os, pathlib, signal, sys\n"
+        "from lockstep.demo.mysqld import mysql_server\n"
+        "from lockstep.demo.mysql_search import Program\n"
+        "program = Program(tuple(sys.argv[3:]), sys.argv[2])\n"
+        "server = mysql_server(program, pathlib.Path(sys.argv[1]), os.environ)\n"
+        "server.start()\n"
+        "print(server.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", starter, tmp_path, mysql_program.version, *mysql_program.command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    with mysql_server(mysql_program, tmp_path, os.environ) as server:
+        assert (killed.returncode, asked(server, "select 1")) == (-signal.SIGKILL, (1,))
+        state = Path(f"/proc/{killed.stdout.strip()}/stat")
+        assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> None:
+    """Servers made from one prepared folder have ports and UUIDs of their own."""
+    with (
+        mysql_server(mysql_program, tmp_path / "a", os.environ) as first,
+        mysql_server(mysql_program, tmp_path / "b", os.environ) as second,
+    ):
+        uuids = {asked(server, "select @@server_uuid") for server in (first, second)}
+        assert (len(uuids), first.port != second.port) == (2, True)
+
+
+def test_options_win(mysql_program: MySql, tmp_path: Path) -> None:
+    """A test's own options come after ours, also those a data folder is born with."""
+    options = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--lower-case-table-names=1"]
+    with mysql_server(mysql_program, tmp_path, os.environ, options=options) as server:
+        assert asked(server, "select @@gtid_mode, @@lower_case_table_names") == ("OFF", 1)
+
+
+def test_an_unknown_option_names_the_log(mysql_program: MySql, tmp_path: Path) -> None:
+    """A server that ends at once is an error whose hint says where its log is."""
+    if not isinstance(mysql_program, Program):
+        pytest.skip("a container keeps its log")
+    server = mysql_server(mysql_program, tmp_path, os.environ, options=["--no-such-option"])
+    with pytest.raises(SetupIncomplete) as refused, server:
+        pytest.fail("it started")
+    log = tmp_path / "mysqld.log"
+    assert str(log) in refused.value.hint
+    assert "no-such-option" in log.read_text()
+
+
+def test_a_given_server_is_left_alone() -> None:
+    """A server that LOCKSTEP_TEST_MYSQL names is neither started, stopped nor killed."""
+    server = SomebodysMySql(GivenServer("db.example.org", 3307, "root", "secret"))
+    for refused in (server.start, server.stop, server.kill):
+        with pytest.raises(ConfigurationError, match="somebody else's"):
+            refused()
+    with server as same:
+        assert same is server
+
+
+def test_a_dsn_is_read_and_its_password_not_shown() -> None:
+    """The parts of a DSN arrive decoded; printing the value keeps the password back."""
+    given = given_server("mysql://ro%40ot:p%2Fw@db.example.org:3307")
+    assert given == GivenServer("db.example.org", 3307, "ro@ot", "p/w")
+    assert "p/w" not in repr(given)
+
+
+@pytest.mark.parametrize("dsn", ["root@127.0.0.1", "postgres://root@127.0.0.1", "mysql://host"])
+def test_what_is_no_dsn_is_refused(dsn: str) -> None:
+    """Another scheme, or no account, is a configuration error."""
+    with pytest.raises(ConfigurationError):
+        given_server(dsn)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", True),
+        ("mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)", True),
+        ("mysqld  Ver 5.7.44 for Linux on x86_64", False),
+        ("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", False),
+        ("", False),
+    ],
+)
+def test_only_mysql_of_8_or_newer_suits(version: str, expected: bool) -> None:
+    """MariaDB, which also calls itself mysqld, and MySQL 5 are passed over."""
+    assert suits(version) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        (
+            "sources.list",
+            "deb https://mirror.example.org/debian bookworm main\n",
+            "https://mirror.example.org/debian",
+        ),
+        (
+            "sources.list.d/debian.sources",
+            "Types: deb\n# http://old.example.org/debian\nURIs: http://a.example.org/debian/\n",
+            "http://a.example.org/debian/",
+        ),
+        ("mirrors/debian.list", "https://b.example.org/debian\n", "https://b.example.org/debian"),
+        ("sources.list", "deb http://a.example.org/ubuntu noble main\n", None),
+        ("sources.list", "deb http://a.example.org/debian-security trixie main\n", None),
+    ],
+)
+def test_the_mirror_is_the_machines_own(
+    tmp_path: Path, file: str, text: str, expected: str | None
+) -> None:
+    """The mirror comes from the machine's sources; another distribution's is not taken."""
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert debian_mirror(tmp_path) == expected

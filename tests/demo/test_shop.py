@@ -1,0 +1,109 @@
+"""The shop's tables and its traffic, on a real server."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from lockstep.demo import shop
+from lockstep.demo.errands import Errands
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def opened(mysql: MySqlStand) -> Iterator[str]:
+    """A shop in a database of the test's own."""
+    name = mysql.fresh_name()
+    with mysql.connect() as connection:
+        shop.create(connection, name)
+    yield name
+    mysql.execute(f"drop database `{name}`")
+
+
+def busy(mysql: MySqlStand, database: str, *, until: int, seed: int = 1) -> shop.Counts:
+    """Traffic of three people until so many transactions were committed."""
+    traffic = shop.Traffic(lambda: mysql.connect(database), 3, seed, pause=0)
+    with traffic:
+        while traffic.counts.committed < until:
+            traffic.check()
+            threading.Event().wait(0.01)
+    return traffic.counts
+
+
+def test_the_shop_opens_with_customers_and_stock(mysql: MySqlStand, opened: str) -> None:
+    """The four tables are there; customers and articles are in them, orders not yet."""
+    counts = [mysql.rows(f"select count(*) from {table}", opened)[0][0] for table in shop.TABLES]
+    assert counts == [200, 0, 0, 40]
+
+
+def test_every_committed_transaction_is_in_the_log(mysql: MySqlStand, opened: str) -> None:
+    """The server executed no more transactions than were counted, and changes of all kinds."""
+    gtids = "select @@gtid_executed"
+    before = mysql.rows(gtids)[0][0]
+    counts = busy(mysql, opened, until=600)
+    query = f"select gtid_subtract(@@gtid_executed, '{before}')"
+    logged = str(mysql.rows(query)[0][0])
+    first, _, last = logged.rpartition(":")[2].partition("-")
+    assert counts.committed >= int(last) - int(first) + 1 > counts.committed // 2
+    assert counts.rolled_back > 0
+    kept = mysql.rows("select count(*) from orders", opened)[0][0]
+    highest = mysql.rows("select max(id) from orders", opened)[0][0]
+    moved = mysql.rows("select count(*) from order_lines where line_no > 10", opened)[0][0]
+    renamed = mysql.rows("select count(*) from stock where sku like '%-OLD'", opened)[0][0]
+    assert (0 < kept < highest, moved > 0, renamed > 0) == (True, True, True)
+
+
+def test_lines_belong_to_orders(mysql: MySqlStand, opened: str) -> None:
+    """Transactions over several tables leave no line without its order."""
+    busy(mysql, opened, until=300)
+    orphans = "select count(*) from order_lines left join orders on id = order_id where id is null"
+    assert mysql.rows(orphans, opened) == [(0,)]
+
+
+def test_nobody_is_left_when_traffic_stopped(mysql: MySqlStand, opened: str) -> None:
+    """Threads are joined and counts stand still."""
+    counts = busy(mysql, opened, until=50)
+    left = [t.name for t in threading.enumerate() if t.name.startswith("shop")]
+    assert (left, counts.committed >= 50) == ([], True)
+
+
+class Recorder:
+    """A cursor that remembers what it was asked; keys are given out from 1."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, object]] = []
+        self.lastrowid = 0
+
+    def execute(self, query: str, args: Sequence[object] = (), /) -> None:
+        self.lastrowid += query.startswith("insert into orders")
+        self.asked.append((query, args))
+
+    def executemany(self, query: str, args: Sequence[Sequence[object]], /) -> None:
+        self.asked.append((query, args))
+
+
+def test_one_seed_gives_one_course_of_events() -> None:
+    """The same seed asks for the same statements with the same values; another does not."""
+
+    def asked(seed: int) -> list[tuple[str, object]]:
+        recorder, errands = Recorder(), Errands(random.Random(seed), 0)
+        for _ in range(100):
+            errands.choose()(recorder)
+        return recorder.asked
+
+    assert (asked(1) == asked(1), asked(1) == asked(2)) == (True, False)
+
+
+def test_what_stops_a_worker_is_raised() -> None:
+    """A worker that cannot work is no silence: stopping raises its error."""
+
+    def refused() -> shop.Connection:
+        raise ConnectionRefusedError("nobody there")
+
+    traffic = shop.Traffic(refused, 2, 1)
+    traffic.start()
+    with pytest.raises(ConnectionRefusedError):
+        traffic.stop()

@@ -1,0 +1,106 @@
+"""A MySQL for the tests: one server per session, one database per test.
+
+`mysql` has GTIDs, row format with full images and metadata, an account that may do
+everything and the account `lockstep` with just the privileges a source needs. It is
+somebody else's server where LOCKSTEP_TEST_MYSQL names one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.cursors import Cursor
+
+from lockstep.demo.mysql_search import GivenServer, MySql, find_mysql
+from lockstep.demo.mysqld import RunningMySql, mysql_server
+
+ACCOUNT = "lockstep"
+PASSWORD = "a-password-of-the-tests"
+_ACCOUNT = (
+    f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
+    f"grant replication slave, replication client, select on *.* to {ACCOUNT}",
+)
+
+
+@dataclass(slots=True)
+class MySqlStand:
+    """The session's server. `account` and `password` are those of the `lockstep` account."""
+
+    server: RunningMySql
+    account: str = ACCOUNT
+    password: str = PASSWORD
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def host(self) -> str:
+        return self.server.host
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    def connect(self, database: str | None = None, **options: Any) -> pymysql.Connection[Cursor]:
+        """A connection of the account that may do everything; autocommit unless told."""
+        chosen: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.server.user,
+            "password": self.server.password,
+            "autocommit": True,
+            "charset": "utf8mb4",
+        }
+        return pymysql.connect(**{**chosen, **options}, database=database)
+
+    def execute(self, *statements: str, database: str | None = None) -> None:
+        """Run the statements one after the other, each committed by itself."""
+        with self.connect(database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, query: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        with self.connect(database) as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
+
+    def fresh_name(self) -> str:
+        """A database name that nobody used in this session."""
+        return f"test_{os.getpid()}_{next(self._numbers)}"
+
+
+@pytest.fixture(scope="session")
+def found_mysql() -> MySql:
+    """The MySQL of this machine, found or fetched."""
+    return find_mysql(os.environ)
+
+
+@pytest.fixture(scope="session")
+def mysql_program(found_mysql: MySql) -> MySql:
+    """A MySQL that may be started and stopped; skips where only a given server is."""
+    if isinstance(found_mysql, GivenServer):
+        pytest.skip("the server is somebody else's")
+    return found_mysql
+
+
+@pytest.fixture(scope="session")
+def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
+    """The session's server."""
+    folder = tmp_path_factory.mktemp("mysql")
+    with mysql_server(found_mysql, folder, os.environ) as server:
+        stand = MySqlStand(server)
+        stand.execute(*_ACCOUNT)
+        yield stand
+
+
+@pytest.fixture
+def database(mysql: MySqlStand) -> Iterator[str]:
+    """A database of the test's own, dropped afterwards."""
+    name = mysql.fresh_name()
+    mysql.execute(f"create database `{name}` character set utf8mb4")
+    yield name
+    mysql.execute(f"drop database if exists `{name}`")

@@ -1,0 +1,102 @@
+"""The rules of the house hold, and each of them notices when it is broken."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("lockstep", "assets", "resources", "pipeline")
+
+# Per contract, one file that breaks it: where it stands and what it imports.
+OFFENCES = {
+    "one-direction": ("resources/offence.py", "import assets"),
+    "inside-the-pipeline": ("pipeline/position.py", "import pipeline.runs"),
+    "systems-apart": ("resources/mysql/offence.py", "import resources.postgres"),
+    "mysql-fence": ("resources/lake/offence.py", "import pymysql"),
+    "postgres-fence": ("lockstep/offence.py", "import psycopg2"),
+    "lake-fence": ("assets/offence.py", "import pyspark"),
+    "sql-fence": ("pipeline/schema/offence.py", "import sqlglot"),
+    "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
+}
+
+
+def contracts() -> dict[str, str]:
+    """Contract id → its sentence."""
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        rules = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    return {rule["id"]: rule["name"] for rule in rules}
+
+
+def verdicts(house: Path) -> dict[str, str]:
+    """Contract id → KEPT or BROKEN, as import-linter says in that folder."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    said = subprocess.run(
+        [*command, "--no-logo", "--no-cache"],
+        cwd=house,
+        env={"PYTHONPATH": str(house), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    text = re.sub(r"\s+", " ", said)
+    found = {
+        i: re.search(re.escape(name) + r" (KEPT|BROKEN)", text) for i, name in contracts().items()
+    }
+    return {i: match[1] if match else said for i, match in found.items()}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the packages that a test may spoil."""
+    for package in PACKAGES:
+        shutil.copytree(
+            REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_every_import_rule_is_kept(house: Path) -> None:
+    """The packages as they are break none of the contracts."""
+    assert verdicts(house) == dict.fromkeys(contracts(), "KEPT")
+
+
+def test_every_import_rule_notices_its_offence(house: Path) -> None:
+    """One offending import per contract, and each contract says that it is broken."""
+    for place, offence in OFFENCES.values():
+        with (house / place).open("a") as file:
+            file.write(f"\n{offence}\n")
+    assert verdicts(house) == dict.fromkeys(OFFENCES, "BROKEN")
+
+
+def test_a_new_module_of_the_pipeline_needs_a_place(house: Path) -> None:
+    """The layers inside the pipeline are exhaustive."""
+    (house / "pipeline" / "newcomer.py").write_text('"""New."""\n')
+    expected = dict.fromkeys(contracts(), "KEPT") | {"inside-the-pipeline": "BROKEN"}
+    assert verdicts(house) == expected
+
+
+def test_the_lock_names_no_host_and_pins_everything() -> None:
+    """Every requirement of the lock has one version and hashes, and no address."""
+    text = (REPOSITORY / "requirements.lock").read_text()
+    entries = re.findall(r"^(\S+?)==\S+(?: ;.*)? \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
+    named = re.findall(r"^[A-Za-z0-9]\S*", text, re.M)
+    assert (len(entries), "://" in text, "index-url" in text) == (len(named), False, False)
+
+
+def test_modules_say_what_belongs_in_them() -> None:
+    """Every module that holds code opens with a docstring."""
+    files = [f for package in PACKAGES for f in (REPOSITORY / package).rglob("*.py")]
+    mute = [
+        str(f.relative_to(REPOSITORY))
+        for f in files
+        if (text := f.read_text().strip()) and not text.startswith('"""')
+    ]
+    assert mute == []
