@@ -61,10 +61,13 @@ def _may_install(environment: Mapping[str, str]) -> bool:
     return root and "JAVA_HOME" not in environment and shutil.which("apt-get") is not None
 
 
-def _install() -> None:
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-qq"], check=True, env=quiet)
-    subprocess.run(_INSTALL, check=True, env=quiet, stdout=subprocess.DEVNULL)
+def _install(environment: Mapping[str, str]) -> bool:
+    quiet = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
+    steps = (("apt-get", "update", "-qq"), _INSTALL)
+    return all(
+        subprocess.run(step, check=False, env=quiet, stdout=subprocess.DEVNULL).returncode == 0
+        for step in steps
+    )
 
 
 def main(environment: Mapping[str, str]) -> int:
@@ -75,8 +78,8 @@ def main(environment: Mapping[str, str]) -> int:
     state = "Java is missing" if found is None else f"Java {found} is too old"
     if _may_install(environment):
         sys.stderr.write(f"{state}; installing it: {cure(sys.platform)}\n")
-        _install()
-        return 0
+        if _install(environment):
+            return 0
     home = environment.get("JAVA_HOME")
     at_home = f" (JAVA_HOME is {home})" if home else ""
     sys.stderr.write(
