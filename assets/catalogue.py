@@ -1,0 +1,113 @@
+"""Which tables there are, in a file beside lockstep.toml: loading never needs a server.
+
+`.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It is a
+copy for Dagster's page only: what is done is in the ledger. Missing or old is no error.
+Tables keep their place in the list, so that generated names stay; new ones are appended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.table import TableName
+
+FILE = "catalogue.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """A captured table; `mirror` and `changelog` are paths relative to the lake."""
+
+    database: str
+    name: str
+    mirror: str
+    changelog: str
+    dropped: bool = False
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.database, self.name)
+
+
+def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
+    """The source's tables in their fixed order; empty when the file is missing or is not
+    one of ours."""
+    return _entries(_read(folder).get(source))
+
+
+def joined(
+    known: Sequence[CatalogueEntry], seen: Iterable[CatalogueEntry], *, complete: bool
+) -> tuple[CatalogueEntry, ...]:
+    """Known entries at their places, brought up to date, then new ones by name.
+
+    `complete`: what was not seen is gone from the source, and stays, marked dropped.
+    """
+    fresh = {entry.table: entry for entry in seen}
+    kept = [fresh.pop(old.table, _gone(old) if complete else old) for old in known]
+    return (*kept, *(fresh[table] for table in sorted(fresh)))
+
+
+def update_catalogue(
+    folder: Path, source: str, seen: Iterable[CatalogueEntry], *, complete: bool
+) -> None:
+    """Replace the file atomically, one process at a time; other sources stay as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{FILE}.lock").open("ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        sources = _read(folder)
+        known = _entries(sources.get(source))
+        entries = joined(known, seen, complete=complete)
+        if entries == known and source in sources:
+            return
+        sources[source] = {"tables": [asdict(entry) for entry in entries]}
+        _replace(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
+
+
+def _gone(entry: CatalogueEntry) -> CatalogueEntry:
+    return CatalogueEntry(entry.database, entry.name, entry.mirror, entry.changelog, True)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        data = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    sources = data.get("sources") if isinstance(data, dict) else None
+    return sources if isinstance(sources, dict) else {}
+
+
+def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
+    """Entries that can be read; those of another shape are left out, and a table once."""
+    listed = source.get("tables") if isinstance(source, dict) else None
+    found: dict[TableName, CatalogueEntry] = {}
+    for item in listed if isinstance(listed, list) else ():
+        try:
+            entry = CatalogueEntry(
+                database=str(item["database"]),
+                name=str(item["name"]),
+                mirror=str(item["mirror"]),
+                changelog=str(item["changelog"]),
+                dropped=bool(item.get("dropped", False)),
+            )
+        except (KeyError, TypeError, AttributeError):
+            continue
+        found.setdefault(entry.table, entry)
+    return tuple(found.values())
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

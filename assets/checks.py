@@ -1,0 +1,36 @@
+"""Asset checks: they report what the ledger recorded, and block nothing."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.metadata import failure, set_aside_table
+from assets.names import acknowledged_key
+from assets.runs import SESSIONS, session_of
+from pipeline.errors import LockstepError
+from pipeline.runs.acknowledge import tables_set_aside
+
+NAME = "no_table_set_aside"
+
+
+def set_aside_check(source: str) -> dg.AssetChecksDefinition:
+    """Whether every captured table takes part; lists those set aside, with their cures."""
+
+    @dg.asset_check(
+        asset=dg.AssetKey(acknowledged_key(source)),
+        name=NAME,
+        required_resource_keys={SESSIONS},
+        description="Tables that were set aside do not follow the source until released.",
+    )
+    def no_table_set_aside(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        try:
+            aside = tables_set_aside(session_of(context, source).workplace())
+        except LockstepError as error:
+            raise failure(error) from error
+        return dg.AssetCheckResult(
+            passed=not aside,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"set aside": set_aside_table(aside)} if aside else {},
+        )
+
+    return no_table_set_aside

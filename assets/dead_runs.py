@@ -1,0 +1,104 @@
+"""Dagster runs whose process is gone: found by the ledger's leases, shown as failed.
+
+A run that is killed stays "started" in Dagster for ever. Whoever takes the source's lock
+next, and a sensor, report it. The ledger decides: a run is dead when it had a lease that
+is not held any more, or when it never took one within `GRACE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from assets.names import SOURCE_TAG, lease_tag
+from pipeline.batch import Lease, LeaseView
+
+GRACE = timedelta(minutes=10)
+"""How long a run may be under way before its first step asks for the lock."""
+
+_UNDER_WAY = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnderWay:
+    """A Dagster run that is not at its end; `token` of the lease it had, if any."""
+
+    run_id: str
+    token: int | None
+    since: datetime
+
+
+def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
+    """Why a run's process must be gone, in one sentence; None while it may be alive."""
+    named = lease is not None and lease.dagster_run == run.run_id
+    if lease is not None and lease.live and named:
+        return None
+    if named or run.token is not None:
+        return "The process of this run is gone: its lease on the source is not held any more."
+    if now - run.since > GRACE:
+        return "The process of this run is gone: it never took its source's lock."
+    return None
+
+
+def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
+    """Every run of the source that Dagster takes for running."""
+    records = instance.get_run_records(
+        dg.RunsFilter(statuses=_UNDER_WAY, tags={SOURCE_TAG: source})
+    )
+    return [
+        RunUnderWay(
+            run_id=record.dagster_run.run_id,
+            token=_token(record.dagster_run.tags, source),
+            since=record.create_timestamp.astimezone(UTC),
+        )
+        for record in records
+    ]
+
+
+def report_dead(
+    instance: dg.DagsterInstance,
+    runs: list[RunUnderWay],
+    lease: LeaseView | None,
+    now: datetime,
+) -> list[str]:
+    """Report each dead run as failed; their ids."""
+    reported = []
+    for run in runs:
+        why = why_dead(run, lease, now)
+        dagster_run = instance.get_run_by_id(run.run_id) if why else None
+        if dagster_run is not None and not dagster_run.is_finished:
+            instance.report_run_failed(dagster_run, why)
+            reported.append(run.run_id)
+    return reported
+
+
+def take_over(
+    instance: dg.DagsterInstance,
+    lease: Lease,
+    before: LeaseView | None,
+    now: datetime,
+) -> list[str]:
+    """What the holder of a new lease does first: mark its own run, report the dead."""
+    source = lease.source
+    if lease.dagster_run is not None:
+        instance.add_run_tags(
+            lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
+        )
+    others = [run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run]
+    # The lock is ours, so the lease before is not held, whatever the view of it said.
+    gone = before and LeaseView(
+        before.token, before.holder, before.dagster_run, before.taken_at, live=False
+    )
+    return report_dead(instance, others, gone, now)
+
+
+def _token(tags: Mapping[str, str], source: str) -> int | None:
+    text = tags.get(lease_tag(source), "")
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,135 @@
+"""The composition root: configuration → resources → assets, checks, jobs, schedules.
+
+The only place that reads the environment: Dagster loads `defs` from here with nothing in
+hand but LOCKSTEP_CONFIG, or lockstep.toml in its working directory. Loading opens
+nothing: MySQL, Postgres and the lake may all be down.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+
+from assets.catalogue import CatalogueEntry, read_catalogue
+from assets.checks import set_aside_check
+from assets.dead_runs import take_over
+from assets.names import SOURCE_TAG, job_name, step_keys
+from assets.progress import LoggedProgress
+from assets.runs import SESSIONS, run_assets
+from assets.schedules import OpenSite, dead_run_sensor, source_schedule
+from assets.sessions import RunRecord, Session, Sessions
+from assets.tables import mirror_assets
+from pipeline.batch import Lease, LeaseView
+from pipeline.errors import LockstepError
+from pipeline.runs.context import Progress
+from resources.config import Settings, load_settings
+from resources.site import Site
+
+Catalogue = Mapping[str, Sequence[CatalogueEntry]]
+
+_log = logging.getLogger("lockstep")
+
+
+def config_path() -> Path:
+    """LOCKSTEP_CONFIG, else lockstep.toml in the working directory."""
+    return Path(os.environ.get("LOCKSTEP_CONFIG") or "lockstep.toml").absolute()
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """What Dagster loads. A broken lockstep.toml is one clear error on its page."""
+    try:
+        settings = load_settings(config_path())
+    except LockstepError as error:
+        raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
+    catalogue = {
+        source.name: read_catalogue(settings.state_folder, source.name)
+        for source in settings.sources
+    }
+    return build(settings, catalogue, lambda: Site(settings, on_warning=_log.warning))
+
+
+def build(
+    settings: Settings,
+    catalogue: Catalogue,
+    open_site: OpenSite,
+    *,
+    record: Callable[[str], RunRecord] = RunRecord,
+    watcher: Progress | None = None,
+) -> dg.Definitions:
+    """Everything Dagster shows of these settings.
+
+    `catalogue`: the mirrors to declare, per source. `open_site` makes the adapters that a
+    run, a tick or the sensor works through, and closes them. `record` gives the place a
+    source's reports go to; `watcher` sees the progress as well as the log does.
+    """
+    names = [source.name for source in settings.sources]
+    steps = [asset for name in names for asset in run_assets(settings, name)]
+    mirrors = [asset for name in names for asset in mirror_assets(name, catalogue.get(name, ()))]
+    return dg.Definitions(
+        assets=[*steps, *mirrors],
+        asset_checks=[set_aside_check(name) for name in names],
+        jobs=[
+            dg.define_asset_job(
+                job_name(name),
+                selection=dg.AssetSelection.assets(*map(dg.AssetKey, step_keys(name))),
+                description=f"One bounded run of {name}: capture, publish, merge, acknowledge.",
+                tags={SOURCE_TAG: name},
+            )
+            for name in names
+        ],
+        schedules=[
+            source_schedule(source.name, source.schedule, open_site)
+            for source in settings.sources
+            if source.schedule is not None
+        ],
+        sensors=[dead_run_sensor(tuple(names), open_site)],
+        resources={SESSIONS: _sessions(open_site, record, watcher)},
+        executor=dg.in_process_executor,
+    )
+
+
+def _sessions(
+    open_site: OpenSite, record: Callable[[str], RunRecord], watcher: Progress | None
+) -> dg.ResourceDefinition:
+    """One site per Dagster run, which opens what the steps ask for, and one session per
+    source; both end with the run, however it ends."""
+
+    @dg.resource(description="The source's lock and everything a step works through.")
+    def sessions(context: dg.InitResourceContext) -> Iterator[Sessions]:
+        instance, run = context.instance, context.run
+        if instance is None or run is None or context.log is None:
+            raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
+        progress = LoggedProgress(context.log, time.monotonic, watcher)
+
+        def on_lease(lease: Lease, before: LeaseView | None) -> None:
+            for dead in take_over(instance, lease, before, datetime.now(UTC)):
+                progress.note(f"Run {dead} had died; it is reported as failed.")
+
+        def make(source: str) -> Session:
+            return Session(
+                site=site,
+                source=source,
+                holder=f"{socket.gethostname()}, process {os.getpid()}",
+                run_id=run.run_id,
+                progress=progress,
+                pause=time.sleep,
+                on_lease=on_lease,
+                record=record(source),
+            )
+
+        with open_site() as site:
+            opened = Sessions(make)
+            try:
+                yield opened
+            finally:
+                opened.close()
+
+    return sessions

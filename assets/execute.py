@@ -1,0 +1,61 @@
+"""A source's job executed in this process: what `lockstep run` and the demo call.
+
+The same job that a schedule runs, on the same Dagster instance, so it is on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from assets.definitions import build
+from assets.names import CLI_TAG, LOCATION, SOURCE_TAG, job_name
+from assets.sessions import RunRecord, Site
+from pipeline.runs.context import Progress
+from resources.config import Settings
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_REPOSITORY = f"__repository__@{LOCATION}"
+
+
+def execute(
+    settings: Settings,
+    source: str,
+    *,
+    site: Site,
+    instance: dg.DagsterInstance,
+    watcher: Progress | None,
+) -> RunRecord:
+    """One run; what went wrong is in the record, not raised, Ctrl-C excepted.
+
+    `site` stays open: several runs of one process share its ledger and its JVM.
+    Declares no mirrors, so its cost does not grow with the number of tables.
+    """
+    record = RunRecord(source)
+
+    @contextmanager
+    def the_site() -> Iterator[Site]:
+        yield site
+
+    definitions = build(settings, {}, the_site, record=lambda _: record, watcher=watcher)
+    try:
+        result = definitions.resolve_job_def(job_name(source)).execute_in_process(
+            instance=instance,
+            run_config=_QUIET,
+            tags={
+                SOURCE_TAG: source,
+                CLI_TAG: "true",
+                ".dagster/repository": _REPOSITORY,
+            },
+            raise_on_error=False,
+        )
+    except dg.DagsterExecutionInterruptedError as error:
+        raise KeyboardInterrupt from error
+    if isinstance(record.defect, KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
+        raise KeyboardInterrupt
+    if not result.success and record.error is None and record.defect is None:
+        failed = [event.message or "" for event in result.all_events if event.is_failure]
+        record.defect = dg.DagsterError("; ".join(failed) or "the Dagster run failed")
+    return record

@@ -1,0 +1,90 @@
+"""When runs begin by themselves, and who notices that one died.
+
+A schedule per source that has one in lockstep.toml; it skips, with a sentence, while
+another run holds the source. One sensor reports dead runs of every source. Both ask the
+ledger only when they must, and load without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from assets.dead_runs import report_dead, runs_under_way
+from assets.names import SOURCE_TAG, job_name
+from assets.sessions import Site
+from pipeline.batch import LeaseView
+from pipeline.errors import LockstepError
+
+OpenSite = Callable[[], AbstractContextManager[Site]]
+
+SENSOR_SECONDS = 60
+
+
+def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
+    """The source's job by cron; on from the start, for it was asked for in the file."""
+
+    @dg.schedule(
+        name=f"{job_name(source)}_schedule",
+        job_name=job_name(source),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def tick() -> dg.RunRequest | dg.SkipReason:
+        busy = why_busy(source, _lease(source, open_site))
+        if busy is not None:
+            return dg.SkipReason(busy)
+        return dg.RunRequest(tags={SOURCE_TAG: source})
+
+    return tick
+
+
+def why_busy(source: str, lease: LeaseView | None) -> str | None:
+    """Who works on the source now, in one sentence; None when nobody does."""
+    if lease is None or not lease.live:
+        return None
+    run = f", Dagster run {lease.dagster_run}" if lease.dagster_run else ""
+    return (
+        f"{source} is being worked on by {lease.holder}{run}, since "
+        f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC; the next tick tries again."
+    )
+
+
+def _lease(source: str, open_site: OpenSite) -> LeaseView | None:
+    """The newest lease. A ledger out of reach is the run's to report, not the tick's."""
+    try:
+        with open_site() as site:
+            return site.ledger().lease(source)
+    except LockstepError:
+        return None
+
+
+def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorDefinition:
+    """Reports runs as failed whose process is gone."""
+
+    @dg.sensor(
+        name="lockstep_dead_runs",
+        minimum_interval_seconds=SENSOR_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        found = {source: runs_under_way(context.instance, source) for source in sources}
+        found = {source: runs for source, runs in found.items() if runs}
+        if not found:
+            return dg.SkipReason("No run is under way.")
+        reported: list[str] = []
+        try:
+            with open_site() as site:
+                for source, runs in found.items():
+                    lease = site.ledger().lease(source)
+                    reported += report_dead(context.instance, runs, lease, datetime.now(UTC))
+        except LockstepError as error:
+            return dg.SkipReason(f"{error.message} hint: {error.hint}")
+        if reported:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+        return dg.SkipReason("Every run under way is alive.")
+
+    return look

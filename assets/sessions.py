@@ -1,0 +1,146 @@
+"""The source's lock over a whole Dagster run, and the shell around each step.
+
+Belongs here: taking the lease at a run's first step and keeping it to the end, trying
+again what may be tried again, and keeping the steps' reports for who started the run.
+Does not: the steps, Dagster's events, exit codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from pipeline.batch import Lease, LeaseView
+from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
+from pipeline.ports import Ledger
+from pipeline.runs.context import (
+    AcknowledgeReport,
+    CaptureReport,
+    MergeReport,
+    Progress,
+    Workplace,
+)
+
+Result = TypeVar("Result")
+
+PAUSES = (0.5, 2.0)
+"""Seconds before the second and the third try of a step."""
+
+
+class Site(Protocol):
+    """What a run needs of the outside: `resources.site.Site`, or a twin in memory."""
+
+    def ledger(self) -> Ledger: ...
+
+    def reopen_ledger(self) -> None: ...
+
+    def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What happened in one run of one source, for who started it."""
+
+    source: str
+    captured: CaptureReport | None = None
+    merged: MergeReport | None = None
+    acknowledged: AcknowledgeReport | None = None
+    error: LockstepError | None = None
+    defect: BaseException | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """One source within one Dagster run. The lease is taken by the first step.
+
+    `on_lease` is told each new lease and the one before it. `pause` waits seconds.
+    """
+
+    site: Site
+    source: str
+    holder: str
+    run_id: str
+    progress: Progress
+    pause: Callable[[float], None]
+    on_lease: Callable[[Lease, LeaseView | None], None]
+    record: RunRecord
+    _held: ExitStack = field(default_factory=ExitStack)
+    _place: tuple[Workplace, Lease] | None = None
+
+    def run(self, step: Callable[[Workplace, Lease], Result]) -> Result:
+        """Perform a step under the lease; what a retry may mend is tried three times.
+
+        Every step may follow its own failure: it asks the ledger what is done.
+        """
+        for wait in (*PAUSES, None):
+            try:
+                return step(*self._locked())
+            except LockstepError as error:
+                if isinstance(error, LedgerUnavailable):
+                    self._begin_anew()
+                if wait is None or not may_be_retried(error):
+                    self.record.error = error
+                    raise
+                self.progress.note(f"{error.message} Trying again in {wait:g} s.")
+                self.pause(wait)
+            except BaseException as error:
+                self.record.defect = error
+                raise
+        raise AssertionError("the last try returns or raises")
+
+    def workplace(self) -> Workplace:
+        """The ports alone, for looking; takes no lease."""
+        if self._place is not None:
+            return self._place[0]
+        return self.site.workplace(self.source, self.progress)
+
+    def close(self) -> None:
+        """Release the lease, if one was taken."""
+        self._place = None
+        self._held.close()
+
+    def _locked(self) -> tuple[Workplace, Lease]:
+        if self._place is None:
+            work = self.site.workplace(self.source, self.progress)
+            before = work.ledger.lease(self.source)
+            lease = self._held.enter_context(
+                work.ledger.lock(self.source, self.holder, self.run_id)
+            )
+            self._place = (work, lease)
+            self.on_lease(lease, before)
+        return self._place
+
+    def _begin_anew(self) -> None:
+        """The lock went with the connection: both are taken again, under a new token."""
+        try:
+            self.close()
+        except LockstepError:
+            self._held = ExitStack()  # nothing is left that could be released
+        self.site.reopen_ledger()
+
+
+def may_be_retried(error: LockstepError) -> bool:
+    """Whether trying again at once can help: trouble of the moment, but neither another
+    run's lock nor a lease that another run took."""
+    return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
+
+
+@dataclass(slots=True)
+class Sessions:
+    """The sessions of one Dagster run, one per source it touches."""
+
+    make: Callable[[str], Session]
+    _open: dict[str, Session] = field(default_factory=dict)
+
+    def of(self, source: str) -> Session:
+        if source not in self._open:
+            self._open[source] = self.make(source)
+        return self._open[source]
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for session in self._open.values():
+                stack.callback(session.close)
+            self._open.clear()

@@ -1,0 +1,135 @@
+"""The rooms put together: from settings to the ports that a run works through.
+
+Belongs here: which adapter stands behind which port, when each is opened, and that all
+are closed. Does not: any rule. Nothing is opened before it is asked for; one site per
+process and configuration, because there is one Spark per process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pipeline.errors import LockstepError
+from pipeline.ports import Ledger, SourceServer
+from pipeline.runs.context import Progress, Workplace
+from resources.config import Settings
+
+if TYPE_CHECKING:
+    from resources.lake.room import LakeRoom
+    from resources.postgres.ledger import PostgresLedger
+
+
+class Site:
+    """The adapters of one lockstep.toml. To be used with `with`; safe from threads."""
+
+    def __init__(self, settings: Settings, *, on_warning: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._on_warning = on_warning
+        self._lock = threading.Lock()
+        self._ledger: PostgresLedger | None = None
+        self._lake: LakeRoom | None = None
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def warm(self) -> None:
+        """Begin to open the ledger in the background, if a caller has other things to do
+        first; whatever goes wrong is told to whoever asks for it."""
+
+        def open_quietly() -> None:
+            with suppress(LockstepError):
+                self.ledger()
+
+        threading.Thread(target=open_quietly, name="lockstep-ledger", daemon=True).start()
+
+    def ledger(self) -> Ledger:
+        """The books, opened at the first call. `LedgerUnavailable`, `LedgerNewer`, or
+        `ConfigurationError` when it cannot be."""
+        with self._lock:
+            if self._ledger is None:
+                from resources.postgres.ledger import open_ledger
+
+                self._ledger = open_ledger(self._settings.ledger_dsn(), self._settings.state_folder)
+            return self._ledger
+
+    def reopen_ledger(self) -> None:
+        """Forget a ledger whose connection is lost; the next call opens another."""
+        with self._lock:
+            ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            with suppress(LockstepError):
+                ledger.close()
+
+    def server(self, source: str) -> SourceServer:
+        """The source's MySQL. Follows the secrets' references, connects to nothing."""
+        from resources.mysql.connection import ConnectionSettings
+        from resources.mysql.server import MySqlServer
+
+        chosen = self._settings.source(source)
+        return MySqlServer(
+            ConnectionSettings(
+                host=chosen.host(),
+                port=chosen.port,
+                user=chosen.user(),
+                password=chosen.password().reveal(),
+                tls=chosen.tls,
+                tls_ca=chosen.tls_ca(),
+                connect_timeout=chosen.connect_timeout,
+                read_timeout=chosen.read_timeout,
+            )
+        )
+
+    def lake(self) -> LakeRoom:
+        """The lake's adapters; Spark is started by what needs it, not here."""
+        with self._lock:
+            if self._lake is None:
+                from resources.lake.room import open_lake
+
+                self._lake = open_lake(
+                    self._settings.lake_path(),
+                    staging=self._settings.state_folder / "staging",
+                    spark_conf=self._settings.spark_conf(),
+                    on_warning=self._on_warning,
+                )
+            return self._lake
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        """Everything one source's run works through."""
+        from resources.mysql.decode import LibraryRowDecoder
+
+        plan = self._settings.source(source).plan()
+        server = self.server(source)
+        lake = self.lake()
+        return Workplace(
+            source=plan,
+            server=server,
+            ledger=self.ledger(),
+            decoder=LibraryRowDecoder(),
+            segments=lake.segments,
+            changelog=lake.changelog,
+            mirrors=lake.mirrors,
+            progress=progress,
+            clock=lambda: datetime.now(UTC),
+        )
+
+    def close(self) -> None:
+        """Stop Spark, let go of the ledger. Repeating it changes nothing."""
+        with self._lock, ExitStack() as stack:
+            if self._ledger is not None:
+                stack.callback(self._ledger.close)
+            if self._lake is not None:
+                stack.callback(self._lake.close)
+            self._ledger = self._lake = None
