@@ -15,6 +15,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
+	@echo "Ready. Next: make demo, make test, make ui"
 
 # The stamp is touched last: an interrupted set-up is taken up again.
 $(READY): requirements.lock pyproject.toml
