@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 

@@ -1,0 +1,128 @@
+"""`make bench`: each workload beside its floor, in one run on this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, ground
+
+ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
+TABLES = int(os.environ.get("BENCH_TABLES", "500"))
+CHANGES = 10
+
+_COLUMNS = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
+_NUMBERS = (
+    "with recursive s as (select {first} n union all select n + 1 from s where n < {last}) "
+    "select n, n * 7, n / 3, concat('row ', n), '2026-01-01' + interval n second, n / 7 from s"
+)
+
+
+def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
+    """Rows first..last, in transactions of 100,000."""
+    with ground.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set cte_max_recursion_depth = 4294967295")
+        for start in range(first, last + 1, 100_000):
+            end = min(start + 99_999, last)
+            numbers = _NUMBERS.format(first=start, last=end)
+            cursor.execute(f"insert into {DATABASE}.{table} {numbers}")
+
+
+def big_table(ground: Ground) -> list[dict[str, Any]]:
+    """1 M inserts, then 1 M scattered updates, each a cold run beside the floor."""
+    ground.execute(f"create table {DATABASE}.big {_COLUMNS}")
+    folder = ground.project("big", f"{DATABASE}.big")
+    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "big"
+    twin = ground.folder / "twin"
+    insert_rows(ground, "big", 1, ROWS)
+    lines = [_beside_floor(ground, folder, f"{ROWS:,} inserts", "append", changelog, twin)]
+    # Every second row of twice as many, so that no file of the mirror is left out.
+    insert_rows(ground, "big", ROWS + 1, 2 * ROWS)
+    _beside_floor(ground, folder, "", "append", changelog, twin)
+    ground.execute(f"update {DATABASE}.big set a = a + 1 where id % 2 = 0")
+    lines.append(
+        _beside_floor(ground, folder, f"{ROWS:,} scattered updates", "merge", changelog, twin)
+    )
+    return lines
+
+
+def _beside_floor(
+    ground: Ground, folder: Path, what: str, mode: str, changelog: Path, twin: Path
+) -> dict[str, Any]:
+    seconds, report = ground.run(folder)
+    newest = max(int(path.name.split("-")[1]) for path in changelog.glob("batch-*.parquet"))
+    floor = ground.floor(mode, f"{changelog}/batch-{newest:012d}-*.parquet", twin, "id")
+    return {"what": what, "seconds": seconds, "floor": floor, **_parts(report)}
+
+
+def _parts(report: dict[str, Any]) -> dict[str, Any]:
+    (source,) = report["sources"].values()
+    return {
+        "capture": source["seconds"]["capture"],
+        "rows": source["rows"],
+        "bytes": source["bytes"],
+    }
+
+
+def many_tables(ground: Ground) -> dict[str, Any]:
+    """10 changes in 1 of 500 tables, every one of which has a mirror already."""
+    ground.execute(*(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(TABLES)))
+    folder = ground.project("many", f"{DATABASE}.t*")
+    with ground.connect() as connection, connection.cursor() as cursor:
+        for number in range(TABLES):
+            cursor.execute(f"insert into {DATABASE}.t{number} (id) values (1)")
+    ground.run(folder)
+    # A warm-up of the table that counts: a merge of its own, so that both sides merge.
+    ground.execute(f"insert into {DATABASE}.t7 (id) values {_values(100, 200)}")
+    ground.run(folder)
+    twin = ground.folder / "twin-t7"
+    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "t7"
+    ground.floor("append", f"{changelog}/batch-*.parquet", twin, "id")
+    ground.execute(f"update {DATABASE}.t7 set a = 5 where id between 100 and {99 + CHANGES}")
+    what = f"{CHANGES} changes in 1 of {TABLES} tables"
+    return _beside_floor(ground, folder, what, "merge", changelog, twin)
+
+
+def _values(first: int, last: int) -> str:
+    return ", ".join(f"({number})" for number in range(first, last))
+
+
+def main() -> None:
+    """Print the figures as they come, then one table."""
+    console = Console(highlight=False)
+    console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+    ):
+        lines = [*big_table(place), many_tables(place)]
+    table = Table(title="Seconds of wall time, cold processes", title_justify="left")
+    for column in ("workload", "run", "floor", "capture", "run-capture", "ratio", "overhead"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for line in lines:
+        rest = line["seconds"] - line["capture"]
+        table.add_row(
+            line["what"],
+            f"{line['seconds']:.1f}",
+            f"{line['floor']:.1f}",
+            f"{line['capture']:.1f}",
+            f"{rest:.1f}",
+            f"{rest / line['floor']:.2f} x",
+            f"{line['seconds'] - line['floor']:.1f}",
+        )
+    console.print(table)
+    first = lines[0]
+    console.print(
+        f"capture: {first['rows'] / first['capture']:,.0f} rows/s, "
+        f"{first['bytes'] / first['capture'] / 1e6:.1f} MB/s of binlog"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The ground of a benchmark: a MySQL, an account, a project folder, timed processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from lockstep.demo.mysql_search import find_mysql
+from lockstep.demo.mysqld import RunningMySql, mysql_server
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DATABASE = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """`folder` is a scratch folder that goes away with the benchmark."""
+
+    server: RunningMySql
+    folder: Path
+
+    def connect(self) -> pymysql.Connection[Cursor]:
+        return pymysql.connect(
+            host=self.server.host,
+            port=self.server.port,
+            user=self.server.user,
+            password=self.server.password,
+            autocommit=True,
+        )
+
+    def execute(self, *statements: str) -> None:
+        with self.connect() as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def project(self, name: str, tables: str) -> Path:
+        """A folder with a lockstep.toml that follows `tables` from the log's present end."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("show binary log status")
+            file, offset, *_ = cursor.fetchone() or ("", 0)
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "lockstep.toml").write_text(
+            '[lake]\npath = "lake"\n[ledger]\ndsn = "embedded"\n[[sources]]\nname = "bench"\n'
+            f'host = "{self.server.host}"\nport = {self.server.port}\n'
+            f'user = "{self.server.user}"\npassword = "env:BENCH_PASSWORD"\ntls = "off"\n'
+            f'tables = ["{tables}"]\nstart = "{file}:{offset}"\n'
+        )
+        return folder
+
+    def run(self, folder: Path) -> tuple[float, dict[str, Any]]:
+        """A cold `lockstep run`: wall seconds and its report."""
+        seconds, output = timed(
+            [sys.executable, "-m", "lockstep.cli", "run", "--json"],
+            folder,
+            {"BENCH_PASSWORD": self.server.password},
+        )
+        return seconds, json.loads(output)
+
+    def floor(self, mode: str, segments: str, table: Path, key: str) -> float:
+        """Wall seconds of the bare script on the same segments."""
+        jars = Path(sys.prefix) / "share" / "lockstep" / "jars"
+        command = [sys.executable, "-m", "benchmarks.floor", str(jars), mode, segments]
+        return timed([*command, str(table), key], self.folder, {})[0]
+
+
+def timed(command: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[float, str]:
+    """Wall seconds and standard output of a process; its error output if it fails."""
+    clock = perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    return perf_counter() - clock, done.stdout
+
+
+@contextmanager
+def ground(folder: Path) -> Iterator[Ground]:
+    """A server of our own with an empty `bench` database."""
+    with mysql_server(find_mysql(os.environ), folder / "mysql", os.environ) as server:
+        made = Ground(server, folder)
+        made.execute(
+            f"drop database if exists {DATABASE}",
+            f"create database {DATABASE} character set utf8mb4",
+        )
+        yield made
