@@ -45,5 +45,5 @@ def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
             return False
         for old in target.parent.glob("classes-*.jsa"):
             old.unlink(missing_ok=True)
-        os.replace(unfinished, target)
+        unfinished.replace(target)
     return True

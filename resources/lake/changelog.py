@@ -17,8 +17,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.batch import SegmentFile
-from pipeline.errors import CommitConflict, TableError
+from pipeline.errors import CommitConflict
 from pipeline.ports import Published
+from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.segments import refuse_damaged
 from resources.lake.storage import lake_errors
@@ -32,11 +33,18 @@ _CONFIGURATION: dict[str, str | None] = {
 }
 
 
-class LakeChangelog:
+class DeltaChangelog:
     """`pipeline.ports.Changelog` through delta-rs."""
 
     def __init__(self, lake: Path) -> None:
         self._lake = lake
+
+    def recorded(self, folder: str, app_id: str) -> int | None:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = _opened(path)
+            newest: int | None = None if table is None else table.transaction_version(app_id)
+        return newest
 
     def publish(
         self,
@@ -57,15 +65,14 @@ class LakeChangelog:
         for _ in range(ATTEMPTS):
             with lake_errors(path):
                 table = _opened(path)
-            if table is not None:
-                done = _recorded(path, table, app_id, batch)
-                if done is not None:
-                    return Published(done, skipped=True)
+                newest = None if table is None else table.transaction_version(app_id)
+            if newest is not None and newest >= batch:
+                return Published(_published_at(path, app_id, batch), skipped=True)
             refuse_damaged(path, files)
             with lake_errors(path):
-                version = _commit(path, table, Schema.from_arrow(schema), files, commit)
-            if version is not None:
-                return Published(version, skipped=False)
+                committed = _commit(path, table, schema, files, commit)
+            if committed:
+                return Published(_published_at(path, app_id, batch), skipped=False)
         raise CommitConflict(
             f"Others kept committing to the changelog {folder}",
             hint="only Lockstep may write changelogs: stop the other writer, then run again",
@@ -81,59 +88,50 @@ def _opened(path: Path) -> DeltaTable | None:
         return None
 
 
-def _recorded(path: Path, table: DeltaTable, app_id: str, batch: int) -> int | None:
-    """The version at which the batch was published, if it was."""
-    with lake_errors(path):
-        newest = table.transaction_version(app_id)
-    if newest is None or newest < batch:
-        return None
+def _published_at(path: Path, app_id: str, batch: int) -> int:
+    """The version at which a batch was published; the newest one where an older batch's
+    commit file has been cleaned up."""
     for found in transactions(path, app_id):
         if found.txn_version == batch:
             return found.delta_version
-    return int(table.version())
+    newest = newest_version(path)
+    assert newest is not None
+    return newest
 
 
 def _commit(
     path: Path,
     table: DeltaTable | None,
-    schema: Schema,
+    schema: pa.Schema,
     files: Sequence[SegmentFile],
     commit: CommitProperties,
-) -> int | None:
-    """The new version; None if another commit came first."""
+) -> bool:
+    """False if another commit came first."""
     adds = [_add(path, file) for file in files]
     try:
         if table is None:
             create_table_with_add_actions(
                 str(path),
-                schema,
+                Schema.from_arrow(schema),
                 adds,
                 mode="error",
                 configuration=_CONFIGURATION,
                 commit_properties=commit,
             )
-            return 0
-        _refuse_other_columns(table.schema(), schema)
-        actions: list[AddAction | RemoveAction] = [*adds]
-        table.create_write_transaction(actions, "append", schema, commit_properties=commit)
-        return int(table.version())
+        else:
+            refuse_other_columns(table, schema, all_of_them=False)
+            actions: list[AddAction | RemoveAction] = [*adds]
+            table.create_write_transaction(
+                actions, "append", Schema.from_arrow(schema), commit_properties=commit
+            )
     except CommitFailedError:
-        return None
+        return False
     except DeltaError:
         # Two creators at once: whoever comes second finds a table that was not there.
         if table is None and newest_version(path) is not None:
-            return None
+            return False
         raise
-
-
-def _refuse_other_columns(have: Schema, given: Schema) -> None:
-    known = {field.name: field.type for field in have.fields}
-    for field in given.fields:
-        if known.get(field.name) != field.type:
-            raise TableError(
-                f"column {field.name!r} is not in the changelog, or has another type there",
-                hint="the table's structure changed: give the table a new generation",
-            )
+    return True
 
 
 def _add(path: Path, file: SegmentFile) -> AddAction:

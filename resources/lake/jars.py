@@ -85,7 +85,7 @@ def bring_jars(folder: Path, *, java: Path, settings: str | None = None) -> list
                 hint="check what answers for Maven Central here, then run `make setup` again",
             )
         for jar in wanted:
-            os.replace(fetched / jar.file_name, folder / jar.file_name)
+            (fetched / jar.file_name).replace(folder / jar.file_name)
     return wanted
 
 
@@ -148,11 +148,11 @@ def main(arguments: list[str]) -> int:
         folder = jars_folder(sys.prefix)
         fetched = bring_jars(folder, java=java.program, settings=next(iter(arguments), None))
         if fetched:
-            print(f"fetched {len(fetched)} jars of Delta Lake")
+            sys.stdout.write(f"fetched {len(fetched)} jars of Delta Lake\n")
         if make_archive(folder, class_path(folder), java):
-            print("made the class-data archive that lets Spark start faster")
+            sys.stdout.write("made the class-data archive that lets Spark start faster\n")
     except LockstepError as error:
-        print(f"{error.message}\n  {error.hint}", file=sys.stderr)
+        sys.stderr.write(f"{error.message}\n  {error.hint}\n")
         return error.recovery.exit_code
     return 0
 

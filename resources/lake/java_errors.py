@@ -34,7 +34,7 @@ _STORAGE = {
     "Read-only file system": errno.EROFS,
     "Permission denied": errno.EACCES,
 }
-_DATA = ("AnalysisException", "ArithmeticException", "SparkArithmeticException")
+_DATA = ("ArithmeticException",)
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 

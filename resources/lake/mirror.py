@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from pipeline.changes.layout import changelog_names
 from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.ports import MirrorCommit, MirrorWrite
+from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, recorded
 from resources.lake.java_errors import spark_errors
 from resources.lake.scan import scanned
@@ -47,7 +49,7 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-class LakeMirrors:
+class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
     `staging` is a folder for folded changes; it need not survive the machine.
@@ -74,10 +76,15 @@ class LakeMirrors:
         if done is not None:
             return _ours(write, done)
         refuse_columns(write.schema.names)
+        exists = newest_version(self._lake / write.mirror) is not None
+        if exists:
+            with lake_errors(self._lake / write.mirror):
+                table = DeltaTable(self._lake / write.mirror)
+                refuse_other_columns(table, write.schema, all_of_them=True)
         with self._session() as session:
             try:
                 with spark_errors(self._lake / write.mirror):
-                    self._apply(session, write)
+                    self._apply(session, write, exists)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
                 done = self.recorded(write.mirror, write.app_id, write.txn_version)
@@ -136,7 +143,7 @@ class LakeMirrors:
         with self._lock:
             self._idle.append(session)
 
-    def _apply(self, session: SparkSession, write: MirrorWrite) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
         stamps = {
             _APP_ID: write.app_id,
             _TXN_VERSION: str(write.txn_version),
@@ -145,14 +152,13 @@ class LakeMirrors:
         try:
             for key, value in stamps.items():
                 session.conf.set(key, value)
-            self._commit(session, write)
+            self._commit(session, write, exists)
         finally:
             for key in stamps:
                 session.conf.unset(key)
 
-    def _commit(self, session: SparkSession, write: MirrorWrite) -> None:
+    def _commit(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
         changes = _changes(session, write)
-        exists = newest_version(self._lake / write.mirror) is not None
         if write.mode == "append" or not exists:
             self._append(changes, write)
             return

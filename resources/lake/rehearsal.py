@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.ports import MirrorWrite
-from resources.lake.mirror import LakeMirrors
+from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 
 _COLUMNS = pa.schema(
@@ -31,7 +31,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
     """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, archive=False, on_warning=print)
-    mirrors = LakeMirrors(scratch / "lake", staging=scratch / "staging", spark=spark)
+    mirrors = SparkMirrors(scratch / "lake", staging=scratch / "staging", spark=spark)
     for number, (mode, change) in enumerate(
         [("append", "insert"), ("append", "insert"), ("merge", "update_postimage")], start=1
     ):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.lake.changelog import LakeChangelog
-from resources.lake.mirror import LakeMirrors
-from resources.lake.segments import LakeSegments
+from resources.lake.changelog import DeltaChangelog
+from resources.lake.mirror import SparkMirrors
+from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
 
@@ -17,9 +17,9 @@ from resources.lake.settings import refuse_cluster
 class LakeRoom:
     """An open lake; `close` ends Spark if it was started."""
 
-    segments: LakeSegments
-    changelog: LakeChangelog
-    mirrors: LakeMirrors
+    segments: ParquetSegments
+    changelog: DeltaChangelog
+    mirrors: SparkMirrors
     close: Callable[[], None]
 
 
@@ -40,8 +40,8 @@ def open_lake(
     refuse_cluster(spark_conf, lake)
     spark = SparkProcess(spark_conf, on_warning=on_warning)
     return LakeRoom(
-        segments=LakeSegments(lake),
-        changelog=LakeChangelog(lake),
-        mirrors=LakeMirrors(lake, staging=Path(staging).absolute(), spark=spark),
+        segments=ParquetSegments(lake),
+        changelog=DeltaChangelog(lake),
+        mirrors=SparkMirrors(lake, staging=Path(staging).absolute(), spark=spark),
         close=spark.stop,
     )

@@ -31,7 +31,7 @@ _GROUP_BYTES = 64 * 1024**2
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}\.parquet")
 
 
-class LakeSegments:
+class ParquetSegments:
     """`pipeline.ports.SegmentStore` on a folder of this machine."""
 
     def __init__(self, lake: Path, *, file_bytes: int = FILE_BYTES) -> None:
@@ -40,9 +40,9 @@ class LakeSegments:
 
     def open(
         self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
-    ) -> LakeSegmentWriter:
+    ) -> ParquetSegmentWriter:
         stem = f"batch-{batch:012d}-v{schema_version}"
-        return LakeSegmentWriter(self._lake / folder, stem, schema, self._file_bytes)
+        return ParquetSegmentWriter(self._lake / folder, stem, schema, self._file_bytes)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
@@ -71,7 +71,7 @@ class LakeSegments:
         return removed
 
 
-class LakeSegmentWriter:
+class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: row groups in memory, files that roll over."""
 
     def __init__(self, folder: Path, stem: str, schema: pa.Schema, file_bytes: int) -> None:

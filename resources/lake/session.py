@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -75,11 +75,9 @@ class SparkProcess:
         with self._lock:
             if self._start is not None:
                 return
-            self._start = Future()
-            thread = threading.Thread(
-                target=self._begin, args=(self._start,), name="lockstep-spark", daemon=True
-            )
-            thread.start()
+            starter = ThreadPoolExecutor(1, thread_name_prefix="lockstep-spark")
+            self._start = starter.submit(self._launch)
+            starter.shutdown(wait=False)
 
     def session(self) -> SparkSession:
         """A new session of the one Spark, with configuration and views of its own.
@@ -101,12 +99,6 @@ class SparkProcess:
             return
         with suppress(LockstepError):
             _end(start.result())
-
-    def _begin(self, start: Future[Started]) -> None:
-        try:
-            start.set_result(self._launch())
-        except BaseException as error:
-            start.set_exception(error)
 
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)

@@ -1,0 +1,238 @@
+"""The lake in memory: segments, changelogs and mirrors that answer as the real ones do.
+
+Tables are pyarrow tables. Belongs here: the three ports' calls and the state they share.
+Java, files and what can go wrong with them stay with `resources.lake`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.batch import SegmentFile
+from pipeline.changes.layout import changelog_names
+from pipeline.errors import ForeignCommit, SegmentsLost
+from pipeline.ports import MirrorCommit, MirrorWrite, Published
+from resources.lake.statement import refuse_columns
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCommit:
+    """One version of a Delta table: the transaction it recorded and what it shows."""
+
+    app_id: str
+    txn_version: int
+    user_metadata: str
+    rows: pa.Table
+
+
+@dataclass(slots=True)
+class MemoryLake:
+    """One lake's content: files by absolute path, tables by path relative to the lake."""
+
+    files: dict[str, pa.Table] = field(default_factory=dict)
+    tables: dict[str, list[MemoryCommit]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def path(self, relative: str) -> str:
+        return f"memory:/{relative}"
+
+
+class MemorySegments:
+    """`pipeline.ports.SegmentStore`: a file is a table, its checksum its content's."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+
+    def open(
+        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+    ) -> MemorySegmentWriter:
+        name = f"batch-{batch:012d}-v{schema_version}-00000.parquet"
+        return MemorySegmentWriter(self._lake, folder, name, schema)
+
+    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        return _damaged(self._lake, folder, files)
+
+    def read(
+        self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        found = [self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files]
+        table = pa.concat_tables(found)
+        return table if columns is None else table.select(list(columns))
+
+    def discard(self, source: str, batch: int) -> int:
+        below = self._lake.path(f"{source}/_changes/")
+        gone = [
+            path
+            for path in self._lake.files
+            if path.startswith(below) and f"/batch-{batch:012d}-v" in path
+        ]
+        for path in gone:
+            del self._lake.files[path]
+        return len(gone)
+
+
+class MemorySegmentWriter:
+    """`pipeline.ports.SegmentWriter`: one file, however large."""
+
+    def __init__(self, lake: MemoryLake, folder: str, name: str, schema: pa.Schema) -> None:
+        self._lake = lake
+        self._folder = folder
+        self._name = name
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        self._batches.append(changes)
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        table = pa.Table.from_batches(self._batches, schema=self._schema)
+        if not table.num_rows:
+            return ()
+        self._lake.files[self._lake.path(f"{self._folder}/{self._name}")] = table
+        return (SegmentFile(self._name, table.num_rows, *_print(table)),)
+
+
+class MemoryChangelog:
+    """`pipeline.ports.Changelog`."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+
+    def recorded(self, folder: str, app_id: str) -> int | None:
+        commits = self._lake.tables.get(folder, [])
+        found = (commit.txn_version for commit in reversed(commits) if commit.app_id == app_id)
+        return next(found, None)
+
+    def publish(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        user_metadata: str,
+    ) -> Published:
+        with self._lake.lock:
+            commits = self._lake.tables.setdefault(folder, [])
+            for version, commit in reversed(list(enumerate(commits))):
+                if commit.app_id == app_id and commit.txn_version >= batch:
+                    return Published(version, skipped=True)
+            wrong = _damaged(self._lake, folder, files)
+            if wrong:
+                raise SegmentsLost(f"Captured changes are lost: {wrong[0]}", hint="restore them")
+            before = commits[-1].rows if commits else schema.empty_table()
+            added = [self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files]
+            commits.append(
+                MemoryCommit(app_id, batch, user_metadata, pa.concat_tables([before, *added]))
+            )
+            return Published(len(commits) - 1, skipped=False)
+
+
+class MemoryMirrors:
+    """`pipeline.ports.Mirrors`."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+        self._staged = 0
+
+    def prepare(self) -> None:
+        """There is nothing to start."""
+
+    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+        newest = None
+        for version, commit in enumerate(self._lake.tables.get(mirror, [])):
+            if commit.app_id == app_id:
+                if commit.txn_version == txn_version:
+                    return MirrorCommit(version, commit.user_metadata)
+                newest = commit.txn_version
+        if newest is not None and newest > txn_version:
+            raise ForeignCommit(
+                f"{mirror} recorded transaction {newest}, not {txn_version}", hint="compare them"
+            )
+        return None
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        with self._lake.lock:
+            done = self.recorded(write.mirror, write.app_id, write.txn_version)
+            if done is not None and done.user_metadata != write.user_metadata:
+                raise ForeignCommit(f"{write.mirror} holds another's commit", hint="compare them")
+            if done is not None:
+                return done
+            refuse_columns(write.schema.names)
+            commits = self._lake.tables.setdefault(write.mirror, [])
+            before = commits[-1].rows if commits else write.schema.empty_table()
+            changes = pa.concat_tables([self._lake.files[path] for path in write.files])
+            rows = _appended(before, changes) if write.mode == "append" else None
+            if rows is None:
+                rows = _merged(before, changes, write.key)
+            commits.append(MemoryCommit(write.app_id, write.txn_version, write.user_metadata, rows))
+            return MirrorCommit(len(commits) - 1, write.user_metadata)
+
+    def stage(self, name: str, changes: pa.Table) -> str:
+        with self._lake.lock:
+            self._staged += 1
+            path = f"memory:/_staging/{name}-{self._staged}"
+            self._lake.files[path] = changes
+            return path
+
+    def unstage(self, path: str) -> None:
+        self._lake.files.pop(path, None)
+
+    def path(self, relative: str) -> str:
+        return self._lake.path(relative)
+
+    def version(self, mirror: str) -> int | None:
+        commits = self._lake.tables.get(mirror)
+        return len(commits) - 1 if commits else None
+
+    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+        table: pa.Table = self._lake.tables[mirror][version].rows
+        yield from table.select(list(columns)).to_batches()
+
+
+def _spelled(changes: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table's columns of changes, under the mirror's names."""
+    columns = [changes[name] for name in changelog_names(schema.names)]
+    return pa.table(columns, schema=schema)
+
+
+def _appended(before: pa.Table, changes: pa.Table) -> pa.Table:
+    return pa.concat_tables([before, _spelled(changes, before.schema)])
+
+
+def _merged(before: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    rows = {tuple(row[name] for name in key): row for row in before.to_pylist()}
+    images = _spelled(changes, before.schema).to_pylist()
+    for kind, row in zip(changes["_change_type"].to_pylist(), images, strict=True):
+        identity = tuple(row[name] for name in key)
+        rows.pop(identity, None)
+        if kind != "delete":
+            rows[identity] = row
+    return pa.Table.from_pylist(list(rows.values()), schema=before.schema)
+
+
+def _print(table: pa.Table) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a table's content."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    content = sink.getvalue()
+    return content.size, hashlib.sha256(content).hexdigest()
+
+
+def _damaged(lake: MemoryLake, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+    found = []
+    for file in files:
+        path = lake.path(f"{folder}/{file.path}")
+        table = lake.files.get(path)
+        if table is None:
+            found.append(f"{path} is missing")
+        elif _print(table) != (file.size, file.sha256):
+            found.append(f"{path} has another checksum than when it was written")
+    return found

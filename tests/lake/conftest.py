@@ -1,0 +1,67 @@
+"""Lakes to test on: one in memory, one on disk, which shares one Spark a test session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipeline.ports import Changelog, Mirrors, SegmentStore
+from resources.lake.changelog import DeltaChangelog
+from resources.lake.mirror import SparkMirrors
+from resources.lake.segments import ParquetSegments
+from resources.lake.session import SparkProcess
+from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """One lake's three adapters; `folder` is None in memory."""
+
+    segments: SegmentStore
+    changelog: Changelog
+    mirrors: Mirrors
+    folder: Path | None
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkProcess]:
+    # Short tests end before Java's second compiler has paid for itself.
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    process = SparkProcess(conf, on_warning=lambda sentence: None)
+    yield process
+    process.stop()
+
+
+def memory_lake() -> Lake:
+    content = MemoryLake()
+    return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
+
+
+def disk_lake(folder: Path, spark: SparkProcess) -> Lake:
+    lake = folder / "lake"
+    mirrors = SparkMirrors(lake, staging=folder / "staging", spark=spark)
+    return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, lake)
+
+
+@pytest.fixture(params=["memory", "disk"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """A lake of each kind, empty."""
+    return memory_lake() if request.param == "memory" else disk_lake(tmp_path, spark)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of `disk`'s lake."""
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def disk(tmp_path: Path, spark: SparkProcess) -> Lake:
+    """A lake on disk, empty."""
+    return disk_lake(tmp_path, spark)

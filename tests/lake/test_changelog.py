@@ -1,0 +1,102 @@
+"""Changelogs: publishing segments, on disk and in memory, and reading them elsewhere."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from pipeline.batch import SegmentFile
+from pipeline.errors import SegmentsLost, TableError
+from pipeline.ports import Published
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, changes
+
+FOLDER = "shop/_changes/shop/t=C3=A4ble"
+
+
+def published(
+    lake: Lake,
+    batch: int,
+    rows: pa.RecordBatch,
+    files: tuple[SegmentFile, ...] | None = None,
+) -> Published:
+    if files is None:
+        writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=rows.schema)
+        writer.write(rows)
+        files = writer.close()
+    return lake.changelog.publish(
+        FOLDER,
+        app_id="app",
+        batch=batch,
+        schema=rows.schema,
+        files=files,
+        user_metadata=f"batch {batch}",
+    )
+
+
+def test_each_batch_is_one_commit(lake: Lake) -> None:
+    """The first creates the table, the next one adds to it."""
+    one, two = (changes(PEOPLE, [{"id": number, "name": "a"}]) for number in (1, 2))
+    assert [published(lake, 3, one), published(lake, 5, two)] == [
+        Published(0, skipped=False),
+        Published(1, skipped=False),
+    ]
+
+
+def test_a_repeated_or_older_batch_is_skipped(lake: Lake) -> None:
+    """What the changelog has already is not added a second time."""
+    rows = changes(PEOPLE, [{"id": 1}])
+    published(lake, 3, rows)
+    published(lake, 5, rows)
+    assert [published(lake, batch, rows).skipped for batch in (5, 3, 4)] == [True, True, True]
+    assert published(lake, 6, rows) == Published(2, skipped=False)
+
+
+def test_the_newest_published_batch_is_known(lake: Lake) -> None:
+    """None before the first and under another application id."""
+    assert lake.changelog.recorded(FOLDER, "app") is None
+    for batch in (3, 5):
+        published(lake, batch, changes(PEOPLE, [{"id": 1}]))
+    recorded = [lake.changelog.recorded(FOLDER, app_id) for app_id in ("app", "other")]
+    assert recorded == [5, None]
+
+
+def test_lost_files_are_not_published(lake: Lake) -> None:
+    """A file that the ledger knows and the lake does not stops the publishing."""
+    with pytest.raises(SegmentsLost):
+        published(lake, 3, changes(PEOPLE, [{"id": 1}]), (SegmentFile("gone", 1, 1, "00"),))
+
+
+def test_the_commit_carries_batch_and_description(disk: Lake, folder: Path) -> None:
+    """Application transaction and userMetadata are in the table's log."""
+    published(disk, 3, changes(PEOPLE, [{"id": 1}]))
+    table = DeltaTable(folder / FOLDER)
+    assert table.transaction_version("app") == 3
+    assert table.history()[0]["userMetadata"] == "batch 3"
+
+
+def test_other_columns_set_the_table_aside(disk: Lake) -> None:
+    """delta-rs would commit files whose columns the table does not have."""
+    published(disk, 3, changes(PEOPLE, [{"id": 1}]))
+    other = pa.schema([("id", pa.string()), ("name", pa.string())])
+    with pytest.raises(TableError, match="'id'"):
+        published(disk, 4, changes(other, [{"id": "x"}]))
+
+
+def test_spark_and_delta_rs_read_the_same(disk: Lake, folder: Path, spark: SparkProcess) -> None:
+    """DATETIME columns (timestamp without zone) and odd folder names included."""
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+    moment = datetime(2026, 3, 29, 2, 30, 0, 123456)
+    published(disk, 3, changes(schema, [{"id": 1, "at": moment}, {"id": 2, "at": None}]))
+    path = folder / FOLDER
+    session = spark.session()
+    by_spark = [tuple(row) for row in session.read.format("delta").load(str(path)).collect()]
+    table = QueryBuilder().register("log", DeltaTable(path)).execute("select * from log").read_all()
+    by_delta_rs = pa.table(table).to_pylist()
+    assert sorted((row[-2], row[-1]) for row in by_spark) == [(1, moment), (2, None)]
+    assert sorted((row["id"], row["at"]) for row in by_delta_rs) == [(1, moment), (2, None)]

@@ -1,0 +1,294 @@
+"""Mirrors: one contract for memory and disk, then what only Delta can show."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from types import NoneType
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pipeline.errors import ForeignCommit, LakeUnavailable, TableError
+from pipeline.ports import MirrorCommit
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
+
+MIRROR = "shop/shop/people"
+
+
+def test_appended_rows_are_the_mirror(lake: Lake) -> None:
+    """The first write creates the table in the same commit."""
+    assert lake.mirrors.version(MIRROR) is None
+    commit = lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    assert commit == MirrorCommit(0, f"write 1 of {MIRROR}")
+    assert lake.mirrors.version(MIRROR) == 0
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
+
+
+def test_segments_are_appended_as_they_are(lake: Lake) -> None:
+    """Only the table's columns of a segment become columns of the mirror."""
+    folder = "shop/_changes/shop/t=C3=A4ble"
+    rows = changes(PEOPLE, [{"id": 1, "name": "a"}, {"id": 2, "name": None}])
+    writer = lake.segments.open(folder, batch=1, schema_version=1, schema=rows.schema)
+    writer.write(rows)
+    files = tuple(lake.mirrors.path(f"{folder}/{file.path}") for file in writer.close())
+    write = replace(a_write(lake.mirrors, 1, "append", []), files=files)
+    lake.mirrors.write(write)
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [
+        {"id": 1, "name": "a"},
+        {"id": 2, "name": None},
+    ]
+
+
+def test_merge_inserts_updates_and_deletes(lake: Lake) -> None:
+    """One image per key; a delete of a key that is not there changes nothing."""
+    before = [{"id": number, "name": "old"} for number in (1, 2, 3)]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", before))
+    merged = [update(id=1, name="new"), delete(id=2), {"id": 4, "name": None}, delete(id=9)]
+    commit = lake.mirrors.write(
+        a_write(lake.mirrors, 2, "merge", merged, bounds=(("id", "1", "9"),))
+    )
+    assert commit.delta_version == 1
+    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
+        {"id": 1, "name": "new"},
+        {"id": 3, "name": "old"},
+        {"id": 4, "name": None},
+    ]
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == before
+
+
+def test_a_changed_key_is_a_delete_and_an_insert(lake: Lake) -> None:
+    """The old key's row goes and the new key's row comes in one commit."""
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    lake.mirrors.write(
+        a_write(lake.mirrors, 2, "merge", [delete(id=1, name="a"), update(id=2, name="a")])
+    )
+    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [{"id": 2, "name": "a"}]
+
+
+def test_merge_into_no_table_keeps_the_upserts(lake: Lake) -> None:
+    """A table whose first batch already has updates and deletes."""
+    first = [update(id=1, name="a"), delete(id=2, name="b")]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "merge", first))
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
+
+
+def test_a_repeated_write_is_not_applied_again(lake: Lake) -> None:
+    """Append and merge alike answer with the commit that recorded them."""
+    append = a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}])
+    merge = a_write(lake.mirrors, 2, "merge", [{"id": 2, "name": "b"}])
+    commits = [lake.mirrors.write(write) for write in (append, merge, append, merge)]
+    assert [commit.delta_version for commit in commits] == [0, 1, 0, 1]
+    assert lake.mirrors.version(MIRROR) == 1
+    assert lake.mirrors.recorded(MIRROR, append.app_id, 2) == commits[1]
+    assert lake.mirrors.recorded(MIRROR, append.app_id, 3) is None
+
+
+def test_a_higher_transaction_without_ours_is_foreign(lake: Lake) -> None:
+    """Delta would skip the write without a word."""
+    lake.mirrors.write(a_write(lake.mirrors, 5, "append", [{"id": 1, "name": "a"}]))
+    with pytest.raises(ForeignCommit):
+        lake.mirrors.write(a_write(lake.mirrors, 4, "append", [{"id": 2, "name": "b"}]))
+
+
+def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) -> None:
+    """A number that was used for something else never passes for done."""
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], metadata="one"))
+    with pytest.raises(ForeignCommit):
+        lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], metadata="two"))
+
+
+@pytest.mark.parametrize("name", ["order items", "a,b", "a=b", "a(b", "tab\tbed"])
+def test_names_that_delta_refuses_set_the_table_aside(lake: Lake, name: str) -> None:
+    """Before anything is written."""
+    schema = pa.schema([("id", pa.int64()), (name, pa.string())])
+    with pytest.raises(TableError, match="name"):
+        lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], schema=schema))
+    assert lake.mirrors.version(MIRROR) is None
+
+
+def test_odd_names_are_kept(lake: Lake) -> None:
+    """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column."""
+    names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "select", "_change_type"]
+    schema = pa.schema([("the.key", pa.int64()), *((name, pa.string()) for name in names)])
+    spelled = {**dict.fromkeys(names[:-1], "v"), "__change_type": "mine"}
+    staged = pa.schema([("the.key", pa.int64()), *((name, pa.string()) for name in spelled)])
+    first = a_write(
+        lake.mirrors,
+        1,
+        "append",
+        [{"the.key": 1, **spelled}, {"the.key": 9, **spelled}],
+        schema=staged,
+    )
+    second = a_write(
+        lake.mirrors,
+        2,
+        "merge",
+        [update(**{"the.key": 1, **spelled}), {"the.key": 2, **spelled}],
+        schema=staged,
+        key=("the.key",),
+        bounds=(("the.key", "0", "9"),),
+    )
+    for write in (first, second):
+        lake.mirrors.write(replace(write, schema=schema))
+    expected = {**dict.fromkeys(names[:-1], "v"), "_change_type": "mine"}
+    assert content(lake.mirrors, MIRROR, schema, 1) == [
+        {"the.key": number, **expected} for number in (1, 2, 9)
+    ]
+
+
+TYPES = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("tiny", pa.int8()),
+        ("small", pa.int16()),
+        ("money", pa.decimal128(38, 10)),
+        ("cents", pa.decimal128(10, 2)),
+        ("unsigned", pa.decimal128(20, 0)),
+        ("real", pa.float32()),
+        ("precise", pa.float64()),
+        ("bytes", pa.binary()),
+        ("day", pa.date32()),
+        ("local", pa.timestamp("us")),
+        ("moment", pa.timestamp("us", tz="UTC")),
+    ]
+)
+VALUES = {
+    "tiny": -128,
+    "small": 255,
+    "money": Decimal("-1234567890123456789012345678.0123456789"),
+    "cents": Decimal("-0.01"),
+    "unsigned": Decimal(2**64 - 1),
+    "real": 0.5,
+    "precise": -0.1,
+    "bytes": b"\x00\xff\x00",
+    "day": date(1000, 1, 1),
+    "local": datetime(1582, 10, 10, 2, 30, 0, 123456),
+    "moment": datetime(2038, 1, 19, 3, 14, 7, 999999, tzinfo=UTC),
+}
+
+
+def test_every_type_comes_back_as_it_went(lake: Lake) -> None:
+    """Through append and through merge, NULLs included."""
+    empty = dict.fromkeys(VALUES)
+    lake.mirrors.write(
+        a_write(lake.mirrors, 1, "append", [{"id": 1, **VALUES}, {"id": 2, **empty}], schema=TYPES)
+    )
+    merged = [update(id=1, **empty), update(id=2, **VALUES), {"id": 3, **VALUES}]
+    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", merged, schema=TYPES))
+    assert content(lake.mirrors, MIRROR, TYPES, 0) == [{"id": 1, **VALUES}, {"id": 2, **empty}]
+    assert content(lake.mirrors, MIRROR, TYPES, 1) == [
+        {"id": 1, **empty},
+        {"id": 2, **VALUES},
+        {"id": 3, **VALUES},
+    ]
+
+
+def test_a_composite_key_matches_whole(lake: Lake) -> None:
+    """Rows that share a part of the key are other rows."""
+    schema = pa.schema([("a", pa.string()), ("b", pa.int32()), ("v", pa.string())])
+    rows = [{"a": "x", "b": 1, "v": "1"}, {"a": "y", "b": 1, "v": "2"}]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, schema=schema, key=("a", "b")))
+    change = [update(a="y", b=1, v="new"), {"a": "y ", "b": 1, "v": "3"}]
+    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", change, schema=schema, key=("a", "b")))
+    assert [row["v"] for row in content(lake.mirrors, MIRROR, schema, 1)] == ["1", "new", "3"]
+
+
+def test_staged_files_can_be_removed_twice(lake: Lake) -> None:
+    """A step that repeats finds nothing to do."""
+    path = lake.mirrors.stage("x", pa.table({"a": [1]}))
+    lake.mirrors.unstage(path)
+    lake.mirrors.unstage(path)
+
+
+def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
+    """Deletion vectors, in-commit timestamps, a history of thirty days; all nullable."""
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1}]))
+    table = DeltaTable(folder / MIRROR)
+    assert table.metadata().configuration == {
+        "delta.enableDeletionVectors": "true",
+        "delta.enableInCommitTimestamps": "true",
+        "delta.deletedFileRetentionDuration": "interval 30 days",
+        "delta.logRetentionDuration": "interval 30 days",
+    }
+    assert [field.nullable for field in table.schema().fields] == [True, True]
+
+
+def test_a_few_deletes_leave_the_file_in_place(disk: Lake, folder: Path) -> None:
+    """They are a deletion vector, and readers without Java honour it."""
+    rows = [{"id": number, "name": "a"} for number in range(1000)]
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
+    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [delete(id=7)]))
+    actions = (folder / MIRROR / "_delta_log" / f"{1:020d}.json").read_text().splitlines()
+    added = [action["add"] for line in actions if "add" in (action := json.loads(line))]
+    assert [add["deletionVector"]["cardinality"] for add in added] == [1]
+    assert len(content(disk.mirrors, MIRROR, PEOPLE, 1)) == 999
+
+
+def test_four_tables_at_once_keep_to_themselves(disk: Lake, folder: Path) -> None:
+    """One fails on purpose; the others carry exactly their own transaction and words."""
+    names = [f"shop/shop/t{number}" for number in range(4)]
+    for name in names:
+        disk.mirrors.write(
+            a_write(disk.mirrors, 1, "append", [{"id": 1, "name": "a"}], mirror=name)
+        )
+    change = [update(id=1, name="b"), {"id": 2, "name": "c"}]
+    writes = [a_write(disk.mirrors, 2, "merge", change, mirror=name) for name in names]
+    writes[2] = replace(writes[2], files=("/nowhere/gone.parquet",))
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(disk.mirrors.write, write) for write in writes]
+        failed = [future.exception() for future in running]
+    assert [type(error) for error in failed] == [NoneType, NoneType, LakeUnavailable, NoneType]
+    for name, write in zip(names, writes, strict=True):
+        history = DeltaTable(folder / name).history()
+        mine = [f"write 1 of {name}", f"write 2 of {name}"]
+        assert [commit["userMetadata"] for commit in reversed(history)] == (
+            mine if name != names[2] else mine[:1]
+        )
+        assert DeltaTable(folder / name).transaction_version(write.app_id) == len(history)
+
+
+def test_a_write_works_after_one_that_failed(disk: Lake) -> None:
+    """No configuration of the failed one is left behind."""
+    good = a_write(disk.mirrors, 1, "append", [{"id": 1, "name": "a"}])
+    with pytest.raises(LakeUnavailable):
+        disk.mirrors.write(replace(good, txn_version=7, files=("/nowhere/gone.parquet",)))
+    assert disk.mirrors.write(good) == MirrorCommit(0, good.user_metadata)
+
+
+def test_columns_that_the_mirror_lacks_set_the_table_aside(disk: Lake) -> None:
+    """Append and merge alike; nothing is committed."""
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    wider = pa.schema([*PEOPLE, ("more", pa.string())])
+    other = pa.schema([("id", pa.int64()), ("name", pa.int64())])
+    for number, mode in ((2, "append"), (3, "merge")):
+        for schema in (wider, other):
+            with pytest.raises(TableError):
+                disk.mirrors.write(a_write(disk.mirrors, number, mode, [{"id": 2}], schema=schema))
+    assert disk.mirrors.version(MIRROR) == 0
+
+
+def test_no_stack_trace_reaches_a_person(disk: Lake) -> None:
+    """An error's words are one line, and it says what to do."""
+    write = a_write(disk.mirrors, 1, "append", [{"id": 1}])
+    Path(write.files[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
+    with pytest.raises(LakeUnavailable) as caught:
+        disk.mirrors.write(write)
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_spark_sees_what_delta_rs_sees(disk: Lake, folder: Path, spark: SparkProcess) -> None:
+    """Both readers show one mirror."""
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1, **VALUES}], schema=TYPES))
+    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [{"id": 2, **VALUES}], schema=TYPES))
+    frame = spark.session().read.format("delta").load(str(folder / MIRROR))
+    by_spark = pa.table(frame.orderBy("id").toArrow()).cast(TYPES).to_pylist()
+    assert by_spark == content(disk.mirrors, MIRROR, TYPES, 1)

@@ -1,0 +1,110 @@
+"""The lake's decisions that need no lake: settings, statement, error names, jars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import CommitConflict, LakeUnavailable, SetupIncomplete, TableError
+from resources.lake.jars import class_path, locked_jars, unsound
+from resources.lake.java_errors import JavaError, named
+from resources.lake.settings import SparkSettings, driver_memory
+from resources.lake.statement import merge_statement
+
+GIB = 1024**3
+
+
+def settings(user: dict[str, str]) -> SparkSettings:
+    return SparkSettings(
+        user=user,
+        class_path=(Path("/jars/a.jar"), Path("/jars/b.jar")),
+        archive=None,
+        log4j=Path("/scratch/log4j2.properties"),
+        scratch=Path("/scratch"),
+        cores=2,
+        memory=8 * GIB,
+    )
+
+
+def test_the_users_settings_win() -> None:
+    """Anything Spark understands can be set."""
+    assert settings({"spark.driver.memory": "3g"}).all()["spark.driver.memory"] == "3g"
+
+
+def test_what_delta_needs_is_added_to_not_replaced() -> None:
+    """A user's jars and extensions come after Delta's."""
+    conf = settings({"spark.driver.extraClassPath": "/my.jar", "spark.sql.extensions": "Mine"})
+    assert conf.all()["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/my.jar"
+    assert conf.all()["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension,Mine"
+
+
+def test_secrets_stay_off_the_command_line() -> None:
+    """Only what the launcher itself needs is visible to the machine's other users."""
+    launch = settings({"spark.hadoop.fs.s3a.secret.key": "hush"}).launch()
+    assert "spark.hadoop.fs.s3a.secret.key" not in launch
+    assert launch["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+
+
+@pytest.mark.parametrize(("machine", "heap"), [(2, 1), (8, 2), (24, 6), (256, 8)])
+def test_a_quarter_of_the_memory_is_spark_s(machine: int, heap: int) -> None:
+    """From one GiB to eight."""
+    assert driver_memory(machine * GIB) == heap * GIB
+
+
+def test_identifiers_are_quoted_everywhere() -> None:
+    """A name can end neither a quotation nor a statement."""
+    text = merge_statement(
+        mirror="/lake/a`b",
+        source="changes",
+        columns=["id", "x`; drop"],
+        source_columns=["id", "x`; drop"],
+        key=["id"],
+        bounds=[("id", "1", "2")],
+    )
+    assert text == (
+        "merge into delta.`/lake/a``b` as t using `changes` as s\n"
+        "on t.`id` = s.`id` and t.`id` between 1 and 2\n"
+        "when matched and s.`_change_type` = 'delete' then delete\n"
+        "when matched then update set t.`id` = s.`id`, t.`x``; drop` = s.`x``; drop`\n"
+        "when not matched and s.`_change_type` <> 'delete' then insert (`id`, `x``; drop`) "
+        "values (s.`id`, s.`x``; drop`)"
+    )
+
+
+def chained(*errors: tuple[str, str]) -> list[JavaError]:
+    return [JavaError(name, message) for name, message in errors]
+
+
+def test_java_s_errors_have_names_of_ours() -> None:
+    """Races, storage, memory, data, and the rest."""
+    wrapped = ("org.apache.spark.SparkException", "Job aborted")
+    cases = [
+        (("io.delta.exceptions.ConcurrentAppendException", "x"), CommitConflict),
+        (("java.io.IOException", "No space left on device"), LakeUnavailable),
+        (("java.lang.OutOfMemoryError", "Java heap space"), LakeUnavailable),
+        (("org.apache.spark.SparkArithmeticException", "value 12345"), TableError),
+        (("java.lang.IllegalStateException", "one\n\tat two"), LakeUnavailable),
+    ]
+    for cause, kind in cases:
+        assert type(named(Path("/lake/t"), chained(wrapped, cause))) is kind
+
+
+def test_errors_of_data_hold_no_values() -> None:
+    """The name of the error, never its text, which quotes what it met."""
+    error = JavaError("org.apache.spark.SparkArithmeticException", "12345", "CAST_OVERFLOW")
+    assert str(named(Path("/lake/t"), [error])) == "Spark refused the write: CAST_OVERFLOW"
+
+
+def test_missing_jars_send_to_set_up(tmp_path: Path) -> None:
+    """Before Java is started at all."""
+    with pytest.raises(SetupIncomplete) as caught:
+        class_path(tmp_path)
+    assert caught.value.hint == "run `make setup`"
+
+
+def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
+    """A file of the right name is not enough."""
+    for jar in locked_jars():
+        (tmp_path / jar.file_name).write_bytes(b"other")
+    assert unsound(tmp_path, locked_jars()) == list(locked_jars())

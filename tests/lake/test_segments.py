@@ -1,0 +1,120 @@
+"""Segments, on disk and in memory: one contract."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.batch import SegmentFile
+from pipeline.errors import LakeUnavailable
+from pipeline.ports import SegmentStore
+from resources.lake.segments import ParquetSegments
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, changes
+
+FOLDER = "shop/_changes/shop/t=C3=A4ble"
+
+
+def written(
+    store: SegmentStore, *batches: pa.RecordBatch, batch: int = 7, folder: str = FOLDER
+) -> tuple[SegmentFile, ...]:
+    writer = store.open(folder, batch=batch, schema_version=1, schema=batches[0].schema)
+    for some in batches:
+        writer.write(some)
+    return writer.close()
+
+
+def test_reads_what_was_written_in_order(lake: Lake) -> None:
+    """Row images come back in the order they were written, by column where asked."""
+    one = changes(PEOPLE, [{"id": 1, "name": "a"}, {"id": 2, "name": None}])
+    two = changes(PEOPLE, [{"id": 3, "name": "c"}], first=3)
+    files = written(lake.segments, one, two)
+    assert lake.segments.read(FOLDER, files) == pa.Table.from_batches([one, two])
+    assert lake.segments.read(FOLDER, files, ["name"]).to_pydict() == {"name": ["a", None, "c"]}
+
+
+def test_no_rows_make_no_file(lake: Lake) -> None:
+    """A writer that got nothing leaves nothing."""
+    assert written(lake.segments, changes(PEOPLE, [])) == ()
+
+
+def test_intact_files_are_not_damaged(lake: Lake) -> None:
+    """What was closed is what is found."""
+    files = written(lake.segments, changes(PEOPLE, [{"id": 1}]))
+    assert lake.segments.damaged(FOLDER, files) == []
+
+
+def test_a_missing_file_is_damage(lake: Lake) -> None:
+    """One sentence for each file that is not there."""
+    files = written(lake.segments, changes(PEOPLE, [{"id": 1}]))
+    lake.segments.discard("shop", 7)
+    assert [text.endswith("is missing") for text in lake.segments.damaged(FOLDER, files)] == [True]
+
+
+def test_discard_takes_one_batch_of_one_source(lake: Lake) -> None:
+    """Other batches, other sources and batch 70 beside batch 7 stay."""
+    kept = [
+        (folder, written(lake.segments, changes(PEOPLE, [{"id": 1}]), batch=batch, folder=folder))
+        for folder, batch in ((FOLDER, 8), (FOLDER, 70), ("crm/_changes/shop/a", 7))
+    ]
+    for folder in (FOLDER, "shop/_changes/other/b"):
+        written(lake.segments, changes(PEOPLE, [{"id": 1}]), folder=folder)
+    assert lake.segments.discard("shop", 7) == 2
+    assert lake.segments.discard("shop", 7) == 0
+    assert [lake.segments.damaged(folder, files) for folder, files in kept] == [[], [], []]
+
+
+def test_file_names_sizes_and_checksums_are_the_files_own(tmp_path: Path) -> None:
+    """The name carries batch and schema version; size and SHA-256 are of the bytes on disk."""
+    (file,) = written(ParquetSegments(tmp_path), changes(PEOPLE, [{"id": 1}, {"id": 2}]))
+    data = (tmp_path / FOLDER / file.path).read_bytes()
+    assert file == SegmentFile(
+        "batch-000000000007-v1-00000.parquet", 2, len(data), hashlib.sha256(data).hexdigest()
+    )
+
+
+def test_a_changed_byte_is_damage(tmp_path: Path) -> None:
+    """Same size, other content."""
+    store = ParquetSegments(tmp_path)
+    files = written(store, changes(PEOPLE, [{"id": 1}]))
+    path = tmp_path / FOLDER / files[0].path
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1
+    path.write_bytes(data)
+    found = store.damaged(FOLDER, files)
+    assert found == [f"{path} has another checksum than when it was written"]
+
+
+def test_files_roll_over_by_size(tmp_path: Path) -> None:
+    """A file that reached the size is closed; none of the rows is lost or moved."""
+    store = ParquetSegments(tmp_path, file_bytes=1)
+    rows = [{"id": number, "name": str(number)} for number in range(300_000)]
+    batches = [changes(PEOPLE, rows[at : at + 150_000], first=at + 1) for at in (0, 150_000)]
+    files = written(store, *batches)
+    assert [file.images for file in files] == [150_000, 150_000]
+    assert [file.path[-13:] for file in files] == ["00000.parquet", "00001.parquet"]
+    assert store.read(FOLDER, files, ["id"])["id"].to_pylist() == list(range(300_000))
+
+
+def test_the_format_is_one_that_every_reader_takes(tmp_path: Path) -> None:
+    """zstd, no INT96, timestamps in microseconds."""
+    schema = pa.schema([("at", pa.timestamp("us")), ("seen", pa.timestamp("us", tz="UTC"))])
+    (file,) = written(ParquetSegments(tmp_path), changes(schema, [{"at": None}]))
+    metadata = pq.read_metadata(tmp_path / FOLDER / file.path)
+    group = metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert {column.compression for column in columns} == {"ZSTD"}
+    assert "INT96" not in {column.physical_type for column in columns}
+    assert {column.path_in_schema: column.physical_type for column in columns}["at"] == "INT64"
+
+
+def test_a_folder_that_cannot_be_made_is_the_lake_unavailable(tmp_path: Path) -> None:
+    """The operating system's error travels as the cause."""
+    (tmp_path / "shop").write_text("a file where a folder should be")
+    with pytest.raises(LakeUnavailable) as caught:
+        written(ParquetSegments(tmp_path), changes(PEOPLE, [{"id": 1}]))
+    assert isinstance(caught.value.__cause__, OSError)

@@ -1,0 +1,159 @@
+"""Spark's process: silent, and gone with the process that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ConfigurationError, JavaMissing
+from resources.lake.java import java_or_refuse
+from resources.lake.room import open_lake
+from resources.lake.session import SparkProcess
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from pipeline.ports import MirrorWrite
+from resources.lake.room import open_lake
+
+warnings = []
+room = open_lake(
+    Path("lake"),
+    staging="staging",
+    spark_conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
+    on_warning=warnings.append,
+)
+assert "pyspark" not in sys.modules
+room.mirrors.prepare()
+schema = pa.schema([("id", pa.int64())])
+for number, mode in enumerate(["append", "merge"], start=1):
+    changes = pa.table({"_change_type": ["insert"], "id": [number]})
+    staged = room.mirrors.stage("x", changes)
+    room.mirrors.write(MirrorWrite("m", mode, (staged,), schema, ("id",), "app", number, "words"))
+    room.mirrors.unstage(staged)
+"""
+
+
+def child(folder: Path, program: str) -> subprocess.Popen[bytes]:
+    """A Python process in `folder`, whose temporary files go to `folder`/tmp."""
+    (folder / "tmp").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    """No line of Spark's reaches the terminal; only the lake is left in the folder."""
+    process = child(tmp_path, PROGRAM + "room.close()\n")
+    said = process.communicate()
+    assert (*said, process.returncode) == (b"", b"", 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
+    assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == ["m"]
+    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
+
+
+def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
+    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone."""
+    program = """
+import sys
+from resources.lake.session import SparkProcess
+spark = SparkProcess({}, on_warning=print)
+print(spark.session().sparkContext._gateway.proc.pid, flush=True)
+sys.stdin.read()
+"""
+    process = child(tmp_path, program)
+    assert process.stdout is not None
+    java = os.pidfd_open(int(process.stdout.readline()))
+    try:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert exited(java)
+    finally:
+        os.close(java)
+
+
+def exited(process: int) -> bool:
+    """Whether a process, by its file descriptor, ends within a minute."""
+    import select
+
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(60_000))
+
+
+def test_a_start_that_fails_is_told_where_spark_is_needed(tmp_path: Path) -> None:
+    """`prepare` is silent; the one who waits gets the refusal with Java's own words."""
+    program = """
+from resources.lake.session import SparkProcess
+from pipeline.errors import LakeUnavailable
+spark = SparkProcess({"spark.driver.memory": "lots"}, on_warning=print)
+spark.prepare()
+try:
+    spark.session()
+except LakeUnavailable as error:
+    print(error.message)
+spark.stop()
+"""
+    process = child(tmp_path, program)
+    said, complained = process.communicate()
+    assert said.startswith(b"Spark did not start: ")
+    assert (complained, process.returncode) == (b"", 0)
+    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
+
+
+def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
+    """Stopping is always allowed."""
+    SparkProcess({}, on_warning=print).stop()
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://10.0.0.1:7077", "local-cluster[2,1,1024]"])
+def test_a_cluster_cannot_write_a_local_lake(tmp_path: Path, master: str) -> None:
+    """Its executors would write to folders of their own."""
+    with pytest.raises(ConfigurationError, match="folder of this machine"):
+        open_lake(tmp_path, staging=tmp_path, spark_conf={"spark.master": master}, on_warning=print)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ('openjdk version "11.0.2" 2019-01-15', "is Java 11; Spark needs 17 or newer"),
+        ('java version "1.8.0_392"', "is Java 8; Spark needs 17 or newer"),
+        ("what?", "does not tell its version"),
+    ],
+)
+def test_an_old_java_is_refused(tmp_path: Path, told: str, message: str) -> None:
+    """With the command that installs a newer one."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+    java.chmod(0o755)
+    with pytest.raises(JavaMissing, match=message) as caught:
+        java_or_refuse({"PATH": str(java.parent)})
+    assert "apt-get install openjdk-17-jre-headless" in caught.value.hint
+
+
+def test_no_java_at_all_is_refused(tmp_path: Path) -> None:
+    """JAVA_HOME is believed first, and named when it is wrong."""
+    with pytest.raises(JavaMissing, match="no java is on PATH"):
+        java_or_refuse({"PATH": str(tmp_path)})
+    with pytest.raises(JavaMissing, match="JAVA_HOME is"):
+        java_or_refuse({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+
+
+def test_a_newer_java_is_found() -> None:
+    """The one these tests run on."""
+    assert java_or_refuse(os.environ).major >= 17
