@@ -50,6 +50,11 @@ class EventType(IntEnum):
     PREVIOUS_GTIDS = 35
 
 
+_BEFORE_DESCRIPTION: Final = frozenset(
+    {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT}
+)
+"""What a stream may begin with; everything else needs to know the checksum in force."""
+
 _KNOWN_BY_NAME: Final = {
     5: "INTVAR (statement format)",
     13: "RAND (statement format)",
@@ -125,6 +130,8 @@ class Framing:
         if size != len(packet):
             raise self._damaged(f"an event of {len(packet)} bytes says it has {size}")
         kind = self._allowed(code)
+        if self._checksum is None and kind not in _BEFORE_DESCRIPTION:
+            raise self._damaged(f"a {kind.name} event comes before the format description")
         checksum = self._checksum_of(kind, packet)
         artificial = bool(flags & ARTIFICIAL_FLAG) or log_pos == 0 or kind is EventType.HEARTBEAT
         crc32 = self._verified(packet, checksum, kind)
