@@ -20,6 +20,7 @@ import dagster as dg
 from assets.catalogue import CatalogueEntry, read_catalogue
 from assets.checks import set_aside_check
 from assets.dead_runs import take_over
+from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name, step_keys
 from assets.progress import LoggedProgress
 from assets.runs import SESSIONS, run_assets
@@ -103,6 +104,7 @@ def _sessions(
     source; both end with the run, however it ends."""
 
     @dg.resource(description="The source's lock and everything a step works through.")
+    @evaluated
     def sessions(context: dg.InitResourceContext) -> Iterator[Sessions]:
         instance, run = context.instance, context.run
         if instance is None or run is None or context.log is None:

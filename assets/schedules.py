@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from assets.dead_runs import report_dead, runs_under_way
+from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name
 from assets.sessions import Site
 from pipeline.batch import LeaseView
@@ -33,6 +34,7 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
+    @evaluated
     def tick() -> dg.RunRequest | dg.SkipReason:
         busy = why_busy(source, _lease(source, open_site))
         if busy is not None:
@@ -70,6 +72,7 @@ def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorD
         minimum_interval_seconds=SENSOR_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
+    @evaluated
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         found = {source: runs_under_way(context.instance, source) for source in sources}
         found = {source: runs for source, runs in found.items() if runs}
