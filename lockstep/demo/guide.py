@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 RUNS_UNDER_TRAFFIC = 3
 WORKERS = 4
+PAUSE = 0.02
+"""Seconds each person rests between two transactions: some 100 transactions a second."""
+
 SEED = 20_260_101
 SECONDS_OF_TRAFFIC = 2.0
 SOURCE = "shop"
@@ -139,7 +142,7 @@ def perform(
             show(runs[-1])
 
         say(f"opening the shop: {WORKERS} people buy, pay, change their minds")
-        with shop.Traffic(connect, WORKERS, SEED) as traffic:
+        with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE) as traffic:
             for _ in range(RUNS_UNDER_TRAFFIC):
                 sleep(SECONDS_OF_TRAFFIC)
                 traffic.check()

@@ -19,7 +19,8 @@ def run_line(ran: Ran, number: int) -> str:
     return (
         f"  run {number}  {captured.transactions:>6,} transactions  "
         f"[green]+{rows.inserted:,}[/] [yellow]~{rows.updated:,}[/] [red]-{rows.deleted:,}[/] rows"
-        f"  into {len(merged.merged)} tables  {ran.seconds:.1f} s"
+        f"  into {len(merged.merged)} tables  in {ran.seconds:.1f} s"
+        f" [dim](capture {captured.capture_seconds:.1f}, merge {merged.merge_seconds:.1f})[/]"
         f"  [dim]up to {captured.end.at}[/]"
     )
 
@@ -36,10 +37,8 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
     console.print(table)
     transactions = sum(r.record.captured.transactions for r in told.runs if r.record.captured)
     console.print(
-        f"\n{transactions:,} transactions of {told.traffic.committed:,} the shop's people committed"
-        " (and those that built it) came through whole, in"
-        f" {len(told.runs)} runs. [dim]{told.traffic.rolled_back:,} were rolled back and are"
-        " nowhere.[/]\n"
+        f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"
+        f" people shopped. [dim]{told.traffic.rolled_back:,} were rolled back and are nowhere.[/]\n"
     )
     command = (
         f"LOCKSTEP_CONFIG={_short(told.config, makefile_folder)} "

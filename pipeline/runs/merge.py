@@ -28,7 +28,7 @@ from pipeline.batch import (
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import application_id, changelog_names
 from pipeline.changes.plan import key_bounds, only_inserts
-from pipeline.errors import CommitConflict, LockstepError, TableError
+from pipeline.errors import CommitConflict, TableError
 from pipeline.ports import MirrorCommit, MirrorWrite
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.publish import captured_segments, commit_metadata, publish
@@ -85,7 +85,7 @@ def _merge_tables(
     failed: list[SetAside],
 ) -> None:
     """Write each job's table, several at a time; the ledger is told from this thread."""
-    errors: list[LockstepError] = []
+    errors: list[Exception] = []
     with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
         running = {pool.submit(_write, work, job): job for job in jobs}
         for done, future in enumerate(as_completed(running), start=1):
@@ -94,7 +94,7 @@ def _merge_tables(
                 commit, seconds = future.result()
             except TableError as error:
                 failed.append(_put_aside(work, lease, job, error))
-            except LockstepError as error:
+            except Exception as error:  # noqa: BLE001 - raised once the others are settled
                 errors.append(error)
             else:
                 work.ledger.settle(lease, job.intent, commit.delta_version)
