@@ -1,0 +1,107 @@
+"""The front door: reads the command line, calls one command, turns errors into words.
+
+Belongs here: dispatch, exit codes, the last line of defence. Does not: what a command
+does (`lockstep.commands`), how it looks (`lockstep.report`). Nothing heavy is imported
+before a command needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lockstep import exits
+from lockstep.defect import write_report
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import parse
+from lockstep.streams import Streams, open_streams
+from pipeline.errors import LockstepError, TableError
+
+Command = Callable[[argparse.Namespace, Desk], Outcome]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. `--help` leaves by SystemExit, as argparse does."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if {"-h", "--help"} & set(given):
+        parse(given)
+    with open_streams() as streams:
+        wants_json = "--json" in given
+        config: Path | None = None
+        try:
+            parsed = parse(given)
+            config = _config(parsed)
+            outcome = _perform(parsed, Desk(config, streams, wants_json))
+        except LockstepError as error:
+            outcome = _refused(error, streams)
+        except KeyboardInterrupt:
+            outcome = Outcome(exits.INTERRUPTED, _failed("Interrupted", "interrupted", ""))
+            streams.people.write("interrupted; the next run repairs what was begun\n")
+        except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
+            outcome = _defect(error, given, config, streams)
+        if wants_json:
+            streams.write_json({**outcome.payload, "exit_code": outcome.code})
+        return outcome.code
+
+
+def _config(parsed: argparse.Namespace) -> Path:
+    chosen = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
+    return Path(chosen or "lockstep.toml").absolute()
+
+
+def _perform(parsed: argparse.Namespace, desk: Desk) -> Outcome:
+    perform: Command = import_module(f"lockstep.commands.{parsed.command}").perform
+    return perform(parsed, desk)
+
+
+def _refused(error: LockstepError, streams: Streams) -> Outcome:
+    streams.people.write(f"{error.message}\nhint: {error.hint}\n")
+    return Outcome(
+        error.recovery.exit_code, _failed(type(error).__name__, error.message, error.hint)
+    )
+
+
+def _failed(kind: str, message: str, hint: str) -> Mapping[str, Any]:
+    return {"error": {"kind": kind, "message": message, "hint": hint}}
+
+
+def _defect(
+    error: BaseException, given: Sequence[str], config: Path | None, streams: Streams
+) -> Outcome:
+    """A sentence, and a file to send. Never a second error on top of the first."""
+    folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
+    message = f"Lockstep failed, which is a defect of it: {type(error).__name__}."
+    hint = "send us what you did"
+    with suppress(OSError):
+        report = write_report(folder, error, " ".join(given), _secrets(config), datetime.now(UTC))
+        hint = f"send us {report}"
+    streams.people.write(f"{message}\nhint: {hint}\n")
+    return Outcome(exits.DEFECT, _failed("Defect", message, hint))
+
+
+def _secrets(config: Path | None) -> list[str]:
+    """Every secret of the configuration, as far as it can be read, to be masked."""
+    if config is None:
+        return []
+    from resources.config import load_settings
+
+    found = []
+    with suppress(LockstepError):
+        settings = load_settings(config)
+        conf = settings.spark_conf()
+        found = [conf[key] for key in settings.sensitive_spark_keys()]
+        if settings.ledger_dsn() != "embedded":
+            found.append(settings.ledger_dsn())
+        found += [source.password().reveal() for source in settings.sources]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""`lockstep check`: is everything as a run needs it; each line with its cure."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits
+from lockstep.desk import Desk, Outcome
+from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError
+from pipeline.preflight import Finding, preflight
+
+if TYPE_CHECKING:
+    from pipeline.runs.context import Workplace
+    from resources.config import Settings, SourceSettings
+    from resources.site import Site
+
+_MARK = {"ok": "ok     ", "warning": "warning", "refusal": "refusal"}
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """0 when no line is a refusal, else the most serious refusal's own exit code."""
+    from resources.site import Site
+
+    payload: dict[str, Any] = {}
+    with Site(desk.settings, on_warning=desk.note) as site:
+        machine = machine_findings(desk.settings)
+        _show(desk, "this machine", machine)
+        codes = [_code(machine)]
+        for source in desk.sources(arguments.source):
+            found = source_findings(site, desk.settings, source)
+            _show(desk, source.name, found)
+            codes.append(_code(found))
+            payload[source.name] = {"findings": _json(found)}
+    return Outcome(
+        exits.most_serious(codes), {"machine": {"findings": _json(machine)}, "sources": payload}
+    )
+
+
+def machine_findings(settings: Settings) -> list[Finding]:
+    """Java, Delta's jars, the lake's folder: what a run needs besides its servers."""
+    return [
+        _tried("java", _java),
+        _tried("delta", _jars),
+        _tried("lake", lambda: _lake(settings.lake_path())),
+    ]
+
+
+def source_findings(site: Site, settings: Settings, source: SourceSettings) -> list[Finding]:
+    """The server first: while it refuses us, no ledger is made."""
+    reached = _tried("server", lambda: _server(site, source.name))
+    if reached.error is not None:
+        return [reached]
+    ledger = _tried("ledger", lambda: _ledger(site, settings))
+    if ledger.error is not None:
+        return [reached, ledger]
+    try:
+        work = site.workplace(source.name, _Unwatched())
+        found = preflight(work)
+        _note_tables(settings, work)
+    except LockstepError as error:
+        found = (_refusal("source", error),)
+    return [reached, ledger, *found]
+
+
+def _tried(subject: str, ask: Callable[[], str]) -> Finding:
+    """What `ask` says, as a line; its refusal, as a line too."""
+    try:
+        return Finding("ok", subject, ask())
+    except LockstepError as error:
+        return _refusal(subject, error)
+
+
+def _refusal(subject: str, error: LockstepError) -> Finding:
+    return Finding("refusal", subject, error.message, error.hint, error)
+
+
+def _java() -> str:
+    from resources.lake.java import java_or_refuse
+
+    java = java_or_refuse(os.environ)
+    return f"Java {java.major}, {java.program}"
+
+
+def _jars() -> str:
+    from resources.lake.jars import class_path, jars_folder
+
+    return f"{len(class_path(jars_folder(sys.prefix)))} jars are set up"
+
+
+def _lake(path: Path) -> str:
+    """The nearest folder that exists can be written; leaves nothing behind."""
+    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not nearest.is_dir():
+        raise ConfigurationError(f"{nearest} is not a folder.", hint="correct path under [lake]")
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise LakeUnavailable(
+            f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
+        ) from error
+    return f"{path}; mirrors are for Delta readers that know deletion vectors"
+
+
+def _server(site: Site, source: str) -> str:
+    facts = site.server(source).facts()
+    return f"{facts.flavour} {facts.version}, {facts.server_uuid}, log ends at {facts.head}"
+
+
+def _ledger(site: Site, settings: Settings) -> str:
+    site.ledger()
+    embedded = settings.ledger_dsn() == "embedded"
+    return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
+
+
+def _note_tables(settings: Settings, work: Workplace) -> None:
+    """Tables found now are declared at Dagster's next reload."""
+    from assets.catalogue import CatalogueEntry, update_catalogue
+    from pipeline.changes.layout import changelog_path, mirror_path
+
+    source, states = work.source, work.ledger.table_states(work.source.name)
+    present = [t.name for t in work.server.tables() if source.patterns.matches(t.name)]
+    entries = [
+        CatalogueEntry(
+            name.database,
+            name.name,
+            states[name].mirror if name in states else mirror_path(source.name, name),
+            states[name].changelog if name in states else changelog_path(source.name, name),
+        )
+        for name in present
+    ]
+    update_catalogue(settings.state_folder, source.name, entries, complete=True)
+
+
+def _code(findings: Iterable[Finding]) -> int:
+    return exits.most_serious(
+        finding.error.recovery.exit_code if finding.error else exits.OPERATOR
+        for finding in findings
+        if finding.level == "refusal"
+    )
+
+
+def _json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    return [
+        {
+            "level": finding.level,
+            "subject": finding.subject,
+            "sentence": finding.sentence,
+            "hint": finding.hint,
+        }
+        for finding in findings
+    ]
+
+
+def _show(desk: Desk, about: str, findings: Iterable[Finding]) -> None:
+    desk.say(about)
+    for finding in findings:
+        desk.say(f"  {_MARK[finding.level]}  {finding.subject}: {finding.sentence}")
+        if finding.hint and finding.level != "ok":
+            desk.say(f"           hint: {finding.hint}")
+
+
+class _Unwatched:
+    """Progress of something that has none."""
+
+    def capture(self, **figures: int) -> None: ...
+
+    def merge(self, *, done: int, total: int, table: object) -> None: ...
+
+    def note(self, sentence: str) -> None: ...

@@ -1,0 +1,111 @@
+"""`lockstep init`: write lockstep.toml for a server, then check it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lockstep.commands import check
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError
+from pipeline.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Ask = Callable[[str, str], str]
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """Nothing is written unless the whole file is valid; an existing one is kept."""
+    from resources.config.load import parse_settings
+
+    if desk.config.exists():
+        raise ConfigurationError(
+            f"{desk.config} exists already.", hint="edit it, or name another with --config"
+        )
+    ask = _asker(desk) if sys.stdin is not None and sys.stdin.isatty() else None
+    text = configuration(arguments, ask)
+    parse_settings(text, desk.config)
+    _write(desk.config, text)
+    desk.say(f"wrote {desk.config}\n")
+    outcome = check.perform(argparse.Namespace(source=None), desk)
+    return Outcome(outcome.code, {"wrote": str(desk.config), **outcome.payload})
+
+
+def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
+    """The file's text from the options, and from `ask` (question, default) for what they
+    leave open. `UsageError` names what is missing where nobody can be asked."""
+
+    def chosen(option: str, question: str, default: str) -> str:
+        given: str | None = getattr(arguments, option)
+        if given is not None:
+            return given
+        if ask is not None:
+            return ask(question, default)
+        if not default:
+            raise UsageError(f"--{option} is missing.", hint="lockstep init --help")
+        return default
+
+    name = chosen("name", "What shall the source be called?", "shop")
+    host = chosen("host", "The MySQL server's host?", "" if ask is None else "127.0.0.1")
+    user = chosen("user", "The account that reads the log?", "" if ask is None else "lockstep")
+    password = chosen(
+        "password", "Where is its password (env:NAME or file:PATH)?", f"env:{name.upper()}_PASSWORD"
+    )
+    tls = chosen("tls", "TLS (verify, required, off)?", "verify")
+    tables = arguments.tables or (
+        ask("Which tables (patterns with a space between)?", f"{name}.*").split() if ask else []
+    )
+    if not tables:
+        raise UsageError("--tables is missing.", hint="lockstep init --tables 'shop.*' …")
+    lines = [
+        "[lake]",
+        f"path = {_toml(arguments.lake)}",
+        "",
+        "[ledger]",
+        f"dsn = {_toml(arguments.ledger)}",
+        "",
+        "[[sources]]",
+        f"name = {_toml(name)}",
+        f"host = {_toml(host)}",
+        f"port = {arguments.port}",
+        f"user = {_toml(user)}",
+        f"password = {_toml(password)}",
+        f"tls = {_toml(tls)}",
+        f"tables = [{', '.join(map(_toml, tables))}]",
+    ]
+    if arguments.exclude:
+        lines.append(f"exclude = [{', '.join(map(_toml, arguments.exclude))}]")
+    lines.append(f"start = {_toml(arguments.start)}")
+    if arguments.schedule:
+        lines.append(f"schedule = {_toml(arguments.schedule)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    """A TOML basic string: JSON's escapes are among its own."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _asker(desk: Desk) -> Ask:
+    def ask(question: str, default: str) -> str:
+        desk.streams.people.write(f"{question} [{default}] ")
+        desk.streams.people.flush()
+        return sys.stdin.readline().strip() or default
+
+    return ask
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be written.", hint="choose another place with --config"
+        ) from error

@@ -1,0 +1,92 @@
+"""`lockstep tables`: every table of the source, captured or not, and why."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits, report
+from lockstep.desk import Desk, Outcome
+
+if TYPE_CHECKING:
+    from pipeline.batch import TableState
+    from pipeline.ports import Ledger, SourceServer
+    from pipeline.table import TableName
+    from pipeline.tables import TablePatterns
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    from resources.site import Site
+
+    payload: dict[str, Any] = {}
+    with Site(desk.settings, on_warning=desk.note) as site:
+        for source in desk.sources(arguments.source):
+            server = site.server(source.name)
+            server.facts()  # the server speaks first: without it, nothing is made here
+            told = rows(source.name, source.plan().patterns, server, site.ledger())
+            payload[source.name] = {"tables": told}
+            desk.say(f"{source.name}:")
+            report.show_table(
+                desk,
+                ("table", "captured", "why not", "key", "rows", "state", "position"),
+                [
+                    (
+                        one["table"],
+                        "yes" if one["captured"] else "no",
+                        one["why_not"] or "",
+                        ", ".join(one["primary_key"]) or "none",
+                        "" if one["rows"] is None else f"~{one['rows']:,}",
+                        one["state"] or "",
+                        one["position"] or "",
+                    )
+                    for one in told
+                ],
+            )
+    return Outcome(exits.DONE, {"sources": payload})
+
+
+def rows(
+    source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
+) -> list[dict[str, Any]]:
+    """The server's tables, then those only the ledger knows, as JSON. `position` is where
+    the mirror stands: the merged position, or where the table was set aside."""
+    states = ledger.table_states(source)
+    cursor = ledger.acknowledged_cursor(source)
+    place = str(cursor.position) if cursor else None
+    told = [
+        _row(
+            table.name,
+            patterns.reason(table.name),
+            states.pop(table.name, None),
+            place,
+            primary_key=list(table.primary_key),
+            rows=table.rows,
+            engine=table.engine,
+        )
+        for table in server.tables()
+    ]
+    gone = [
+        _row(name, "dropped at the source", state, place, primary_key=[], rows=None, engine=None)
+        for name, state in sorted(states.items())
+    ]
+    return told + gone
+
+
+def _row(
+    name: TableName,
+    why_not: str | None,
+    state: TableState | None,
+    place: str | None,
+    **more: Any,
+) -> dict[str, Any]:
+    return {
+        "table": str(name),
+        "captured": why_not is None,
+        "why_not": why_not,
+        **more,
+        "state": state.condition.value if state else None,
+        "reason": state.reason if state else None,
+        "hint": state.hint if state else None,
+        "position": (state.position or place) if state else None,
+        "mirror": state.mirror if state else None,
+    }

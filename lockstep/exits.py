@@ -1,0 +1,21 @@
+"""Exit codes, and which of several is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+DONE = 0
+DEFECT = 1
+USAGE = 2
+TRY_AGAIN = 3
+DIFFERENCES = 4
+OPERATOR = 5
+SET_ASIDE = 6
+INTERRUPTED = 130
+
+_BY_WEIGHT = (INTERRUPTED, DEFECT, USAGE, OPERATOR, TRY_AGAIN, DIFFERENCES, SET_ASIDE, DONE)
+
+
+def most_serious(codes: Iterable[int]) -> int:
+    """The code told for several sources; 0 for none."""
+    return min(codes, key=_BY_WEIGHT.index, default=DONE)

@@ -1,0 +1,56 @@
+"""The progress of a run on a terminal; notes only where there is none."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from pipeline.table import TableName
+
+
+class LiveProgress:
+    """`pipeline.runs.context.Progress`, drawn while the context lasts."""
+
+    def __init__(self, console: Console, source: str) -> None:
+        self._console = console
+        self._source = source
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[told]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> LiveProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        told = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+        self._show("capture", min(log_bytes, total_bytes), total_bytes, told)
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        self._show("merge", done, total, f"{done} of {total} tables {table or ''}")
+
+    def note(self, sentence: str) -> None:
+        self._console.print(f"{self._source}: {sentence}", markup=False)
+
+    def _show(self, step: str, completed: int, total: int, told: str) -> None:
+        if step not in self._tasks:
+            self._tasks[step] = self._bars.add_task(f"{self._source}: {step}", told="")
+        self._bars.update(self._tasks[step], completed=completed, total=max(total, 1), told=told)

@@ -1,0 +1,203 @@
+"""The same facts twice: as a person sees them, and as JSON.
+
+Values in, text or JSON out; nothing here asks anybody anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lockstep.desk import Desk
+from pipeline.batch import RowCounts, SetAside
+from pipeline.errors import LockstepError
+from pipeline.position import Position
+
+if TYPE_CHECKING:
+    from assets.sessions import RunRecord
+    from pipeline.runs.context import MergeReport, VerifyReport
+
+
+def error_json(error: LockstepError) -> dict[str, Any]:
+    return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+
+
+def position_json(position: Position | None) -> dict[str, Any] | None:
+    if position is None:
+        return None
+    committed = position.committed_at
+    return {
+        "file": str(position.at.file),
+        "offset": position.at.offset,
+        "gtid_set": str(position.gtid_set),
+        "committed_at": committed.isoformat() if committed else None,
+    }
+
+
+def aside_json(tables: Iterable[SetAside]) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": str(one.table),
+            "reason": one.reason,
+            "hint": one.hint,
+            "position": one.position,
+        }
+        for one in tables
+    ]
+
+
+def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
+    """`run --json` of one source; parts that were not reached are null."""
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    aside = done.set_aside if done else ()
+    held = done.held if done else {}
+    return {
+        "batch": captured.batch if captured else None,
+        "start": position_json(captured.start) if captured else None,
+        "end": position_json(captured.end) if captured else None,
+        "acknowledged": position_json(done.position) if done else None,
+        "transactions": captured.transactions if captured else 0,
+        "rows": captured.rows if captured else 0,
+        "bytes": captured.log_bytes if captured else 0,
+        "seconds": _seconds(record),
+        "tables": tables_json(merged, lake) if merged else {},
+        "set_aside": aside_json(aside),
+        "held": {
+            str(b): [str(t) for t in tables] for b, tables in (done.held if done else {}).items()
+        },
+    }
+
+
+def _seconds(record: RunRecord) -> dict[str, float | None]:
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    return {
+        "start": _rounded(captured.start_seconds if captured else None),
+        "capture": _rounded(captured.capture_seconds if captured else None),
+        "publish": _rounded(merged.publish_seconds if merged else None),
+        "merge": _rounded(merged.merge_seconds if merged else None),
+        "acknowledge": _rounded(done.seconds if done else None),
+    }
+
+
+def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
+    """The tables that changed; a table merged more than once counts once."""
+    found: dict[str, dict[str, Any]] = {}
+    counts: dict[str, RowCounts] = {}
+    for done in merged.merged:
+        name = str(done.table)
+        counts[name] = counts.get(name, RowCounts()) + done.counts
+        found[name] = {
+            "inserted": counts[name].inserted,
+            "updated": counts[name].updated,
+            "deleted": counts[name].deleted,
+            "delta_version": done.delta_version,
+            "path": f"{lake}/{done.mirror}",
+            "state": "active",
+        }
+    for one in merged.failed:
+        found.setdefault(str(one.table), {})["state"] = "quarantined"
+    return found
+
+
+def verify_json(report: VerifyReport) -> dict[str, Any]:
+    return {
+        "position": position_json(report.position),
+        "seconds": _rounded(report.seconds),
+        "tables": {
+            str(one.table): {
+                "equal": one.equal,
+                "source_rows": one.source_rows,
+                "lake_rows": one.lake_rows,
+                "only_in_source": one.only_in_source,
+                "only_in_lake": one.only_in_lake,
+                "different": one.different,
+                "examples": list(one.examples),
+            }
+            for one in report.tables
+        },
+        "set_aside": aside_json(report.set_aside),
+    }
+
+
+def show_run(desk: Desk, record: RunRecord) -> None:
+    """What one run did: a line, the tables that changed, those set aside."""
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    if captured is None or merged is None or done is None:
+        return
+    seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
+    seconds += merged.merge_seconds + done.seconds
+    if captured.batch is None and not merged.merged:
+        desk.say(f"{record.source}: nothing new at {captured.end}")
+    else:
+        desk.say(
+            f"{record.source}: {captured.start} → {done.position or captured.end}: "
+            f"{captured.transactions:,} transactions, {captured.rows:,} rows, {seconds:.1f} s"
+        )
+    rows = [
+        (
+            name,
+            *(f"{told.get(k, 0):,}" for k in ("inserted", "updated", "deleted", "delta_version")),
+        )
+        for name, told in tables_json(merged, "").items()
+    ]
+    show_table(desk, ("table", "inserted", "updated", "deleted", "version"), rows)
+    for batch, tables in done.held.items():
+        desk.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+    show_aside(desk, done.set_aside)
+
+
+def show_aside(desk: Desk, tables: Sequence[SetAside]) -> None:
+    for one in tables:
+        desk.say(f"{one.table} is set aside at {one.position}: {one.reason}\n  hint: {one.hint}")
+
+
+def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns under their heads; nothing when there are no rows. Numbers to the right."""
+    if desk.wants_json or not rows:
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, head in enumerate(heads):
+        numeric = all(row[place].replace(",", "").isdigit() for row in rows)
+        table.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    desk.console.print(table)
+
+
+def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
+    unequal = [one for one in report.tables if not one.equal]
+    desk.say(
+        f"{source} at {report.position}: {len(report.tables) - len(unequal)} of "
+        f"{len(report.tables)} tables are equal, {report.seconds:.1f} s"
+    )
+    show_table(
+        desk,
+        ("table", "rows", "in the lake", "missing", "too many", "different", "for example"),
+        [
+            (
+                str(one.table),
+                f"{one.source_rows:,}",
+                f"{one.lake_rows:,}",
+                f"{one.only_in_source:,}",
+                f"{one.only_in_lake:,}",
+                f"{one.different:,}",
+                ", ".join(one.examples) or "-",
+            )
+            for one in report.tables
+        ],
+    )
+    show_aside(desk, report.set_aside)
+
+
+def lines(pairs: Mapping[str, str]) -> str:
+    """`name  value` lines with aligned values."""
+    width = max(map(len, pairs), default=0)
+    return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
