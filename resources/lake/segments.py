@@ -8,7 +8,6 @@ what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is d
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -152,7 +151,7 @@ class _OpenFile:
         return SegmentFile(self.path.name, self._images, size, sha256)
 
 
-class _HashingSink(io.RawIOBase):
+class _HashingSink:
     """A file that knows its size and SHA-256 without being read again."""
 
     def __init__(self, path: Path) -> None:
@@ -163,7 +162,7 @@ class _HashingSink(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+    def write(self, data: bytes | bytearray | memoryview) -> int:
         view = memoryview(data).cast("B")
         self._hash.update(view)
         done = 0
@@ -175,9 +174,15 @@ class _HashingSink(io.RawIOBase):
     def tell(self) -> int:
         return self.size
 
+    def flush(self) -> None:
+        """Nothing waits in here: every write went to the operating system."""
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
     def close(self) -> None:
         self._file.close()
-        super().close()
 
     def seal(self) -> tuple[int, str]:
         """Make the content durable and close; (size, SHA-256 in hex)."""

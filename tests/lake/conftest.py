@@ -28,12 +28,7 @@ class Lake:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkProcess]:
-    # Short tests end before Java's second compiler has paid for itself.
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
-    process = SparkProcess(conf, on_warning=lambda sentence: None)
+    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
     yield process
     process.stop()
 

@@ -28,7 +28,7 @@ warnings = []
 room = open_lake(
     Path("lake"),
     staging="staging",
-    spark_conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
+    spark_conf={},
     on_warning=warnings.append,
 )
 assert "pyspark" not in sys.modules
