@@ -360,6 +360,10 @@ class MirrorCommit:
 class Mirrors(Protocol):
     """Mirror Delta tables, written by Spark, read back without it."""
 
+    def require_ready(self) -> None:
+        """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),
+        without starting it."""
+
     def prepare(self) -> None:
         """Begin starting Spark in the background; repeating it changes nothing."""
 

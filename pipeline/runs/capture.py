@@ -36,6 +36,10 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare()
+    if work.ledger.captured_cursor(work.source.name) is None:
+        # A pipeline that works goes on capturing while Spark cannot start; one that never
+        # worked says so before it writes anything.
+        work.mirrors.require_ready()
     require_ready(work)
     begun = begin(work, lease)
     bounds = RunBounds.fixed(begun.facts)

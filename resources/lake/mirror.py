@@ -62,6 +62,9 @@ class SparkMirrors:
         self._idle: list[SparkSession] = []
         self._lock = threading.Lock()
 
+    def require_ready(self) -> None:
+        self._spark.require_ready()
+
     def prepare(self) -> None:
         self._spark.prepare()
 

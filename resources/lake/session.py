@@ -70,6 +70,11 @@ class SparkProcess:
         self._lock = threading.Lock()
         self._start: Future[Started] | None = None
 
+    def require_ready(self) -> None:
+        """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
+        java_or_refuse(os.environ)
+        class_path(jars_folder(sys.prefix))
+
     def prepare(self) -> None:
         """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
         with self._lock:

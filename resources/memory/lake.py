@@ -141,6 +141,9 @@ class MemoryMirrors:
         self._lake = lake
         self._staged = 0
 
+    def require_ready(self) -> None:
+        """There is nothing that could be missing."""
+
     def prepare(self) -> None:
         """There is nothing to start."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
+_ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY), "LOCKSTEP_TEST_PASSWORD": ""}
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Project:
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+            env={**os.environ, **_ENVIRONMENT, **environment},
             capture_output=True,
             text=True,
             timeout=TIMEOUT,

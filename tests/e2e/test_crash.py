@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.project import Project
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
-CHANGELOG = "resources.lake.changelog:LakeChangelog"
-MIRRORS = "resources.lake.mirror:LakeMirrors"
+CHANGELOG = "resources.lake.changelog:DeltaChangelog"
+MIRRORS = "resources.lake.mirror:SparkMirrors"
 
 CASES = [
     ("during capture", "resources.mysql.decode:LibraryRowDecoder.decode", "before", 1),

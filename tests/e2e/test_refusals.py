@@ -1,0 +1,163 @@
+"""Bad input and wrong settings: one clear error with a cure, the exit code as designed,
+and nothing written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def orders(mysql: MySqlStand, database: str) -> str:
+    """A database with one table that could be captured."""
+    mysql.execute(
+        f"create table {database}.orders (id int primary key)",
+        f"insert into {database}.orders values (1)",
+    )
+    return database
+
+
+@pytest.fixture
+def setting(mysql: MySqlStand) -> Iterator[MySqlStand]:
+    """Global settings of the server are put back afterwards."""
+    names = ("binlog_format", "binlog_row_image", "binlog_row_metadata")
+    before = {name: mysql.rows(f"select @@global.{name}")[0][0] for name in names}
+    yield mysql
+    mysql.execute(*(f"set global {name} = '{value}'" for name, value in before.items()))
+
+
+def refused(project: Project, code: int, *words: str, **environment: str) -> str:
+    """Run; the error names `words`, has a hint, and left no lake behind."""
+    done = project.run("run", expect=code, **environment)
+    assert "hint: " in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert not project.lake.exists()
+    return done.stderr
+
+
+def project(mysql: MySqlStand, folder: Path, database: str, **options: object) -> Project:
+    chosen: dict[str, object] = {"port": mysql.port, "tables": [f"{database}.*"], **options}
+    return Project.made(folder / "project", **chosen)  # type: ignore[arg-type]
+
+
+def test_wrong_password(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2: the account is named, the password is not."""
+    made = project(mysql, tmp_path, orders, user=mysql.account)
+    said = refused(made, 2, mysql.account, LOCKSTEP_TEST_PASSWORD="not-the-one")
+    assert "not-the-one" not in said
+
+
+def test_unreachable_server(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """3: it may be there again at the next tick."""
+    refused(project(mysql, tmp_path, orders, port=1), 3, "127.0.0.1:1")
+
+
+def test_missing_privilege(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """5: the GRANT to run is in the hint."""
+    mysql.execute(
+        f"create user if not exists half identified by '{mysql.password}'",
+        f"grant select on {orders}.* to half",
+    )
+    made = project(mysql, tmp_path, orders, user="half")
+    refused(made, 5, "replication client", LOCKSTEP_TEST_PASSWORD=mysql.password)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("binlog_format", "STATEMENT"),
+        ("binlog_row_image", "MINIMAL"),
+        ("binlog_row_metadata", "MINIMAL"),
+    ],
+)
+def test_wrong_settings(
+    setting: MySqlStand, orders: str, tmp_path: Path, name: str, value: str
+) -> None:
+    """5: what it is, what it must be, and the statement that sets it."""
+    setting.execute(f"set global {name} = '{value}'")
+    refused(project(setting, tmp_path, orders), 5, name, value, f"set global {name}")
+
+
+def test_unknown_key(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2: the line, and the nearest known key."""
+    made = project(mysql, tmp_path, orders, extra='shcedule = "* * * * *"\n')
+    refused(made, 2, "shcedule", "schedule", "line 15")
+
+
+def test_a_literal_password(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2: refused, and not repeated."""
+    made = project(mysql, tmp_path, orders)
+    file = made.folder / "lockstep.toml"
+    file.write_text(file.read_text().replace("env:LOCKSTEP_TEST_PASSWORD", "hunter2"))
+    assert "hunter2" not in refused(made, 2, "password", "env:")
+
+
+def test_a_pattern_that_matches_nothing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2: the pattern is named."""
+    refused(project(mysql, tmp_path, orders, tables=["shoop.*"]), 2, "shoop.*")
+
+
+def test_no_primary_key(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """5: each such table is named."""
+    mysql.execute(f"create table {orders}.notes (v int)")
+    refused(project(mysql, tmp_path, orders), 5, f"{orders}.notes", "PRIMARY KEY")
+
+
+def test_no_start(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """5: the choice loses data, so it must be written down."""
+    refused(project(mysql, tmp_path, orders, start=None), 5, "start = 'earliest'")
+
+
+def test_snapshot_is_not_built_yet(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2: what is designed and not there is refused by name."""
+    refused(project(mysql, tmp_path, orders, start="snapshot"), 2, "not built yet")
+
+
+def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """5: files and offsets are proven, not believed."""
+    refused(project(mysql, tmp_path, orders, start="binlog.000001:5"), 5, "no event begins")
+
+
+def test_java_is_missing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """2, before anything is captured: the command that installs it."""
+    path = os.pathsep.join(
+        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
+    )
+    made = project(mysql, tmp_path, orders)
+    refused(made, 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
+
+
+def test_a_structure_change_stops_the_run(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """5: the statement's kind, its table and its place; nothing of the range is recorded."""
+    head = mysql.rows("show binary log status")[0]
+    made = project(mysql, tmp_path, orders, start=f"{head[0]}:{head[1]}")
+    mysql.execute(
+        f"insert into {orders}.orders values (2)", f"alter table {orders}.orders add v int"
+    )
+    done = made.run("run", expect=5)
+    assert f"ALTER TABLE on the captured table {orders}.orders" in done.stderr
+    assert made.json("status")["sources"]["shop"]["captured"] is None
+    assert not list(made.lake.rglob("*.parquet"))
+
+
+def test_a_compressed_transaction_stops_the_run(
+    mysql: MySqlStand, orders: str, tmp_path: Path
+) -> None:
+    """5: any session may switch compression on; no setting of the server proves it off."""
+    head = mysql.rows("show binary log status")[0]
+    made = project(mysql, tmp_path, orders, start=f"{head[0]}:{head[1]}")
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set session binlog_transaction_compression = on")
+        cursor.execute(f"insert into {orders}.orders values (2)")
+    done = made.run("run", expect=5)
+    assert "TRANSACTION_PAYLOAD" in done.stderr
+    assert not list(made.lake.rglob("*.parquet"))
