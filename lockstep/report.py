@@ -62,9 +62,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},
         "set_aside": aside_json(aside),
-        "held": {
-            str(b): [str(t) for t in tables] for b, tables in (done.held if done else {}).items()
-        },
+        "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -44,7 +44,8 @@ def open_streams() -> Iterator[Streams]:
     ):
         os.dup2(2, 1)
         try:
-            yield Streams(people, machine)
+            with redirect_stdout(sys.stderr):
+                yield Streams(people, machine)
         finally:
             sys.stdout.flush()
             os.dup2(kept, 1)

@@ -18,6 +18,8 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 
     sources = desk.sources(arguments.source)
     with Site(desk.settings, on_warning=desk.note) as site:
+        for source in sources:
+            site.server(source.name)  # a missing secret is told before anything is made
         site.warm()  # the ledger opens while Dagster is imported
         from assets.execute import execute
         from assets.home import dagster_home, open_instance

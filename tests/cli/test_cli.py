@@ -1,0 +1,279 @@
+"""Exit codes, words and the one JSON object, whatever happens inside a command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep import exits
+from lockstep.cli import main
+from lockstep.commands import init, status
+from lockstep.desk import Desk, Outcome
+from pipeline.errors import LedgerUnavailable, LockstepError, PositionPurged, SourceBusy
+
+FILE = """\
+[[sources]]
+name = "shop"
+host = "127.0.0.1"
+port = 1
+user = "lockstep"
+password = "env:SHOP_PASSWORD"
+tables = ["shop.*"]
+start = "earliest"
+"""
+
+Status = Callable[[Callable[[], Outcome]], None]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a configuration, and a password that must not show."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOCKSTEP_CONFIG", raising=False)
+    monkeypatch.setenv("SHOP_PASSWORD", "canary-7788")
+    (tmp_path / "lockstep.toml").write_text(FILE)
+    return tmp_path
+
+
+@pytest.fixture
+def status_does(monkeypatch: pytest.MonkeyPatch) -> Status:
+    """Let `lockstep status` do something else."""
+
+    def replace(act: Callable[[], Outcome]) -> None:
+        def perform(_: argparse.Namespace, __: Desk) -> Outcome:
+            return act()
+
+        monkeypatch.setattr(status, "perform", perform)
+
+    return replace
+
+
+def raising(error: BaseException) -> Callable[[], Outcome]:
+    def act() -> Outcome:
+        raise error
+
+    return act
+
+
+def printed(capfd: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+    """Standard output as the one object it must be, and standard error."""
+    out, err = capfd.readouterr()
+    return json.loads(out), err
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        ([], 0),
+        ([0, 6], 6),
+        ([6, 4], 4),
+        ([4, 3], 3),
+        ([3, 5], 5),
+        ([5, 2], 2),
+        ([2, 1], 1),
+        ([1, 130], 130),
+    ],
+)
+def test_the_most_serious_code_is_told(codes: list[int], told: int) -> None:
+    """130, 1, 2, 5, 3, 4, 6, 0, in any order of the sources."""
+    assert exits.most_serious(codes) == exits.most_serious(reversed(codes)) == told
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SourceBusy("Busy.", hint="wait"), 3),
+        (LedgerUnavailable("Away.", hint="start it"), 3),
+        (PositionPurged("Gone.", hint="restore it"), 5),
+    ],
+)
+def test_a_refusal_is_a_sentence_a_hint_and_a_code(
+    folder: Path,
+    status_does: Status,
+    capfd: pytest.CaptureFixture[str],
+    error: LockstepError,
+    code: int,
+) -> None:
+    """For people on standard error, and the same as JSON."""
+    status_does(raising(error))
+    assert main(["status", "--json"]) == code
+    told, text = printed(capfd)
+    assert text == f"{error.message}\nhint: {error.hint}\n"
+    assert told == {
+        "error": {"kind": type(error).__name__, "message": error.message, "hint": error.hint},
+        "exit_code": code,
+    }
+
+
+def test_standard_output_holds_the_object_alone(
+    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What libraries and other processes print goes to standard error."""
+
+    def noisy() -> Outcome:
+        print("a library")
+        os.write(1, b"a descriptor\n")
+        subprocess.run([sys.executable, "-c", "print('a process')"], check=True)
+        return Outcome(0, {"answer": 42})
+
+    status_does(noisy)
+    assert main(["--json", "status"]) == 0
+    told, text = printed(capfd)
+    assert told == {"answer": 42, "exit_code": 0}
+    assert {"a library", "a descriptor", "a process"} <= set(text.split("\n"))
+
+
+def test_without_json_standard_output_is_empty(
+    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """People are told on standard error."""
+    status_does(lambda: Outcome(0, {"answer": 42}))
+    assert main(["status"]) == 0
+    assert capfd.readouterr().out == ""
+
+
+def test_ctrl_c_is_130(
+    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An interrupted command says so, in JSON too."""
+    status_does(raising(KeyboardInterrupt()))
+    assert main(["status", "--json"]) == 130
+    assert printed(capfd)[0]["exit_code"] == 130
+
+
+def test_a_defect_leaves_a_report_without_secrets(
+    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1, one sentence, and a file with the traceback to send."""
+    status_does(raising(RuntimeError("went wrong with canary-7788")))
+    assert main(["status", "--json"]) == 1
+    told, text = printed(capfd)
+    (report,) = (folder / ".lockstep" / "reports").iterdir()
+    assert told["error"]["hint"] == f"send us {report}"
+    assert "RuntimeError: went wrong with …" in report.read_text()
+    assert "canary-7788" not in text + report.read_text()
+
+
+def test_a_wrong_file_is_2_and_opens_nothing(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every command refuses before it makes anything."""
+    (folder / "lockstep.toml").write_text(FILE + "colour = 1\n")
+    for command in (["check"], ["tables"], ["run"], ["status"], ["verify"], ["read", "a.b"]):
+        assert main([*command, "--json"]) == 2
+        assert printed(capfd)[0]["error"]["kind"] == "ConfigurationError"
+    assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
+
+
+def test_an_unknown_source_is_2(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The hint names the sources there are."""
+    assert main(["status", "--source", "shed"]) == 2
+    assert "hint: choose one of: shop" in capfd.readouterr().err
+
+
+def test_a_server_that_is_away_is_told_by_check(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One refusal line with its cure, exit code 3; no ledger and no lake are made."""
+    assert main(["check", "--json"]) == 3
+    told, _ = printed(capfd)
+    (finding,) = told["sources"]["shop"]["findings"]
+    assert (finding["level"], finding["subject"]) == ("refusal", "server")
+    assert finding["hint"]
+    assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
+
+
+def test_a_missing_secret_is_told_before_anything_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run without its password: exit code 2, no ledger, no Dagster home, no lake."""
+    monkeypatch.delenv("SHOP_PASSWORD")
+    assert main(["run", "--json"]) == 2
+    assert printed(capfd)[0]["error"]["kind"] == "SecretMissing"
+    assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
+
+
+def test_lockstep_config_names_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without --config, the variable; without both, ./lockstep.toml."""
+    monkeypatch.setenv("LOCKSTEP_CONFIG", str(folder / "other.toml"))
+    assert main(["status"]) == 2
+    assert "other.toml" in capfd.readouterr().err
+
+
+def options(**given: object) -> argparse.Namespace:
+    chosen: dict[str, object] = {
+        "name": None,
+        "host": None,
+        "port": 3306,
+        "user": None,
+        "password": None,
+        "tls": None,
+        "tables": None,
+        "exclude": [],
+        "start": "earliest",
+        "schedule": None,
+        "lake": "lake",
+        "ledger": "embedded",
+    }
+    return argparse.Namespace(**{**chosen, **given})
+
+
+def test_init_writes_what_was_given() -> None:
+    """The options, and defaults for the rest: a file that is valid as it stands."""
+    text = init.configuration(
+        options(name="shop", host="db", user="me", tables=["shop.*"], schedule="0 * * * *"), None
+    )
+    assert text.splitlines()[6:] == [
+        "[[sources]]",
+        'name = "shop"',
+        'host = "db"',
+        "port = 3306",
+        'user = "me"',
+        'password = "env:SHOP_PASSWORD"',
+        'tls = "verify"',
+        'tables = ["shop.*"]',
+        'start = "earliest"',
+        'schedule = "0 * * * *"',
+    ]
+
+
+def test_init_asks_for_what_is_open() -> None:
+    """Each question has a default; what was given is not asked."""
+    asked = []
+
+    def ask(question: str, default: str) -> str:
+        asked.append(question)
+        return default
+
+    text = init.configuration(options(host="db"), ask)
+    assert 'host = "db"' in text
+    assert 'tables = ["shop.*"]' in text
+    assert not any("host" in question for question in asked)
+
+
+def test_init_keeps_an_existing_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It refuses, and the file is as it was."""
+    assert main(["init", "--host", "db", "--user", "me", "--tables", "a.*"]) == 2
+    assert (folder / "lockstep.toml").read_text() == FILE
+
+
+def test_init_writes_nothing_that_is_wrong(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A literal password is refused before the file is made."""
+    with Path(os.devnull).open() as nobody:
+        monkeypatch.setattr(sys, "stdin", nobody)
+        line = ["init", "--host", "db", "--user", "me", "--tables", "a.*", "--password", "secret"]
+        assert main([*line, "--config", "new.toml"]) == 2
+    assert not (folder / "new.toml").exists()
+    assert "a password in the file is refused" in capfd.readouterr().err

@@ -1,0 +1,68 @@
+"""What can be typed, and what is refused before anything heavy is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockstep.grammar import NOT_YET_COMMANDS, UsageError, make_parser, parse
+from pipeline.errors import NotYet
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pyspark", "rich"}
+
+
+def test_help_names_what_there_is_and_nothing_else() -> None:
+    """The seven commands; those of later versions are absent."""
+    words = set(make_parser().format_help().split())
+    assert {"init", "check", "tables", "run", "status", "verify", "read"} <= words
+    assert not NOT_YET_COMMANDS & words
+
+
+@pytest.mark.parametrize("command", sorted(NOT_YET_COMMANDS))
+def test_later_commands_are_refused_by_name(command: str) -> None:
+    """Not a typing error: not yet, exit code 2, whatever follows the command."""
+    with pytest.raises(NotYet, match=command) as caught:
+        parse(["--config", "run", command, "--whatever"])
+    assert caught.value.recovery.exit_code == 2
+
+
+@pytest.mark.parametrize("line", ["run --until latest", "run --until=latest", "read a.b --at x"])
+def test_later_options_are_refused_by_name(line: str) -> None:
+    """The option of a later version is not yet."""
+    with pytest.raises(NotYet):
+        parse(line.split())
+
+
+@pytest.mark.parametrize("line", ["", "frobnicate", "run --sauce x", "read", "init --port x"])
+def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
+    """One sentence and the help that applies; no SystemExit of argparse's own."""
+    with pytest.raises(UsageError) as caught:
+        parse(line.split())
+    assert caught.value.hint.endswith("--help")
+
+
+@pytest.mark.parametrize(
+    "line", ["--config f --json run", "run --config f --json", "--json run --config f"]
+)
+def test_global_options_stand_on_either_side(line: str) -> None:
+    """Before the command or after it."""
+    parsed = parse(line.split())
+    assert (parsed.command, parsed.config, parsed.json) == ("run", "f", True)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`--help` and a refusal load none of the drivers, Dagster, pydantic or rich."""
+    program = (
+        "import sys\nfrom lockstep.cli import main\n"
+        "assert main(['plan']) == 2\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as left:\n    assert left.code == 0\n"
+        f"assert not {HEAVY!r} & sys.modules.keys(), {HEAVY!r} & sys.modules.keys()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,126 @@
+"""A place where Dagster's runs can happen in a test: a real MySQL, the rest in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+
+from assets.catalogue import CatalogueEntry
+from assets.definitions import build
+from assets.home import dagster_home, open_instance
+from assets.names import job_name
+from assets.sessions import RunRecord, Site
+from pipeline.ports import Ledger, SourceServer
+from pipeline.runs.context import Progress, Workplace
+from resources.config import Settings
+from resources.config.load import parse_settings
+from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.ledger import MemoryLedger
+from resources.mysql.decode import LibraryRowDecoder
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def settings_for(folder: Path, *names: str, tables: str = "shop.*", extra: str = "") -> Settings:
+    """Settings of sources that lead nowhere, each with `extra` lines."""
+    text = "".join(
+        f'[[sources]]\nname = "{name}"\nhost = "127.0.0.1"\nport = 1\nuser = "lockstep"\n'
+        f'password = "env:LOCKSTEP_TEST_NOWHERE"\ntables = ["{tables}"]\nstart = "earliest"\n'
+        f"{extra}\n"
+        for name in names
+    )
+    return parse_settings(text, folder / "lockstep.toml")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class MemorySite:
+    """`assets.sessions.Site` with memory's ledger and lake, which outlive runs."""
+
+    settings: Settings
+    server: SourceServer | None = None
+    books: MemoryLedger = field(default_factory=lambda: MemoryLedger(now))
+    lake: MemoryLake = field(default_factory=MemoryLake)
+
+    def ledger(self) -> Ledger:
+        return self.books
+
+    def reopen_ledger(self) -> None:
+        self.books = MemoryLedger(now, self.books.books)
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        assert self.server is not None
+        return Workplace(
+            source=self.settings.source(source).plan(),
+            server=self.server,
+            ledger=self.books,
+            decoder=LibraryRowDecoder(),
+            segments=MemorySegments(self.lake),
+            changelog=MemoryChangelog(self.lake),
+            mirrors=MemoryMirrors(self.lake),
+            progress=progress,
+            clock=now,
+        )
+
+    @contextmanager
+    def open(self) -> Iterator[Site]:
+        yield self
+
+
+@dataclass
+class Stand:
+    """Definitions over a memory site, and a Dagster instance of the test's own."""
+
+    site: MemorySite
+    instance: dg.DagsterInstance
+    records: list[RunRecord] = field(default_factory=list)
+
+    def definitions(self, entries: tuple[CatalogueEntry, ...] = ()) -> dg.Definitions:
+        names = [source.name for source in self.site.settings.sources]
+        return build(
+            self.site.settings,
+            dict.fromkeys(names, entries),
+            self.site.open,
+            record=self._record,
+        )
+
+    def run(self, source: str = "shop") -> dg.ExecuteInProcessResult:
+        """The source's job, once."""
+        job = self.definitions().resolve_job_def(job_name(source))
+        return job.execute_in_process(
+            instance=self.instance, run_config=QUIET, raise_on_error=False
+        )
+
+    def click(
+        self, entries: tuple[CatalogueEntry, ...], *keys: tuple[str, ...]
+    ) -> dg.ExecuteInProcessResult:
+        """Materialize a selection of assets, as the page does."""
+        repository = self.definitions(entries).get_repository_def()
+        job = repository.get_implicit_global_asset_job_def().get_subset(
+            asset_selection={dg.AssetKey(key) for key in keys}
+        )
+        return job.execute_in_process(
+            instance=self.instance, run_config=QUIET, raise_on_error=False
+        )
+
+    def _record(self, source: str) -> RunRecord:
+        self.records.append(RunRecord(source))
+        return self.records[-1]
+
+
+@contextmanager
+def stand_for(settings: Settings, server: SourceServer | None) -> Iterator[Stand]:
+    with open_instance(dagster_home(settings.state_folder)) as instance:
+        yield Stand(MemorySite(settings, server), instance)
+
+
+def entry(database: str, name: str) -> CatalogueEntry:
+    return CatalogueEntry(database, name, f"shop/{database}/{name}", f"shop/_changes/{name}")

@@ -1,0 +1,106 @@
+"""Which runs are dead is decided by the ledger's leases, and told to Dagster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.dead_runs import GRACE, RunUnderWay, why_dead
+from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
+from assets.schedules import why_busy
+from pipeline.batch import LeaseView
+from tests.dagster.place import Stand, settings_for, stand_for
+
+NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
+LIVE = LeaseView(7, "host, process 1", "run-7", NOW, live=True)
+FREE = LeaseView(7, "host, process 1", "run-7", NOW, live=False)
+
+CASES = {
+    "the holder of a live lease lives": ("run-7", 7, 999, LIVE, False),
+    "its tag may be missing still": ("run-7", None, 999, LIVE, False),
+    "the newest lease is not held": ("run-7", 7, 0, FREE, True),
+    "killed before it was tagged": ("run-7", None, 0, FREE, True),
+    "an older lease was taken over": ("run-3", 3, 0, LIVE, True),
+    "not at its first step yet": ("run-8", None, 5, LIVE, False),
+    "never came to its first step": ("run-8", None, 999, None, True),
+}
+
+
+@pytest.mark.parametrize(("run", "token", "age", "lease", "dead"), CASES.values(), ids=CASES.keys())
+def test_who_is_dead(
+    run: str, token: int | None, age: int, lease: LeaseView | None, dead: bool
+) -> None:
+    """One row per rule; the age counts in minutes."""
+    under_way = RunUnderWay(run, token, NOW - timedelta(minutes=age))
+    assert (why_dead(under_way, lease, NOW) is not None) == dead
+    assert timedelta(minutes=999) > GRACE
+
+
+def test_a_schedule_skips_with_a_sentence() -> None:
+    """Who holds the source, since when; nothing when nobody does."""
+    assert why_busy("shop", LIVE) == (
+        "shop is being worked on by host, process 1, Dagster run run-7, since "
+        "2026-11-01 06:00:00 UTC; the next tick tries again."
+    )
+    assert why_busy("shop", FREE) is None
+    assert why_busy("shop", None) is None
+
+
+def started(stand: Stand, token: int | None) -> str:
+    """A run that Dagster takes for started; its process is nowhere."""
+    job = stand.definitions().resolve_job_def(job_name("shop"))
+    tags = {SOURCE_TAG: "shop", CLI_TAG: "true"}
+    if token is not None:
+        tags[lease_tag("shop")] = str(token)
+    run = stand.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    return run.run_id
+
+
+def status(stand: Stand, run_id: str) -> dg.DagsterRunStatus:
+    run = stand.instance.get_run_by_id(run_id)
+    assert run is not None
+    return run.status
+
+
+def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> None:
+    """A run without its lease is shown as failed; the lease's holder stays started."""
+    settings = settings_for(tmp_path, "shop")
+    with stand_for(settings, None) as stand:
+        sensor = stand.definitions().get_repository_def().sensor_defs[0]
+
+        def look() -> str | None:
+            context = dg.build_sensor_context(instance=stand.instance)
+            return sensor.evaluate_tick(context).skip_message
+
+        assert look() == "No run is under way."
+        alive = started(stand, None)
+        with stand.site.books.lock("shop", "somebody", alive) as lease:
+            dead = started(stand, lease.token - 1)
+            assert look() == f"Reported as failed: {dead}."
+            assert look() == "Every run under way is alive."
+        assert (status(stand, dead), status(stand, alive)) == (
+            dg.DagsterRunStatus.FAILURE,
+            dg.DagsterRunStatus.STARTED,
+        )
+        assert look() == f"Reported as failed: {alive}."
+
+
+def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:
+    """A tick while the lease is held skips; afterwards it requests a tagged run."""
+    settings = settings_for(tmp_path, "shop", extra='schedule = "*/5 * * * *"')
+    with stand_for(settings, None) as stand:
+        schedule = stand.definitions().get_repository_def().schedule_defs[0]
+
+        def tick() -> dg.ScheduleExecutionData:
+            context = dg.build_schedule_context(instance=stand.instance)
+            return schedule.evaluate_tick(context)
+
+        with stand.site.books.lock("shop", "somebody", "some-run"):
+            skipped = tick()
+        assert skipped.run_requests == []
+        assert "being worked on by somebody" in (skipped.skip_message or "")
+        (request,) = tick().run_requests or []
+        assert request.tags[SOURCE_TAG] == "shop"

@@ -1,0 +1,143 @@
+"""The location loads: with everything down, with awkward names, from a bare checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets import definitions
+from assets.catalogue import update_catalogue
+from assets.names import SOURCE_TAG, step_keys, table_key
+from pipeline.table import TableName
+from tests.dagster.place import MemorySite, entry, settings_for
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+AWKWARD = (
+    "order items",
+    "täble",
+    "t$1",
+    "a/b",
+    "a__b",
+    "b-c",
+    "b_c",
+    "T",
+    "t",
+    "captured",
+    "'",
+    '"',
+)
+
+
+def loaded(settings_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dg.RepositoryDefinition:
+    monkeypatch.setenv("LOCKSTEP_CONFIG", str(settings_folder / "lockstep.toml"))
+    return definitions.defs().get_repository_def()
+
+
+def write_file(folder: Path, extra: str = "") -> None:
+    (folder / "lockstep.toml").write_text(
+        '[ledger]\ndsn = "host=127.0.0.1 port=1"\n[[sources]]\nname = "shop"\n'
+        'host = "127.0.0.1"\nport = 1\nuser = "u"\npassword = "env:LOCKSTEP_TEST_NOWHERE"\n'
+        f'tables = ["shop.*"]\n{extra}'
+    )
+
+
+def test_everything_loads_with_every_server_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL, Postgres, the lake and even the password may be missing."""
+    write_file(tmp_path, 'schedule = "*/5 * * * *"\n')
+    repository = loaded(tmp_path, monkeypatch)
+    assert {key.path[-1] for key in repository.assets_defs_by_key} == {
+        "captured",
+        "merged",
+        "acknowledged",
+    }
+    assert [s.name for s in repository.schedule_defs] == ["lockstep_shop_schedule"]
+    assert [s.name for s in repository.sensor_defs] == ["lockstep_dead_runs"]
+    assert not (tmp_path / ".lockstep").exists()
+    assert not (tmp_path / "lake").exists()
+
+
+def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
+    """captured → merged → acknowledged, tagged with the source, its check behind them."""
+    settings = settings_for(tmp_path, "shop")
+    built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
+    job = built.resolve_job_def("lockstep_shop")
+    graph = built.get_repository_def().asset_graph
+    captured, merged, acknowledged = map(dg.AssetKey, step_keys("shop"))
+    assert job.asset_layer.selected_asset_keys == {captured, merged, acknowledged}
+    assert graph.get(merged).parent_keys == {captured}
+    assert graph.get(acknowledged).parent_keys == {merged}
+    assert job.tags[SOURCE_TAG] == "shop"
+
+
+def test_awkward_names_load_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every table is an asset of its own, whatever it is called."""
+    write_file(tmp_path)
+    entries = [entry("shop", name) for name in AWKWARD] + [entry("my shop", "t")]
+    update_catalogue(tmp_path / ".lockstep", "shop", entries, complete=True)
+    repository = loaded(tmp_path, monkeypatch)
+    wanted = {dg.AssetKey(table_key("shop", one.table)) for one in entries}
+    assert len(wanted) == len(entries)
+    assert wanted <= repository.assets_defs_by_key.keys()
+
+
+def test_a_mirror_tells_its_changelog(tmp_path: Path) -> None:
+    """Its paths are part of its metadata; a dropped table says so."""
+    settings = settings_for(tmp_path, "shop")
+    built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
+    node = built.get_repository_def().asset_graph.get(
+        dg.AssetKey(table_key("shop", TableName("shop", "t")))
+    )
+    assert node.metadata["changelog"] == "shop/_changes/t"
+    assert node.group_name == "shop"
+
+
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page shows our sentence and the cure."""
+    write_file(tmp_path, "colour = 1\n")
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="unknown key 'colour'") as caught:
+        loaded(tmp_path, monkeypatch)
+    assert "hint: " in str(caught.value)
+
+
+def test_a_missing_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how a file is made."""
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="lockstep init"):
+        loaded(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dagster", "definitions", "validate", "-w", "workspace.yaml"],
+        ["dg", "check", "defs"],
+    ],
+    ids=["workspace.yaml", "dg"],
+)
+def test_a_bare_checkout_loads(command: list[str], tmp_path: Path) -> None:
+    """Through workspace.yaml and through `dg`, from the repository's own folder."""
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("LOCKSTEP_CONFIG", "PYTHONPATH", "DAGSTER_HOME")
+    }
+    program = Path(sys.executable).parent / command[0]
+    done = subprocess.run(
+        [program, *command[1:]],
+        cwd=REPOSITORY,
+        env={**environment, "DAGSTER_HOME": str(tmp_path), "DAGSTER_DISABLE_TELEMETRY": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,185 @@
+"""Runs as Dagster performs them, on a real MySQL; ledger and lake are memory's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.catalogue import CatalogueEntry, read_catalogue
+from assets.names import SOURCE_TAG, acknowledged_key, captured_key, lease_tag, table_key
+from pipeline.batch import BatchState
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import Stand, settings_for, stand_for
+from tests.fix_mysql import MySqlStand
+
+TABLES = ("a", "b", "order items")
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with three empty tables that nobody captured yet."""
+    for table in TABLES:
+        mysql.execute(f"create table `{table}` (id int primary key, v int)", database=database)
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*")
+    # The tests' server has no certificate that could be verified.
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, server) as made:
+        yield made
+
+
+def key(database: str, table: str) -> dg.AssetKey:
+    return dg.AssetKey(table_key("shop", TableName(database, table)))
+
+
+def materialized(result: dg.ExecuteInProcessResult) -> set[dg.AssetKey | None]:
+    return {event.asset_key for event in result.get_asset_materialization_events()}
+
+
+def steps(*names: str) -> set[dg.AssetKey]:
+    return {dg.AssetKey(["shop", name]) for name in names}
+
+
+ALL_STEPS = steps("captured", "merged", "acknowledged")
+
+
+def entries(database: str) -> tuple[CatalogueEntry, ...]:
+    return tuple(CatalogueEntry(database, name, name, name) for name in TABLES)
+
+
+def test_a_run_materializes_what_changed_and_only_that(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """One changed table of three: three steps and one table, then an idle run: no table.
+    Both acknowledge."""
+    mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
+    first = stand.run()
+    assert first.success
+    assert materialized(first) == {*ALL_STEPS, key(database, "a")}
+    idle = stand.run()
+    assert idle.success
+    assert materialized(idle) == ALL_STEPS
+    assert stand.site.books.unfinished("shop") == []
+    assert [record.acknowledged is not None for record in stand.records] == [True, True]
+
+
+def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """Rows by operation, Delta version, position, bytes, columns."""
+    mysql.execute(
+        "insert into a values (1, 1), (2, 2)", "delete from a where id = 1", database=database
+    )
+    stand.run()
+    event = stand.instance.get_latest_materialization_event(key(database, "a"))
+    assert event is not None
+    assert event.asset_materialization is not None
+    told = {name: value.value for name, value in event.asset_materialization.metadata.items()}
+    cursor = stand.site.books.acknowledged_cursor("shop")
+    assert cursor is not None
+    assert (told["rows inserted"], told["rows updated"], told["rows deleted"]) == (2, 0, 1)
+    assert told["Delta version"] == 0
+    assert told["position"] == str(cursor.position)
+    assert isinstance(told["bytes"], int)
+    assert told["bytes"] > 0
+    columns = event.asset_materialization.metadata["dagster/column_schema"]
+    assert isinstance(columns, dg.TableSchemaMetadataValue)
+    assert [column.name for column in columns.schema.columns] == ["id", "v"]
+
+
+def test_a_table_set_aside_does_not_hold_the_run(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """The others are merged and acknowledged; the check reports it and blocks nothing."""
+    mysql.execute(
+        "create table odd (id int primary key, g geometry)",
+        "insert into odd values (1, point(1, 2))",
+        "insert into b values (1, 1)",
+        database=database,
+    )
+    result = stand.run()
+    assert result.success
+    assert materialized(result) == {*ALL_STEPS, key(database, "b")}
+    (check,) = result.get_asset_check_evaluations()
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert stand.site.books.unfinished("shop") == []
+
+
+def test_a_click_does_not_acknowledge_what_was_not_merged(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """One table and `acknowledged` are clicked together: that table is merged, the batch
+    waits for the other; the next run completes it."""
+    mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
+    known = entries(database)
+    stand.click(known, captured_key("shop"))
+    clicked = stand.click(
+        known, table_key("shop", TableName(database, "a")), acknowledged_key("shop")
+    )
+    assert clicked.success
+    assert materialized(clicked) == {*steps("acknowledged"), key(database, "a")}
+    assert [batch.state for batch in stand.site.books.unfinished("shop")] == [BatchState.CAPTURED]
+    assert stand.site.books.acknowledged_cursor("shop") is None
+    assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
+    assert stand.site.books.unfinished("shop") == []
+
+
+def test_a_click_on_a_table_with_nothing_captured_does_nothing(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """It succeeds and materializes nothing; it does not read the source."""
+    stand.run()
+    mysql.execute("insert into a values (1, 1)", database=database)
+    clicked = stand.click(entries(database), table_key("shop", TableName(database, "a")))
+    assert clicked.success
+    assert materialized(clicked) == set()
+
+
+def test_a_run_is_under_one_lease_and_marked_with_it(stand: Stand) -> None:
+    """All steps share the lease that names the run; afterwards the source is free."""
+    result = stand.run()
+    lease = stand.site.books.lease("shop")
+    assert lease is not None
+    assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
+    run = stand.instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", "1")
+
+
+def test_the_next_run_reports_a_dead_one(stand: Stand) -> None:
+    """A run that was killed under its lease is shown as failed by who takes the lock."""
+    job = stand.definitions().resolve_job_def("lockstep_shop")
+    dead = stand.instance.create_run_for_job(
+        job, status=dg.DagsterRunStatus.STARTED, tags={SOURCE_TAG: "shop"}
+    )
+    with stand.site.books.lock("shop", "a dead process", dead.run_id):
+        pass
+    assert stand.run().success
+    run = stand.instance.get_run_by_id(dead.run_id)
+    assert run is not None
+    assert run.status == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
+    """The failure holds our sentence and hint; nothing was done, nothing is retried."""
+    with stand.site.books.lock("shop", "another process", None):
+        result = stand.run()
+    assert not result.success
+    (failed,) = result.get_step_failure_events()
+    data = failed.step_failure_data
+    assert data.user_failure_data is not None
+    assert "busy" in (data.user_failure_data.description or "")
+    assert "hint" in data.user_failure_data.metadata
+    assert stand.site.books.batches("shop") == []
+
+
+def test_a_run_makes_its_tables_known(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """After a run the catalogue lists the tables that had rows."""
+    mysql.execute("insert into `order items` values (1, 1)", database=database)
+    stand.run()
+    known = read_catalogue(stand.site.settings.state_folder, "shop")
+    assert [one.table for one in known] == [TableName(database, "order items")]

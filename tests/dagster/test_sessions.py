@@ -1,0 +1,139 @@
+"""The shell around a step: what is tried again, what is not, and what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from assets.sessions import PAUSES, RunRecord, Session
+from pipeline.batch import Lease, LeaseView
+from pipeline.errors import (
+    LeaseLost,
+    LedgerUnavailable,
+    LockstepError,
+    SourceBusy,
+    SourceUnavailable,
+    UnsupportedEvent,
+)
+from pipeline.runs.context import Workplace
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import MemorySite, settings_for
+
+
+@dataclass
+class Watched:
+    """A session over memory, and what it told."""
+
+    site: MemorySite
+    pauses: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    leases: list[tuple[int, int | None]] = field(default_factory=list)
+
+    def capture(self, **figures: int) -> None: ...
+
+    def merge(self, *, done: int, total: int, table: object) -> None: ...
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+    def on_lease(self, lease: Lease, before: LeaseView | None) -> None:
+        self.leases.append((lease.token, before.token if before else None))
+
+    def session(self) -> Session:
+        return Session(
+            site=self.site,
+            source="shop",
+            holder="a test",
+            run_id="run",
+            progress=self,
+            pause=self.pauses.append,
+            on_lease=self.on_lease,
+            record=RunRecord("shop"),
+        )
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    server = MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", ""))
+    return Watched(MemorySite(settings_for(tmp_path, "shop"), server))
+
+
+class Step:
+    """Fails with the errors given, one per call, then answers with the lease's token."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self, work: Workplace, lease: Lease) -> int:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return lease.token
+
+
+def unavailable() -> LockstepError:
+    return SourceUnavailable("MySQL is away.", hint="wait")
+
+
+def test_trouble_of_the_moment_is_tried_again(watched: Watched) -> None:
+    """Three tries with pauses between, under one lease."""
+    step = Step(unavailable(), unavailable())
+    assert watched.session().run(step) == 1
+    assert (step.calls, tuple(watched.pauses)) == (3, PAUSES)
+    assert watched.notes[0] == "MySQL is away. Trying again in 0.5 s."
+    assert watched.leases == [(1, None)]
+
+
+def test_the_third_failure_is_told(watched: Watched) -> None:
+    """The last error comes out and stands in the record."""
+    session = watched.session()
+    with pytest.raises(SourceUnavailable):
+        session.run(Step(*(unavailable() for _ in range(3))))
+    assert isinstance(session.record.error, SourceUnavailable)
+
+
+@pytest.mark.parametrize("kind", [SourceBusy, LeaseLost, UnsupportedEvent])
+def test_what_a_retry_cannot_mend_is_told_at_once(
+    watched: Watched, kind: type[LockstepError]
+) -> None:
+    """Another run's lock, a lost lease, a person's decision: one try."""
+    step = Step(kind("No.", hint="do"))
+    with pytest.raises(kind):
+        watched.session().run(step)
+    assert (step.calls, watched.pauses) == (1, [])
+
+
+def test_a_lost_ledger_means_a_new_lease(watched: Watched) -> None:
+    """The lock went with the connection: it is taken anew, under a higher token."""
+    step = Step(LedgerUnavailable("Postgres is away.", hint="wait"))
+    assert watched.session().run(step) == 2
+    assert watched.leases == [(1, None), (2, 1)]
+
+
+def test_a_lease_lasts_over_steps_and_ends_with_the_session(watched: Watched) -> None:
+    """One token for all steps; afterwards the source is free."""
+    session = watched.session()
+    assert [session.run(Step()), session.run(Step())] == [1, 1]
+    with pytest.raises(SourceBusy):
+        watched.session().run(Step())
+    session.close()
+    assert watched.session().run(Step()) == 2
+
+
+def test_looking_takes_no_lease(watched: Watched) -> None:
+    """A check may look while another run works."""
+    watched.session().workplace()
+    assert watched.site.books.lease("shop") is None
+
+
+def test_a_defect_is_kept_as_one(watched: Watched) -> None:
+    """What is no refusal is not tried again, and not taken for one."""
+    session = watched.session()
+    with pytest.raises(ZeroDivisionError):
+        session.run(Step(ZeroDivisionError()))
+    assert isinstance(session.record.defect, ZeroDivisionError)
+    assert session.record.error is None
