@@ -6,6 +6,7 @@ The same home for the command line, the page and the demo, with a dagster.yaml o
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -39,3 +40,7 @@ def dagster_home(state_folder: Path) -> Path:
 def open_instance(home: Path) -> dg.DagsterInstance:
     """Dagster's instance for runs of the command line; to be used with `with`."""
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE))
+
+
+if __name__ == "__main__":  # `make ui` prepares the home before Dagster reads it
+    sys.stdout.write(f"{dagster_home(Path('.lockstep').absolute())}\n")

@@ -1,0 +1,24 @@
+"""Dagster's home: where it is, and that it tells nobody anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assets.home import dagster_home, open_instance
+
+
+def test_the_home_is_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless DAGSTER_HOME says otherwise; telemetry is off; a file that is there stays."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    home = dagster_home(tmp_path / ".lockstep")
+    assert home == tmp_path / ".lockstep" / "dagster"
+    with open_instance(home) as instance:
+        assert instance.telemetry_enabled is False
+    (home / "dagster.yaml").write_text("")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    assert dagster_home(tmp_path / "elsewhere") == home
+    assert (home / "dagster.yaml").read_text() == ""
