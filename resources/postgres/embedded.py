@@ -78,6 +78,8 @@ class EmbeddedServer:
                     _let_through(self._data)
                     _let_through(self._programs / "postgres")
                 self._make()
+                if self._account is not None:
+                    _hand_over(self._data, self._account)
                 self._socket = _socket_folder(self._data, self._account)
                 self._start()
         except BaseException:
@@ -238,6 +240,18 @@ def _let_through(path: Path) -> None:
         mode = folder.stat().st_mode
         if not mode & 0o001:
             folder.chmod(mode | 0o001)
+
+
+def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
+    """Give the data to the account: a project copied or restored by root is root's."""
+    if data.stat().st_uid == account.pw_uid:
+        return
+    for folder, _, names in os.walk(data):
+        for path in (*(Path(folder) / name for name in names), Path(folder)):
+            if path != data:
+                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    # Last, so that a hand-over that was cut off is done again.
+    os.chown(data, account.pw_uid, account.pw_gid)
 
 
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,3 +142,12 @@ def test_closing_twice_changes_nothing(folder: Path) -> None:
     server.close()
     assert run(other.dsn, "select 1") == [(1,)]
     other.close()
+
+
+def test_a_copied_project_opens(tmp_path: Path) -> None:
+    """Whoever copies or restores the folder owns the files then; root hands them over."""
+    with open_ledger("embedded", tmp_path / "first"):
+        pass
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    with open_ledger("embedded", tmp_path / "second") as ledger:
+        assert ledger.batches("shop") == []
