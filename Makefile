@@ -6,8 +6,6 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 CODE := pipeline resources assets lockstep tests benchmarks
 
-export DAGSTER_HOME ?= $(CURDIR)/.lockstep/dagster
-
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format ui bench soak lock
 
@@ -48,9 +46,8 @@ format: $(READY)  ## what `check` would ask for, done
 	@$(BIN)/ruff check --fix --quiet $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
-ui: $(READY)  ## Dagster's page on workspace.yaml
-	@mkdir -p "$(DAGSTER_HOME)"
-	@$(BIN)/dagster dev -w workspace.yaml
+ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
+	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w workspace.yaml
 
 bench: $(READY)  ## figures of this machine
 	@$(BIN)/python -m benchmarks

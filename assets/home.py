@@ -43,4 +43,5 @@ def open_instance(home: Path) -> dg.DagsterInstance:
 
 
 if __name__ == "__main__":  # `make ui` prepares the home before Dagster reads it
-    sys.stdout.write(f"{dagster_home(Path('.lockstep').absolute())}\n")
+    config = Path(os.environ.get("LOCKSTEP_CONFIG") or "lockstep.toml").absolute()
+    sys.stdout.write(f"{dagster_home(config.parent / '.lockstep')}\n")

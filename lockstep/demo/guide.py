@@ -66,7 +66,6 @@ class Told:
     verified: VerifyReport
     traffic: shop.Counts
     config: Path
-    dagster_home: Path
 
 
 def prepare_folder(folder: Path) -> None:
@@ -130,8 +129,8 @@ def perform(
         connection: shop.Connection = open_connection(_root(server), database=shop.DATABASE)
         return connection
 
-    home = dagster_home(settings.state_folder)
     runs: list[Ran] = []
+    home = dagster_home(settings.state_folder)
     with Site(settings, on_warning=say) as site, open_instance(home) as instance:
 
         def run(transactions: int) -> None:
@@ -150,7 +149,7 @@ def perform(
         say("the shop is closed; a last run, then MySQL and the lake are compared")
         run(traffic.counts.committed)
         verified = verify(site.workplace(SOURCE, _Silent()))
-        return Told(tuple(runs), verified, traffic.counts, settings.path, home)
+        return Told(tuple(runs), verified, traffic.counts, settings.path)
 
 
 def _require(record: RunRecord) -> None:

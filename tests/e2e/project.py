@@ -14,7 +14,13 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
-_ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY), "LOCKSTEP_TEST_PASSWORD": ""}
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment, the repository on the path, a password to refer to."""
+    kept = {key: value for key, value in os.environ.items() if key != "DAGSTER_HOME"}
+    ours = {"PYTHONPATH": str(REPOSITORY), "LOCKSTEP_TEST_PASSWORD": ""}
+    return {**kept, **ours, **extra}
 
 
 @dataclass
@@ -51,10 +57,10 @@ class Project:
         return Project(folder)
 
     def run(
-        self, *arguments: str, expect: int | None = 0, **environment: str
+        self, *arguments: str, expect: int | None = 0, **extra: str
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "lockstep.cli", *arguments]
-        return self._process(command, expect, environment)
+        return self._process(command, expect, extra)
 
     def json(self, *arguments: str, expect: int = 0) -> Any:
         return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
@@ -65,12 +71,12 @@ class Project:
         self._process(command, -signal.SIGKILL, {})
 
     def _process(
-        self, command: list[str], expect: int | None, environment: dict[str, str]
+        self, command: list[str], expect: int | None, extra: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env={**os.environ, **_ENVIRONMENT, **environment},
+            env=environment(**extra),
             capture_output=True,
             text=True,
             timeout=TIMEOUT,

@@ -70,7 +70,9 @@ def test_the_next_run_repairs(
     project.killed(target, when, nth)
     project.run("run")
     verified = project.json("verify")
-    assert {name: table["equal"] for name, table in verified["sources"]["shop"]["tables"].items()} == {
+    assert {
+        name: table["equal"] for name, table in verified["sources"]["shop"]["tables"].items()
+    } == {
         "crash.a": True,
         "crash.b": True,
     }

@@ -1,0 +1,78 @@
+"""Runs that meet: two at once, and one that died before the next tick."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.definitions import build
+from assets.home import dagster_home, open_instance
+from assets.names import job_name
+from resources.config import load_settings
+from resources.site import Site
+from tests.e2e.project import Project, environment
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+    """A project with one table, a schedule, and no run yet."""
+    mysql.execute(
+        f"create table {database}.orders (id int primary key, v int)",
+        f"insert into {database}.orders values (1, 1), (2, 2)",
+    )
+    return Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        extra='schedule = "*/10 * * * *"\n',
+    )
+
+
+def test_two_runs_at_once(project: Project) -> None:
+    """One works; the other ends at once with 3 and says who holds the source."""
+    command = [sys.executable, "-m", "lockstep.cli", "run"]
+    both = [
+        subprocess.Popen(
+            command,
+            cwd=project.folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 3], said
+    loser = next(text for text, process in zip(said, both, strict=True) if process.returncode)
+    assert "busy" in loser or "held" in loser, loser
+    assert project.json("verify")["exit_code"] == 0
+
+
+def test_the_next_tick_works_after_a_kill(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody touches anything: the tick asks for a run, the run repairs, and the dead one
+    is shown as failed."""
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    project.killed("resources.postgres.ledger:PostgresLedger.settle", "after")
+    settings = load_settings(project.folder / "lockstep.toml")
+    with open_instance(dagster_home(settings.state_folder)) as instance:
+        (dead,) = instance.get_runs()
+        assert dead.status is dg.DagsterRunStatus.STARTED
+        definitions = build(settings, {}, lambda: Site(settings, on_warning=print))
+        schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
+        tick = schedule.evaluate_tick(dg.build_schedule_context(instance=instance))
+        assert tick.run_requests is not None
+        assert len(tick.run_requests) == 1
+        project.run("run")
+        status = {run.run_id: run.status for run in instance.get_runs()}
+    assert status.pop(dead.run_id) is dg.DagsterRunStatus.FAILURE
+    assert list(status.values()) == [dg.DagsterRunStatus.SUCCESS]
+    assert project.json("verify")["exit_code"] == 0
