@@ -47,15 +47,9 @@ class Place:
     def materialized(self) -> dict[str, Any]:
         """Tables with a materialization in the newest run, and its metadata."""
         run = self.instance.get_runs(limit=1)[0]
-        events = self.instance.all_logs(
-            run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
-        )
-        found = [
-            event.dagster_event.event_specific_data.materialization
-            for event in events
-            if event.dagster_event
-        ]
-        return {"/".join(one.asset_key.path): one.metadata for one in found}
+        logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        found = [entry.asset_materialization for entry in logs]
+        return {"/".join(one.asset_key.path): one.metadata for one in found if one is not None}
 
     def tables(self) -> list[str]:
         return [key for key in self.materialized() if key.count("/") > 1]
