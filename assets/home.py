@@ -16,6 +16,8 @@ _YAML = """\
 # Written by Lockstep once; change it as you like.
 telemetry:
   enabled: false
+nux:
+  enabled: false
 """
 
 # Capturing output starts helper processes at every step; the command line shows its own.

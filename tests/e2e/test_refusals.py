@@ -44,9 +44,25 @@ def refused(project: Project, code: int, *words: str, **environment: str) -> str
     return done.stderr
 
 
-def project(mysql: MySqlStand, folder: Path, database: str, **options: object) -> Project:
-    chosen: dict[str, object] = {"port": mysql.port, "tables": [f"{database}.*"], **options}
-    return Project.made(folder / "project", **chosen)  # type: ignore[arg-type]
+def project(
+    mysql: MySqlStand,
+    folder: Path,
+    database: str,
+    *,
+    port: int | None = None,
+    tables: list[str] | None = None,
+    start: str | None = "earliest",
+    extra: str = "",
+    user: str = "root",
+) -> Project:
+    return Project.made(
+        folder / "project",
+        port=port or mysql.port,
+        tables=tables or [f"{database}.*"],
+        start=start,
+        extra=extra,
+        user=user,
+    )
 
 
 def test_wrong_password(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
