@@ -62,6 +62,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},
         "set_aside": aside_json(aside),
+        "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
 

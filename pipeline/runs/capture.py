@@ -119,6 +119,8 @@ def _capture(
             set_aside=tuple(segmenter.set_aside.values()),
         ),
     )
+    for column, count in segmenter.softened.items():
+        work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
     return CaptureReport(
         batch=batch.id,
         rule=decision.rule.value,

@@ -172,6 +172,18 @@ def test_a_table_set_aside_holds_nobody(place: Place) -> None:
     assert place.equal("a", "b", "c")
 
 
+def test_zero_dates_are_null_and_counted(place: Place) -> None:
+    """What a policy softens is never silent."""
+    with place.mysql.connect(DATABASE) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_mode = ''")
+        cursor.execute("create table dated (id int primary key, d date)")
+        cursor.execute("insert into dated values (1, '0000-00-00'), (2, '2024-00-01'), (3, null)")
+    record = place.run()
+    assert record.captured is not None
+    assert record.captured.softened == {f"{DATABASE}.dated.d": 2}
+    assert place.equal("dated")
+
+
 def test_a_click_acknowledges_nothing_that_is_not_merged(place: Place) -> None:
     """A mirror clicked together with `acknowledged` merges itself alone; the ledger waits."""
     before = position(place.run())

@@ -3,12 +3,15 @@ and nothing written."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lockstep.demo.mysql_search import MySql
+from lockstep.demo.mysqld import mysql_server
 from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
@@ -103,6 +106,14 @@ def test_wrong_settings(
     refused(project(setting, tmp_path, orders), 5, name, value, f"set global {name}")
 
 
+def test_binlog_off(mysql_program: MySql, tmp_path: Path) -> None:
+    """5: there is nothing to read, and where to switch it on."""
+    options = ["--skip-log-bin"]
+    with mysql_server(mysql_program, tmp_path / "mysql", os.environ, options=options) as off:
+        made = Project.made(tmp_path / "project", port=off.port, tables=["a.*"])
+        refused(made, 5, "no binary log", "log_bin")
+
+
 def test_unknown_key(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
     """2: the line, and the nearest known key."""
     made = project(mysql, tmp_path, orders, extra='shcedule = "* * * * *"\n')
@@ -150,6 +161,20 @@ def test_java_is_missing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None
     )
     made = project(mysql, tmp_path, orders)
     refused(made, 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
+
+
+def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+    """No JVM is started where nothing is to be merged, so none is missed."""
+    made = project(mysql, tmp_path, orders)
+    made.run("run")
+    mysql.execute("create database if not exists elsewhere")
+    path = os.pathsep.join(
+        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
+    )
+    told = made.run("run", "--json", PATH=path, JAVA_HOME="")
+    source = json.loads(told.stdout)["sources"]["shop"]
+    assert (source["rows"], source["tables"]) == (0, {})
+    assert source["acknowledged"] == source["end"]
 
 
 def test_a_structure_change_stops_the_run(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:

@@ -122,6 +122,21 @@ def test_a_unique_key_over_not_null_columns_is_a_key(mysql: MySqlStand, database
     assert read_structure(raw).primary_key == ("id",)
 
 
+def test_minimal_metadata_is_said(mysql: MySqlStand, database: str) -> None:
+    """Rows logged before binlog_row_metadata=FULL have no names, and nobody guesses any."""
+    source = server(mysql)
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    start = source.facts().head
+    mysql.execute("set global binlog_row_metadata = minimal")
+    try:
+        mysql.execute(f"insert into {database}.t values (1)")
+    finally:
+        mysql.execute("set global binlog_row_metadata = full")
+    (raw,) = table_maps(source, start, TableName(database, "t"))
+    with pytest.raises(TableError, match="MINIMAL"):
+        read_structure(raw)
+
+
 def test_every_collation_of_the_server_is_known(mysql: MySqlStand) -> None:
     """The numbers in the log mean what the server says they mean."""
     listed = mysql.rows("select id, character_set_name from information_schema.collations")
