@@ -32,10 +32,11 @@ _MAX_OFFSET = 0xFFFFFFFF
 
 _SESSION = (
     "set @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
-    "@replica_uuid = '{id}', @slave_uuid = '{id}'"
+    "@replica_uuid = '{id}', @slave_uuid = '{id}', session net_write_timeout = 600"
 )
 """Checksums as the log has them; an identity of our own, so that the server does not take
-this dump for a reconnecting replica and end another one."""
+this dump for a reconnecting replica and end another one; and patience while a group of
+events is decoded."""
 
 
 class MySqlDump:
