@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fix_mysql import MySqlStand
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
 
@@ -21,6 +23,12 @@ def environment(**extra: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key != "DAGSTER_HOME"}
     ours = {"PYTHONPATH": str(REPOSITORY), "LOCKSTEP_TEST_PASSWORD": ""}
     return {**kept, **ours, **extra}
+
+
+def head(mysql: MySqlStand) -> str:
+    """The log's present end, as a `start`: what other tests wrote before is not read."""
+    ((file, offset, *_),) = mysql.rows("show binary log status")
+    return f"{file}:{offset}"
 
 
 @dataclass

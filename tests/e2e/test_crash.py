@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import Project
+from tests.e2e.project import Project, head
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 CHANGELOG = "resources.lake.changelog:DeltaChangelog"
@@ -34,6 +34,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def baseline(mysql: Any, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project after its first run over two tables with rows."""
+    start = head(mysql)
     mysql.execute(
         "create database crash",
         "create table crash.a (id int primary key, v varchar(20))",
@@ -42,7 +43,7 @@ def baseline(mysql: Any, tmp_path_factory: pytest.TempPathFactory) -> Project:
         "insert into crash.b values (1, 1.5), (2, 2.5), (3, 3.5)",
     )
     folder = tmp_path_factory.mktemp("crash") / "baseline"
-    project = Project.made(folder, port=mysql.port, tables=["crash.*"])
+    project = Project.made(folder, port=mysql.port, tables=["crash.*"], start=start)
     project.run("run")
     return project
 

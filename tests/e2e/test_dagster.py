@@ -26,7 +26,7 @@ from pipeline.runs.verify import verify
 from pipeline.table import TableName
 from resources.config import Settings, load_settings
 from resources.site import Site
-from tests.e2e.project import Project
+from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "dagster_runs"
@@ -93,13 +93,14 @@ class _Silent:
 def place(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The module's project, with three tables and one run behind it."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    start = head(mysql)
     mysql.execute(
         f"create database {DATABASE}",
         *(f"create table {DATABASE}.{t} (id int primary key, v varchar(20))" for t in "abc"),
         *(f"insert into {DATABASE}.{t} values (1, 'one')" for t in "abc"),
     )
     folder: Path = tmp_path_factory.mktemp("dagster") / "project"
-    Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"])
+    Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
     monkey = pytest.MonkeyPatch()
     monkey.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
     monkey.delenv("DAGSTER_HOME", raising=False)

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.demo.mysql_search import MySql
 from lockstep.demo.mysqld import mysql_server
-from tests.e2e.project import Project
+from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
 
@@ -165,7 +165,7 @@ def test_java_is_missing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None
 
 def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
     """No JVM is started where nothing is to be merged, so none is missed."""
-    made = project(mysql, tmp_path, orders)
+    made = project(mysql, tmp_path, orders, start=head(mysql))
     made.run("run")
     mysql.execute("create database if not exists elsewhere")
     path = os.pathsep.join(
@@ -179,8 +179,7 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, tmp_path: Pat
 
 def test_a_structure_change_stops_the_run(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
     """5: the statement's kind, its table and its place; nothing of the range is recorded."""
-    head = mysql.rows("show binary log status")[0]
-    made = project(mysql, tmp_path, orders, start=f"{head[0]}:{head[1]}")
+    made = project(mysql, tmp_path, orders, start=head(mysql))
     mysql.execute(
         f"insert into {orders}.orders values (2)", f"alter table {orders}.orders add v int"
     )
@@ -194,8 +193,7 @@ def test_a_compressed_transaction_stops_the_run(
     mysql: MySqlStand, orders: str, tmp_path: Path
 ) -> None:
     """5: any session may switch compression on; no setting of the server proves it off."""
-    head = mysql.rows("show binary log status")[0]
-    made = project(mysql, tmp_path, orders, start=f"{head[0]}:{head[1]}")
+    made = project(mysql, tmp_path, orders, start=head(mysql))
     with mysql.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set session binlog_transaction_compression = on")
         cursor.execute(f"insert into {orders}.orders values (2)")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.demo import shop
-from tests.e2e.project import Project, environment
+from tests.e2e.project import Project, environment, head
 from tests.fix_mysql import MySqlStand
 
 KILLS = int(os.environ.get("SOAK_KILLS", "20"))
@@ -23,10 +23,11 @@ LONGEST_RUN = 9.0
 @pytest.mark.soak
 def test_kills_at_random_moments(mysql: MySqlStand, tmp_path: Path) -> None:
     """Under write load, run after run is killed; the last one is not, and all is there."""
+    start = head(mysql)
     connection = mysql.connect()
     shop.create(connection, "soak")
     connection.close()
-    project = Project.made(tmp_path / "project", port=mysql.port, tables=["soak.*"])
+    project = Project.made(tmp_path / "project", port=mysql.port, tables=["soak.*"], start=start)
     chance = random.Random(20260101)
     with shop.Traffic(lambda: mysql.connect("soak"), 3, 7, pause=0.05) as traffic:
         for _ in range(KILLS):

@@ -14,13 +14,14 @@ from assets.home import dagster_home, open_instance
 from assets.names import job_name
 from resources.config import load_settings
 from resources.site import Site
-from tests.e2e.project import Project, environment
+from tests.e2e.project import Project, environment, head
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
 def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
     """A project with one table, a schedule, and no run yet."""
+    start = head(mysql)
     mysql.execute(
         f"create table {database}.orders (id int primary key, v int)",
         f"insert into {database}.orders values (1, 1), (2, 2)",
@@ -29,6 +30,7 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
         tmp_path / "project",
         port=mysql.port,
         tables=[f"{database}.*"],
+        start=start,
         extra='schedule = "*/10 * * * *"\n',
     )
 
