@@ -1,41 +1,28 @@
-"""Java is found, or its cure is said."""
+"""Set-up finds Java or says its cure; `tests/lake` proves what a usable Java is."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from lockstep.java import installed_version, java_program, main, major_version
+from lockstep.java import main
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('openjdk version "21" 2023-09-19', 21),
-        ('java version "1.8.0_401"', 8),
-        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
-    ],
-)
-def test_the_version_is_read(text: str, expected: int | None) -> None:
-    """Old and new numbering, and the stub that only says there is none."""
-    assert major_version(text) == expected
-
-
-def java(folder: Path, version: str) -> Path:
+def java(folder: Path, version: str) -> None:
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
     program.chmod(0o755)
-    return program
 
 
-def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
-    """As Spark's own start script does it."""
-    home, path = java(tmp_path / "home", "21.0.1"), java(tmp_path / "path", "17.0.1")
-    environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)}
-    assert (java_program(environment), installed_version(environment)) == (str(home), 21)
+def test_a_new_java_passes_in_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Set-up says nothing where nothing is to be done."""
+    java(tmp_path, "21.0.1")
+    assert main({"JAVA_HOME": str(tmp_path), "PATH": ""}) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_an_old_java_is_refused_with_its_cure(
@@ -45,4 +32,17 @@ def test_an_old_java_is_refused_with_its_cure(
     java(tmp_path, "11.0.2")
     code = main({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     said = capsys.readouterr().err
-    assert (code, "Java 11 is too old" in said, "17" in said.splitlines()[-1]) == (2, True, True)
+    assert (code, "is Java 11" in said, "hint: install Java 17" in said) == (2, True, True)
+
+
+def test_set_up_needs_the_standard_library_only() -> None:
+    """It runs with the system's Python, before anything is installed."""
+    root = Path(__file__).resolve().parents[1]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(root)!r}); import lockstep.java",
+    ]
+    assert subprocess.run(command, check=False, cwd="/").returncode == 0
