@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.ground import DATABASE, Ground, ground, plain, tuned
 
 ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
 TABLES = int(os.environ.get("BENCH_TABLES", "500"))
@@ -35,30 +35,37 @@ def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
 
 
 def big_table(ground: Ground) -> list[dict[str, Any]]:
-    """1 M inserts, then 1 M scattered updates, each a cold run beside the floor."""
+    """1 M inserts, then 1 M scattered updates, each a cold run beside the floors."""
     ground.execute(f"create table {DATABASE}.big {_COLUMNS}")
     folder = ground.project("big", f"{DATABASE}.big")
-    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "big"
-    twin = ground.folder / "twin"
     insert_rows(ground, "big", 1, ROWS)
-    lines = [_beside_floor(ground, folder, f"{ROWS:,} inserts", "append", changelog, twin)]
+    lines = [_beside_floors(ground, folder, "big", f"{ROWS:,} inserts", "append")]
     # Every second row of twice as many, so that no file of the mirror is left out.
     insert_rows(ground, "big", ROWS + 1, 2 * ROWS)
-    _beside_floor(ground, folder, "", "append", changelog, twin)
+    _beside_floors(ground, folder, "big", "", "append")
     ground.execute(f"update {DATABASE}.big set a = a + 1 where id % 2 = 0")
-    lines.append(
-        _beside_floor(ground, folder, f"{ROWS:,} scattered updates", "merge", changelog, twin)
-    )
+    what = f"{ROWS:,} scattered updates"
+    lines.append(_beside_floors(ground, folder, "big", what, "merge"))
     return lines
 
 
-def _beside_floor(
-    ground: Ground, folder: Path, what: str, mode: str, changelog: Path, twin: Path
+def _beside_floors(
+    ground: Ground, folder: Path, table: str, what: str, mode: str
 ) -> dict[str, Any]:
+    """A run, then both floors on its newest segments, each with a table of its own."""
     seconds, report = ground.run(folder)
+    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / table
     newest = max(int(path.name.split("-")[1]) for path in changelog.glob("batch-*.parquet"))
-    floor = ground.floor(mode, f"{changelog}/batch-{newest:012d}-*.parquet", twin, "id")
-    return {"what": what, "seconds": seconds, "floor": floor, **_parts(report)}
+    floors = _floors(ground, table, mode, f"{changelog}/batch-{newest:012d}-*.parquet")
+    return {"what": what, "seconds": seconds, **floors, **_parts(report)}
+
+
+def _floors(ground: Ground, table: str, mode: str, segments: str) -> dict[str, float]:
+    found = {}
+    for name, conf in (("plain", plain()), ("tuned", tuned(ground.folder))):
+        twin = ground.folder / f"{name}-{table}"
+        found[name] = ground.floor(conf, mode, segments, twin, "id")
+    return found
 
 
 def _parts(report: dict[str, Any]) -> dict[str, Any]:
@@ -79,14 +86,13 @@ def many_tables(ground: Ground) -> dict[str, Any]:
             cursor.execute(f"insert into {DATABASE}.t{number} (id) values (1)")
     ground.run(folder)
     # A warm-up of the table that counts: a merge of its own, so that both sides merge.
-    ground.execute(f"insert into {DATABASE}.t7 (id) values {_values(100, 200)}")
+    ground.execute(f"insert into {DATABASE}.t0 (id) values {_values(100, 200)}")
     ground.run(folder)
-    twin = ground.folder / "twin-t7"
-    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "t7"
-    ground.floor("append", f"{changelog}/batch-*.parquet", twin, "id")
-    ground.execute(f"update {DATABASE}.t7 set a = 5 where id between 100 and {99 + CHANGES}")
+    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "t0"
+    _floors(ground, "t0", "append", f"{changelog}/batch-*.parquet")
+    ground.execute(f"update {DATABASE}.t0 set a = 5 where id between 100 and {99 + CHANGES}")
     what = f"{CHANGES} changes in 1 of {TABLES} tables"
-    return _beside_floor(ground, folder, what, "merge", changelog, twin)
+    return _beside_floors(ground, folder, "t0", what, "merge")
 
 
 def _values(first: int, last: int) -> str:
@@ -103,18 +109,18 @@ def main() -> None:
     ):
         lines = [*big_table(place), many_tables(place)]
     table = Table(title="Seconds of wall time, cold processes", title_justify="left")
-    for column in ("workload", "run", "floor", "capture", "run-capture", "ratio", "overhead"):
+    for column in ("workload", "run", "capture", "rest", "plain", "x plain", "tuned", "x tuned"):
         table.add_column(column, justify="left" if column == "workload" else "right")
     for line in lines:
         rest = line["seconds"] - line["capture"]
+        figures = (line["seconds"], line["capture"], rest)
         table.add_row(
             line["what"],
-            f"{line['seconds']:.1f}",
-            f"{line['floor']:.1f}",
-            f"{line['capture']:.1f}",
-            f"{rest:.1f}",
-            f"{rest / line['floor']:.2f} x",
-            f"{line['seconds'] - line['floor']:.1f}",
+            *(f"{figure:.1f}" for figure in figures),
+            f"{line['plain']:.1f}",
+            f"{rest / line['plain']:.2f}",
+            f"{line['tuned']:.1f}",
+            f"{rest / line['tuned']:.2f}",
         )
     console.print(table)
     first = lines[0]

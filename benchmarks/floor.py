@@ -1,6 +1,8 @@
 """The floor: a bare script that starts Spark, merges the same Parquet segments, stops.
 
-    python -m benchmarks.floor JARS MODE SEGMENTS_GLOB TABLE KEY
+    python -m benchmarks.floor CONF MODE SEGMENTS_GLOB TABLE KEY
+
+CONF is a JSON file of Spark settings: `PLAIN` below with Delta's jars, or the product's.
 
 MODE "append" writes the inserts of the segments into a new table at TABLE; "merge"
 merges the postimages into the table that is there. Nothing of Lockstep is imported.
@@ -8,36 +10,38 @@ merges the postimages into the table that is there. Nothing of Lockstep is impor
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+PLAIN = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Plain Spark with Delta, and two settings beyond the defaults: few shuffle partitions and
+few snapshot partitions, without which small tables measure only overhead."""
 
 
-def session(jars: Path) -> SparkSession:
-    """Plain Spark with Delta, two settings beyond the defaults: few shuffle partitions
-    and few snapshot partitions, without which small tables measure only overhead."""
-    names = ",".join(str(path) for path in sorted(jars.glob("*.jar")))
-    return (
-        SparkSession.builder.master("local[*]")
-        .config("spark.jars", names)
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "4g")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", _CATALOG)
-        .getOrCreate()
-    )
+def session(conf: dict[str, str]) -> SparkSession:
+    """A session with these settings."""
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def main() -> None:
     """Merge or append, once."""
-    jars, mode, segments, table, key = sys.argv[1:]
-    spark = session(Path(jars))
+    conf, mode, segments, table, key = sys.argv[1:]
+    spark = session(json.loads(Path(conf).read_text()))
     changes = spark.read.parquet(segments)
     marks = [name for name in changes.columns if name.startswith("_")]
     if mode == "append":

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,8 +17,13 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
+from benchmarks.floor import PLAIN
 from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
+from resources.lake.archive import archive_path
+from resources.lake.jars import class_path, jars_folder
+from resources.lake.java import java_or_refuse
+from resources.lake.settings import SparkSettings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATABASE = "bench"
@@ -68,11 +74,34 @@ class Ground:
         )
         return seconds, json.loads(output)
 
-    def floor(self, mode: str, segments: str, table: Path, key: str) -> float:
+    def floor(self, conf: dict[str, str], mode: str, segments: str, table: Path, key: str) -> float:
         """Wall seconds of the bare script on the same segments."""
-        jars = Path(sys.prefix) / "share" / "lockstep" / "jars"
-        command = [sys.executable, "-m", "benchmarks.floor", str(jars), mode, segments]
+        file = self.folder / "floor.json"
+        file.write_text(json.dumps(conf))
+        command = [sys.executable, "-m", "benchmarks.floor", str(file), mode, segments]
         return timed([*command, str(table), key], self.folder, {})[0]
+
+
+def plain() -> dict[str, str]:
+    """Settings of a script as anybody would write it."""
+    jars = ",".join(map(str, class_path(jars_folder(sys.prefix))))
+    return {**PLAIN, "spark.jars": jars}
+
+
+def tuned(scratch: Path) -> dict[str, str]:
+    """The product's own settings: what is left is what Lockstep itself costs."""
+    jars = class_path(jars_folder(sys.prefix))
+    log4j = scratch / "log4j2.properties"
+    log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
+    return SparkSettings(
+        user={},
+        class_path=jars,
+        archive=archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ)),
+        log4j=log4j,
+        scratch=scratch,
+        cores=os.cpu_count() or 1,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    ).all()
 
 
 def timed(command: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[float, str]:
