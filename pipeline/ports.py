@@ -98,7 +98,11 @@ class SourceServer(Protocol):
         """The table's rows in one consistent read, columns typed by `schema.types`."""
 
     def structure(self, table: TableName) -> TableStructure:
-        """The table's structure now, from information_schema."""
+        """The table's structure now, from information_schema; `NothingMatches` where the
+        account sees no such table."""
+
+    def structures(self) -> list[TableStructure]:
+        """The structure of every table in `tables`, in a bounded number of questions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,23 @@ server, printing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.batch import TableCondition
-from pipeline.errors import KeylessTable, LockstepError, NothingMatches, ServerSettings
+from pipeline.changes.layout import mirror_path
+from pipeline.errors import (
+    KeylessTable,
+    LockstepError,
+    NothingMatches,
+    ServerSettings,
+    TableError,
+)
 from pipeline.ports import Ledger, ServerFacts, SourceServer, SourceTable
-from pipeline.table import TableName
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName, TableStructure
 from pipeline.tables import TablePatterns
 
 
@@ -65,7 +74,8 @@ _RETENTION_WARNING = 2 * _DAY
 
 def preflight(work: _Checked) -> tuple[Finding, ...]:
     """Every finding about the source, in the order a person would fix them."""
-    return tuple(_findings(work))
+    captured = [s for s in work.server.structures() if work.source.patterns.matches(s.name)]
+    return (*_findings(work), *type_findings(captured), *name_findings(captured))
 
 
 def require_ready(work: _Checked) -> None:
@@ -145,6 +155,32 @@ def table_findings(
         yield Finding("warning", str(name), "is set aside", "`lockstep status` says why")
     if captured:
         yield Finding("ok", "tables", f"{len(captured)} of {len(tables)} tables are captured")
+
+
+def type_findings(structures: Sequence[TableStructure]) -> Iterator[Finding]:
+    """Tables that would be set aside at their first row, each with its first reason."""
+    for structure in structures:
+        try:
+            arrow_schema(structure)
+        except TableError as error:
+            sentence = f"would be set aside: {error.reason}"
+            yield Finding("warning", str(structure.name), sentence, error.hint)
+
+
+def name_findings(structures: Sequence[TableStructure]) -> Iterator[Finding]:
+    """Tables whose folders are one on a store that folds case. Refused by `check` alone:
+    a lake that stands on a store that does not may hold them."""
+    folded = defaultdict(list)
+    for structure in structures:
+        folded[mirror_path("", structure.name).lower()].append(str(structure.name))
+    for names in folded.values():
+        if len(names) > 1:
+            yield Finding(
+                "refusal",
+                ", ".join(names),
+                "differ in case only, and would share a folder on a store that folds case",
+                "rename one of them, or exclude it; a lake on a case-sensitive store runs on",
+            )
 
 
 def _refused(subject: str, sentence: str, hint: str) -> Finding:

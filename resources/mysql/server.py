@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pymysql
@@ -24,6 +23,7 @@ from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import MySqlDump
+from resources.mysql.structures import read_structures
 from resources.mysql.values import row_converters
 
 _SETTINGS = (
@@ -108,7 +108,17 @@ class MySqlServer:
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            return _structure(cursor, table)
+            found = read_structures(cursor, table)
+        if not found:
+            raise NothingMatches(
+                f"the source has no table {table}, or the account may not read it",
+                hint=f"grant SELECT on {table} to the account, or correct the name",
+            )
+        return found[0]
+
+    def structures(self) -> list[TableStructure]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return read_structures(cursor)
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
@@ -155,59 +165,6 @@ def _head(cursor: Cursor) -> Coordinates:
             "the server writes no binary log", hint="set log_bin in its configuration"
         )
     return Coordinates(LogFile.parse(row[0]), int(row[1]))
-
-
-def _structure(cursor: Cursor, table: TableName) -> TableStructure:
-    cursor.execute(
-        "select column_name, data_type, is_nullable, column_type, character_octet_length, "
-        "numeric_precision, numeric_scale, datetime_precision, character_set_name "
-        "from information_schema.columns where table_schema = %s and table_name = %s "
-        "order by ordinal_position",
-        (table.database, table.name),
-    )
-    columns = tuple(_column(*row) for row in cursor.fetchall())
-    if not columns:
-        raise NothingMatches(
-            f"the source has no table {table}, or the account may not read it",
-            hint=f"grant SELECT on {table} to the account, or correct the name",
-        )
-    cursor.execute(
-        "select column_name from information_schema.statistics where table_schema = %s "
-        "and table_name = %s and index_name = 'PRIMARY' order by seq_in_index",
-        (table.database, table.name),
-    )
-    return TableStructure(table, columns, tuple(row[0] for row in cursor.fetchall()))
-
-
-_BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
-_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
-
-
-def _column(
-    name: str,
-    data_type: str,
-    nullable: str,
-    column_type: Any,
-    octets: int | None,
-    precision: int | None,
-    scale: int | None,
-    fraction: int | None,
-    charset: str | None,
-) -> Column:
-    full = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
-    base = data_type.lower()
-    kind = "blob" if base in _BLOBS else "text" if base in _TEXTS else base
-    decimal = kind == "decimal"
-    return Column(
-        name=name,
-        type=kind,
-        nullable=nullable == "YES",
-        unsigned="unsigned" in full,
-        length=fraction if fraction is not None else octets,
-        precision=precision if decimal else None,
-        scale=scale if decimal else None,
-        charset=charset,
-    )
 
 
 def _select(structure: TableStructure) -> str:
