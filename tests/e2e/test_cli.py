@@ -1,0 +1,76 @@
+"""The command line over real parts: JSON, exit codes, and no secret anywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+    """A project of the account with the least privileges; one table, one of JSON."""
+    start = head(mysql)
+    mysql.execute(
+        f"create table {database}.orders (id int primary key, v varchar(9))",
+        f"create table {database}.notes (id int primary key, j json)",
+        f"insert into {database}.orders values (1, 'a'), (2, 'b')",
+        f"insert into {database}.notes values (1, '{{}}')",
+        f"update {database}.orders set v = 'c' where id = 2",
+    )
+    return Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start=start,
+        user=mysql.account,
+    )
+
+
+def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, database: str) -> None:
+    """6 with a table set aside, exactly one JSON object, and the password nowhere."""
+    secret = {"LOCKSTEP_TEST_PASSWORD": mysql.password}
+    told = project.run("run", "--json", expect=6, **secret)
+    source = json.loads(told.stdout)["sources"]["shop"]
+    assert source["acknowledged"] == source["end"]
+    table = source["tables"][f"{database}.orders"]
+    assert (table["inserted"], table["updated"], table["deleted"]) == (2, 1, 0)
+    assert [aside["table"] for aside in source["set_aside"]] == [f"{database}.notes"]
+    verified = project.run("verify", "--json", expect=6, **secret)
+    shown = json.loads(verified.stdout)["sources"]["shop"]["tables"]
+    assert shown[f"{database}.orders"]["equal"]
+    project.run("status", expect=None, LOCKSTEP_TEST_PASSWORD="wrong")
+    assert leaks(project.folder, mysql.password) == []
+    assert mysql.password not in told.stdout + told.stderr
+
+
+def leaks(folder: Path, canary: str) -> list[str]:
+    """Files that hold the canary: ledger, Dagster's home, lake, reports and all."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(files) > 100
+    return [str(path) for path in files if canary.encode() in path.read_bytes()]
+
+
+def test_verify_finds_what_differs(project: Project, mysql: MySqlStand, database: str) -> None:
+    """4, and the key of a row that changed behind the log's back."""
+    secret = {"LOCKSTEP_TEST_PASSWORD": mysql.password}
+    project.run("run", expect=6, **secret)
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute(f"update {database}.orders set v = 'x' where id = 1")
+    found = json.loads(project.run("verify", "--json", expect=4, **secret).stdout)
+    assert "id=1" in json.dumps(found)
+
+
+def test_verify_wants_a_source_that_stands_still(
+    project: Project, mysql: MySqlStand, database: str
+) -> None:
+    """3: MySQL has moved on since the last run, so a comparison would say nothing."""
+    secret = {"LOCKSTEP_TEST_PASSWORD": mysql.password}
+    project.run("run", expect=6, **secret)
+    mysql.execute(f"insert into {database}.orders values (3, 'd')")
+    assert "hint: " in project.run("verify", expect=3, **secret).stderr
