@@ -15,7 +15,6 @@ from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.scan import find_boundary, read_created, read_witness
 from pipeline.changes.layout import application_id
 from pipeline.errors import (
-    DamagedEvent,
     NotAnEventBoundary,
     PositionPurged,
     SegmentsLost,
@@ -115,15 +114,17 @@ def _read_witness(work: Workplace, cursor: Cursor | None, facts: ServerFacts) ->
     size = next((log.size for log in facts.binlogs if log.file == at.file), None)
     if size is None or at.offset > size:
         return WitnessReading.NOT_READ
+    place = Coordinates(at.file, witness.offset)
     try:
         with _dump(work, Coordinates(at.file, FIRST_OFFSET)) as packets:
             created = read_created(packets)
-        with _dump(work, Coordinates(at.file, witness.offset)) as packets:
-            found = read_witness(packets, witness.offset, created)
-    except (DamagedEvent, NotAnEventBoundary, StartUnreachable):
-        return WitnessReading.DIFFERENT
     except PositionPurged:
         return WitnessReading.NOT_READ
+    with _dump(work, place) as packets:
+        try:
+            found = read_witness(packets, witness.offset, created)
+        except (NotAnEventBoundary, StartUnreachable):
+            return WitnessReading.DIFFERENT
     return compare_witness(witness, found)
 
 

@@ -36,6 +36,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     bounds = RunBounds.fixed(begun.facts)
     start_seconds = perf_counter() - clock
     if begun.decision.predecessor is not None and bounds.reached(begun.start.at):
+        _require_whole(work, bounds, begun, begun.start.gtid_set)
         return _idle(work, lease, begun, repaired, start_seconds)
     return _capture(work, lease, begun, bounds, repaired, start_seconds)
 

@@ -28,7 +28,7 @@ from pipeline.batch import (
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import application_id, changelog_names
 from pipeline.changes.plan import key_bounds, only_inserts
-from pipeline.errors import CommitConflict, TableError
+from pipeline.errors import CommitConflict, ForeignCommit, TableError
 from pipeline.ports import MirrorCommit, MirrorWrite
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.publish import captured_segments, commit_metadata, publish
@@ -157,7 +157,7 @@ def _write_once(work: Workplace, job: _Job) -> MirrorCommit:
     mirrors, intent = work.mirrors, job.intent
     recorded = mirrors.recorded(job.state.mirror, intent.app_id, intent.txn_version)
     if recorded is not None:
-        return recorded
+        return _require_ours(job, recorded)
     if only_inserts(segment.counts for segment in job.segments):
         files = tuple(
             mirrors.path(f"{job.state.changelog}/{file.path}")
@@ -170,6 +170,19 @@ def _write_once(work: Workplace, job: _Job) -> MirrorCommit:
         return mirrors.write(_mirror_write(job, "merge", (staged,), bounds))
     finally:
         mirrors.unstage(staged)
+
+
+def _require_ours(job: _Job, commit: MirrorCommit) -> MirrorCommit:
+    """A commit under our number that says other words was made by another history: a
+    ledger restored from a backup, or made anew beside an old lake."""
+    if commit.user_metadata != job.metadata:
+        raise ForeignCommit(
+            f"version {commit.delta_version} of {job.state.mirror} carries write "
+            f"{job.intent.txn_version} of {job.intent.app_id}, but for another range of the log",
+            hint="the ledger and the lake do not belong together (was one restored or deleted "
+            "alone?): restore both from one moment, or begin again with a new lake folder",
+        )
+    return commit
 
 
 def _mirror_write(

@@ -21,7 +21,7 @@ from pipeline.tables import TablePatterns
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>\s+)
-    | (?P<comment>/\*(?![!M]).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
+    | (?P<comment>/\*(?!M?!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
     | (?P<opening>/\*M?!\d{0,6})
     | (?P<closing>\*/)
     | `(?P<name>(?:[^`]|``)*)`
@@ -187,8 +187,8 @@ def _alter_or_drop(first: str, words: Sequence[Token], reader: _Names) -> Statem
         if words[at - 1].keyword == "TEMPORARY":
             return Passed("DROP TEMPORARY TABLE")
         found = reader.after(at + 1, skip=("IF", "EXISTS"))
-        # An ALTER may carry RENAME TO: every name in it counts.
-        return reader.touched(kind, [*found, *reader.behind("TO", "AS", "RENAME")])
+        # An ALTER may carry RENAME TO or EXCHANGE PARTITION … WITH TABLE: every name counts.
+        return reader.touched(kind, [*found, *reader.behind("TO", "AS", "RENAME", "TABLE")])
     if word == "INDEX":
         return reader.touched(kind, reader.behind("ON"))
     return NotUnderstood(kind)
@@ -244,6 +244,8 @@ class _Names:
 
     def _name(self, at: int) -> tuple[TableName, int] | None:
         words = self._words
+        if at < len(words) and words[at].text == "=":
+            at += 1  # ALTER TABLE a RENAME = b
         if at >= len(words) or not words[at].is_name:
             return None
         qualified = at + 2 < len(words) and words[at + 1].text == "." and words[at + 2].is_name

@@ -260,8 +260,18 @@ def _arrow(
                 )
             softened[column.name] = zeros
             values = [None if value is _ZERO_DATE else value for value in values]
-        arrays.append(pa.array(values, field.type))
+        arrays.append(_array(column, values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema), softened
+
+
+def _array(column: Column, values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise TableError(
+            f"column {column.name!r} holds a value that does not fit {kind}",
+            hint="report this log to us; exclude the table meanwhile",
+        ) from error
 
 
 def _converted(column: Column, convert: Callable[[Any], Any], values: list[Any]) -> list[Any]:

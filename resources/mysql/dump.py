@@ -18,7 +18,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import StartUnreachable
+from pipeline.errors import DamagedEvent, StartUnreachable
 from pipeline.position import Coordinates
 from resources.mysql.connection import ConnectionSettings, open_connection, translated
 
@@ -66,6 +66,11 @@ class MySqlDump:
                 data: bytes = packet.get_all_data()
                 if data[0] == _EOF and len(data) < _EOF_MAX_BYTES:
                     return
+                if data[0] != _OK:
+                    raise DamagedEvent(
+                        f"the server's stream holds a packet that begins with {data[0]:#x}",
+                        hint="nothing was recorded; run again, and look at the server's error log",
+                    )
                 yield data[1:]
 
     def close(self) -> None:
