@@ -26,6 +26,7 @@ from pipeline.errors import (
 )
 from pipeline.ports import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, GtidSet, LogFile, Witness
+from pipeline.tables import TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +222,15 @@ def compare_witness(expected: Witness, found: Witness | None) -> WitnessReading:
     return WitnessReading.DIFFERENT
 
 
-def recorded(decision: Start | Refusal, facts: ServerFacts) -> Decision:
+def recorded(decision: Start | Refusal, facts: ServerFacts, patterns: TablePatterns) -> Decision:
     """A decision as the ledger keeps it, with the facts it was drawn from."""
+    start = {"at": str(decision.at)} if isinstance(decision, Start) else {}
+    tables = {"include": list(patterns.include), "exclude": list(patterns.exclude)}
     return Decision(
         kind="start" if isinstance(decision, Start) else "refusal",
         rule=decision.rule.value,
         reason=decision.reason,
-        facts=facts_json(facts),
+        facts={**facts_json(facts), **start, "tables": tables},
     )
 
 

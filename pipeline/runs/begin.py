@@ -98,7 +98,7 @@ def begin(work: Workplace, lease: Lease) -> Begun:
     cursor = work.ledger.captured_cursor(work.source.name)
     witness = _read_witness(work, cursor, facts)
     decision = decide_start(cursor, work.source.start, facts, witness)
-    entry = work.ledger.decide(lease, recorded(decision, facts))
+    entry = work.ledger.decide(lease, recorded(decision, facts, work.source.patterns))
     if isinstance(decision, Refusal):
         raise decision.error
     if cursor is not None and decision.predecessor is not None:

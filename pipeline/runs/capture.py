@@ -11,6 +11,7 @@ from time import perf_counter
 
 from pipeline.batch import CaptureRecord, Decision, Lease, RowCounts
 from pipeline.bounds import RunBounds
+from pipeline.coverage import past_ranges
 from pipeline.errors import TransactionsMissing
 from pipeline.position import GtidSet
 from pipeline.preflight import require_ready
@@ -19,6 +20,9 @@ from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.reading import Reading
 from pipeline.runs.segmenting import Segmenter
 from pipeline.start import facts_json
+
+DECISIONS_READ = 10_000
+"""How many decisions back a change of patterns is noticed."""
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
@@ -88,6 +92,9 @@ def _capture(
         base=batch.base,
         states=work.ledger.table_states(work.source.name),
         versions=work.ledger.newest_versions(work.source.name),
+        past=past_ranges(
+            work.ledger.decisions(work.source.name, limit=DECISIONS_READ), begun.start.at
+        ),
         on_set_aside=lambda aside: work.progress.note(
             f"{aside.table} was set aside at {aside.position}: {aside.reason}"
         ),

@@ -45,6 +45,7 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     if work.ledger.pending(work.source.name):
         work.mirrors.prepare()
     publish(work)
+    _require_mirrors(work)
     published = perf_counter()
     merged: list[TableMerge] = []
     failed: list[SetAside] = []
@@ -60,6 +61,24 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
+
+
+def _require_mirrors(work: Workplace) -> None:
+    """The mirrors about to be written still show what the ledger acknowledged: a folder
+    that was removed, or is not mounted, is never quietly begun again."""
+    cursor = work.ledger.acknowledged_cursor(work.source.name)
+    if cursor is None:
+        return
+    pending = work.ledger.pending(work.source.name)
+    for entry in work.ledger.version_set(work.source.name, cursor.batch):
+        found = work.mirrors.version(entry.mirror) if entry.table in pending else None
+        if entry.table in pending and (found is None or found < entry.delta_version):
+            there = "is not there" if found is None else f"ends at version {found}"
+            raise ForeignCommit(
+                f"the mirror {entry.mirror} {there}, but version {entry.delta_version} of it "
+                "is acknowledged",
+                hint="mount or restore the lake's folder, then run again",
+            )
 
 
 @dataclass(frozen=True, slots=True)

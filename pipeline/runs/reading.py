@@ -18,7 +18,7 @@ from pipeline.position import GtidSet, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.runs.segmenting import Segmenter
-from pipeline.schema.ddl import read_statement, why_it_stops
+from pipeline.schema.ddl import Creates, read_statement, why_it_stops
 from pipeline.table import TableName
 
 _DUMMY_TABLE_ID = 0xFFFFFF
@@ -108,7 +108,10 @@ class Reading:
             self._report()
 
     def _require_followed(self, text: str, database: str, transaction: Transaction) -> None:
-        why = why_it_stops(read_statement(text, database), self._source.patterns)
+        statement = read_statement(text, database)
+        if isinstance(statement, Creates):
+            self._segmenter.created(statement.table)
+        why = why_it_stops(statement, self._source.patterns)
         if why is not None:
             raise UnsupportedStatement(
                 f"the log holds {why}, at {transaction.begin}; this version does not follow it",

@@ -22,6 +22,7 @@ from pipeline.start import (
     decide_start,
     recorded,
 )
+from pipeline.tables import TablePatterns
 
 SERVER, OTHER = "server-a", "server-b"
 WITNESS = Witness(100, 31, 0xABCDEF, "x:1", 1_700_000_000)
@@ -128,7 +129,7 @@ def test_the_table_is_total(
     decision = decide_start(place, choice, found, witness)
     assert decision.reason
     assert isinstance(decision, Start) or decision.error.hint
-    assert recorded(decision, found).rule == decision.rule.value
+    assert recorded(decision, found, TablePatterns(("shop.*",))).rule == decision.rule.value
 
 
 def test_only_the_same_event_is_the_same_witness() -> None:
@@ -149,5 +150,5 @@ def test_a_refusal_is_recorded_with_its_facts() -> None:
     """The ledger keeps what was known when a run did not begin."""
     decision = decide_start(None, None, facts(), NOT_READ)
     assert isinstance(decision, Refusal)
-    kept = recorded(decision, facts())
+    kept = recorded(decision, facts(), TablePatterns(("shop.*",)))
     assert (kept.kind, kept.facts["head"]) == ("refusal", "binlog.000004:1000")
