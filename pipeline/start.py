@@ -25,7 +25,7 @@ from pipeline.errors import (
     StartUnreachable,
 )
 from pipeline.ports import BinlogSize, ServerFacts
-from pipeline.position import Coordinates, GtidSet, LogFile, Witness
+from pipeline.position import Coordinates, LogFile, Witness
 from pipeline.tables import TablePatterns
 
 
@@ -132,7 +132,7 @@ def _from_cursor(cursor: Cursor, facts: ServerFacts, witness: WitnessReading) ->
                 "of servers is not built yet",
             ),
         )
-    rewritten = _rewritten(position.at, position.gtid_set, facts, witness)
+    rewritten = _rewritten(position.at, facts, witness)
     if rewritten is not None:
         return Refusal(
             Rule.HISTORY_REWRITTEN,
@@ -165,9 +165,7 @@ def _from_cursor(cursor: Cursor, facts: ServerFacts, witness: WitnessReading) ->
     )
 
 
-def _rewritten(
-    at: Coordinates, gtid_set: GtidSet, facts: ServerFacts, witness: WitnessReading
-) -> str | None:
+def _rewritten(at: Coordinates, facts: ServerFacts, witness: WitnessReading) -> str | None:
     """In a few words why the server's log cannot be the one that was read; None if it can."""
     if witness is WitnessReading.DIFFERENT:
         return "the event before the cursor is another one"
