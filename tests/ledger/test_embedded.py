@@ -18,9 +18,12 @@ from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_running, run
 
+# A shell that starts the tests with `&` has them ignore SIGINT, and children inherit that.
 _HOLDER = """
+import signal
 import sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from resources.postgres.ledger import open_ledger
 with open_ledger("embedded", Path(sys.argv[1])) as ledger:
     with ledger.lock("shop", "the other process", None):
@@ -85,7 +88,7 @@ def test_a_process_that_dies_leaves_the_lock_and_the_books(
     """The next one takes over at once and stops what the dead one left running."""
     with another_process(folder) as other:
         other.send_signal(number)
-        other.wait()
+        other.wait(60)
     with open_ledger("embedded", folder) as ledger, ledger.lock("shop", "next", None) as lease:
         ledger.decide(lease, DECISION)
         assert lease.token == 2
