@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.batch import RecordedDecision
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 
@@ -37,8 +37,7 @@ def past_ranges(decisions: Sequence[RecordedDecision], now: Coordinates) -> list
         patterns = TablePatterns(tuple(tables["include"]), tuple(tables["exclude"]))
         if not found or found[-1].patterns != patterns:
             found.append(PastRange(end, patterns))
-        file, _, offset = str(facts["at"]).rpartition(":")
-        end = Coordinates(LogFile.parse(file), int(offset))
+        end = Coordinates.parse(facts["at"])
     return found[::-1]
 
 

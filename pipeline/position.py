@@ -46,6 +46,12 @@ class Coordinates:
     file: LogFile
     offset: int
 
+    @classmethod
+    def parse(cls, text: str) -> Coordinates:
+        """`binlog.000012:4567`, as `str` gives it; ValueError for anything else."""
+        file, _, offset = text.rpartition(":")
+        return cls(LogFile.parse(file), int(offset))
+
     def __lt__(self, other: Coordinates) -> bool:
         if self.file.base != other.file.base:
             raise ValueError(f"{self} and {other} belong to different logs")

@@ -32,7 +32,7 @@ from pipeline.changes.marks import EventPlaces, row_counts, sequences, with_mark
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
 from pipeline.ports import RowDecoder, RowImages, RowsEvent, SegmentStore, SegmentWriter
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates
 from pipeline.table import TableName, TableStructure
 
 GROUP_BYTES = 16 << 20
@@ -214,10 +214,7 @@ class Segmenter:
     def _require_no_hole(self, table: TableName, version: TableVersion | None) -> None:
         if version is None and table in self._created:
             return
-        seen = None
-        if version is not None:
-            file, _, offset = version.first_seen.rpartition(":")
-            seen = Coordinates(LogFile.parse(file), int(offset))
+        seen = Coordinates.parse(version.first_seen) if version is not None else None
         missed = hole(table, seen, self._past)
         if missed is not None:
             raise TableError(
