@@ -14,6 +14,7 @@ from lockstep import exits
 from lockstep.desk import Desk, Outcome
 from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError
 from pipeline.preflight import Finding, preflight
+from pipeline.runs.context import Unwatched
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
@@ -60,7 +61,7 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
     if ledger.error is not None:
         return [reached, ledger]
     try:
-        work = site.workplace(source.name, _Unwatched())
+        work = site.workplace(source.name, Unwatched())
         found = preflight(work)
         _note_tables(settings, work)
     except LockstepError as error:
@@ -164,13 +165,3 @@ def _show(desk: Desk, about: str, findings: Iterable[Finding]) -> None:
         desk.say(f"  {_MARK[finding.level]}  {finding.subject}: {finding.sentence}")
         if finding.hint and finding.level != "ok":
             desk.say(f"           hint: {finding.hint}")
-
-
-class _Unwatched:
-    """Progress of something that has none."""
-
-    def capture(self, **figures: int) -> None: ...
-
-    def merge(self, *, done: int, total: int, table: object) -> None: ...
-
-    def note(self, sentence: str) -> None: ...

@@ -21,7 +21,7 @@ from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
 from pipeline.batch import RowCounts
 from pipeline.errors import LockstepError
-from pipeline.runs.context import VerifyReport
+from pipeline.runs.context import Unwatched, VerifyReport
 from resources.mysql.connection import ConnectionSettings, open_connection
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def perform(
                 run(traffic.counts.committed)
         say("the shop is closed; a last run, then MySQL and the lake are compared")
         run(traffic.counts.committed)
-        verified = verify(site.workplace(SOURCE, _Silent()))
+        verified = verify(site.workplace(SOURCE, Unwatched()))
         return Told(tuple(runs), verified, traffic.counts, settings.path)
 
 
@@ -156,13 +156,3 @@ def _require(record: RunRecord) -> None:
     error: LockstepError | BaseException | None = record.error or record.defect
     if error is not None:
         raise error
-
-
-class _Silent:
-    """Progress that nobody watches."""
-
-    def capture(self, **_: object) -> None: ...
-
-    def merge(self, **_: object) -> None: ...
-
-    def note(self, sentence: str) -> None: ...

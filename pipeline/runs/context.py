@@ -28,6 +28,19 @@ class Progress(Protocol):
         """One sentence a person should see (a repair, a table set aside)."""
 
 
+class Unwatched:
+    """Progress that nobody watches."""
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        """Nobody asked."""
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        """Nobody asked."""
+
+    def note(self, sentence: str) -> None:
+        """Nobody asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it."""
