@@ -28,6 +28,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m resources.lake.jars
+	@$(BIN)/python -m resources.mysql.rehearsal
 	@touch $@
 
 demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with them

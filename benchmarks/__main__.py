@@ -1,133 +1,35 @@
-"""`make bench`: each workload beside its floor, in one run on this machine."""
+"""`make bench`: the engine's table, then the runs' table, in one go on this machine.
+
+`python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
+`python -m benchmarks runs` the second.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-import tempfile
-from pathlib import Path
-from typing import Any
+import sys
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground, plain, tuned
+from benchmarks.engine import measure_engine
+from benchmarks.runs import measure_runs
 
-ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
-TABLES = int(os.environ.get("BENCH_TABLES", "500"))
-CHANGES = 10
-
-_COLUMNS = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
-_NUMBERS = (
-    "with recursive s as (select {first} n union all select n + 1 from s where n < {last}) "
-    "select n, n * 7, n / 3, concat('row ', n), '2026-01-01' + interval n second, n / 7 from s"
-)
-
-
-def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
-    """Rows first..last, in transactions of 100,000."""
-    with ground.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("set cte_max_recursion_depth = 4294967295")
-        for start in range(first, last + 1, 100_000):
-            end = min(start + 99_999, last)
-            numbers = _NUMBERS.format(first=start, last=end)
-            cursor.execute(f"insert into {DATABASE}.{table} {numbers}")
-
-
-def big_table(ground: Ground) -> list[dict[str, Any]]:
-    """1 M inserts, then 1 M scattered updates, each a cold run beside the floors."""
-    ground.execute(f"create table {DATABASE}.big {_COLUMNS}")
-    folder = ground.project("big", f"{DATABASE}.big")
-    insert_rows(ground, "big", 1, ROWS)
-    lines = [_beside_floors(ground, folder, "big", f"{ROWS:,} inserts", "append")]
-    # Every second row of twice as many, so that no file of the mirror is left out.
-    insert_rows(ground, "big", ROWS + 1, 2 * ROWS)
-    _beside_floors(ground, folder, "big", "", "append")
-    ground.execute(f"update {DATABASE}.big set a = a + 1 where id % 2 = 0")
-    what = f"{ROWS:,} scattered updates"
-    lines.append(_beside_floors(ground, folder, "big", what, "merge"))
-    return lines
-
-
-def _beside_floors(
-    ground: Ground, folder: Path, table: str, what: str, mode: str
-) -> dict[str, Any]:
-    """A run, then both floors on its newest segments, each with a table of its own."""
-    seconds, report = ground.run(folder)
-    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / table
-    newest = max(int(path.name.split("-")[1]) for path in changelog.glob("batch-*.parquet"))
-    floors = _floors(ground, table, mode, f"{changelog}/batch-{newest:012d}-*.parquet")
-    return {"what": what, "seconds": seconds, **floors, **_parts(report)}
-
-
-def _floors(ground: Ground, table: str, mode: str, segments: str) -> dict[str, float]:
-    found = {}
-    for name, conf in (("plain", plain()), ("tuned", tuned(ground.folder))):
-        twin = ground.folder / f"{name}-{table}"
-        found[name] = ground.floor(conf, mode, segments, twin, "id")
-    return found
-
-
-def _parts(report: dict[str, Any]) -> dict[str, Any]:
-    (source,) = report["sources"].values()
-    return {
-        "capture": source["seconds"]["capture"],
-        "rows": source["rows"],
-        "bytes": source["bytes"],
-    }
-
-
-def many_tables(ground: Ground) -> dict[str, Any]:
-    """10 changes in 1 of 500 tables, every one of which has a mirror already."""
-    ground.execute(*(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(TABLES)))
-    folder = ground.project("many", f"{DATABASE}.t*")
-    with ground.connect() as connection, connection.cursor() as cursor:
-        for number in range(TABLES):
-            cursor.execute(f"insert into {DATABASE}.t{number} (id) values (1)")
-    ground.run(folder)
-    # A warm-up of the table that counts: a merge of its own, so that both sides merge.
-    ground.execute(f"insert into {DATABASE}.t0 (id) values {_values(100, 200)}")
-    ground.run(folder)
-    changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "t0"
-    _floors(ground, "t0", "append", f"{changelog}/batch-*.parquet")
-    ground.execute(f"update {DATABASE}.t0 set a = 5 where id between 100 and {99 + CHANGES}")
-    what = f"{CHANGES} changes in 1 of {TABLES} tables"
-    return _beside_floors(ground, folder, "t0", what, "merge")
-
-
-def _values(first: int, last: int) -> str:
-    return ", ".join(f"({number})" for number in range(first, last))
+PARTS = {"engine": measure_engine, "runs": measure_runs}
+WIDTH = 200
+"""Columns of a table that goes into a file, so that no cell is wrapped."""
 
 
 def main() -> None:
-    """Print the figures as they come, then one table."""
-    console = Console(highlight=False)
+    """Print the figures as they come."""
+    asked = sys.argv[1:] or os.environ.get("BENCH_ONLY", ",".join(PARTS)).split(",")
+    if unknown := set(asked) - PARTS.keys():
+        raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-    ):
-        lines = [*big_table(place), many_tables(place)]
-    table = Table(title="Seconds of wall time, cold processes", title_justify="left")
-    for column in ("workload", "run", "capture", "rest", "plain", "x plain", "tuned", "x tuned"):
-        table.add_column(column, justify="left" if column == "workload" else "right")
-    for line in lines:
-        rest = line["seconds"] - line["capture"]
-        figures = (line["seconds"], line["capture"], rest)
-        table.add_row(
-            line["what"],
-            *(f"{figure:.1f}" for figure in figures),
-            f"{line['plain']:.1f}",
-            f"{rest / line['plain']:.2f}",
-            f"{line['tuned']:.1f}",
-            f"{rest / line['tuned']:.2f}",
-        )
-    console.print(table)
-    first = lines[0]
-    console.print(
-        f"capture: {first['rows'] / first['capture']:,.0f} rows/s, "
-        f"{first['bytes'] / first['capture'] / 1e6:.1f} MB/s of binlog"
-    )
+    for name, measure in PARTS.items():
+        if name in asked:
+            measure(console)
 
 
 if __name__ == "__main__":

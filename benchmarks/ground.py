@@ -20,10 +20,13 @@ from pymysql.cursors import Cursor
 from benchmarks.floor import PLAIN
 from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
+from pipeline.position import Coordinates
 from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, jars_folder
 from resources.lake.java import java_or_refuse
 from resources.lake.settings import SparkSettings
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATABASE = "bench"
@@ -50,18 +53,31 @@ class Ground:
             for statement in statements:
                 cursor.execute(statement)
 
+    def settings(self) -> ConnectionSettings:
+        """How readers of the log reach the server: on the loopback, in the clear."""
+        server = self.server
+        return ConnectionSettings(server.host, server.port, server.user, server.password, tls="off")
+
+    def head(self) -> Coordinates:
+        """The end of the log, now."""
+        return MySqlServer(self.settings()).facts().head
+
+    def log_bytes(self, start: Coordinates, end: Coordinates) -> int:
+        """Bytes of binlog between two places, over all files in between."""
+        files = MySqlServer(self.settings()).facts().binlogs
+        numbers = range(start.file.number, end.file.number)
+        whole = sum(log.size for log in files if log.file.number in numbers)
+        return whole - start.offset + end.offset
+
     def project(self, name: str, tables: str) -> Path:
         """A folder with a lockstep.toml that follows `tables` from the log's present end."""
-        with self.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("show binary log status")
-            file, offset, *_ = cursor.fetchone() or ("", 0)
         folder = self.folder / name
         folder.mkdir()
         (folder / "lockstep.toml").write_text(
             '[lake]\npath = "lake"\n[ledger]\ndsn = "embedded"\n[[sources]]\nname = "bench"\n'
             f'host = "{self.server.host}"\nport = {self.server.port}\n'
             f'user = "{self.server.user}"\npassword = "env:BENCH_PASSWORD"\ntls = "off"\n'
-            f'tables = ["{tables}"]\nstart = "{file}:{offset}"\n'
+            f'tables = ["{tables}"]\nstart = "{self.head()}"\n'
         )
         return folder
 
@@ -104,8 +120,11 @@ def tuned(scratch: Path) -> dict[str, str]:
     ).all()
 
 
-def timed(command: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[float, str]:
-    """Wall seconds and standard output of a process; its error output if it fails."""
+def timed(
+    command: Sequence[str], folder: Path, environment: dict[str, str], given: str = ""
+) -> tuple[float, str]:
+    """Wall seconds and standard output of a process that is given this as its standard
+    input; its error output if it fails."""
     clock = perf_counter()
     done = subprocess.run(
         command,
@@ -114,7 +133,7 @@ def timed(command: Sequence[str], folder: Path, environment: dict[str, str]) -> 
         capture_output=True,
         text=True,
         check=False,
-        stdin=subprocess.DEVNULL,
+        input=given,
     )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
@@ -122,9 +141,11 @@ def timed(command: Sequence[str], folder: Path, environment: dict[str, str]) -> 
 
 
 @contextmanager
-def ground(folder: Path) -> Iterator[Ground]:
-    """A server of our own with an empty `bench` database."""
-    with mysql_server(find_mysql(os.environ), folder / "mysql", os.environ) as server:
+def ground(folder: Path, options: Sequence[str] = ()) -> Iterator[Ground]:
+    """A server of our own, started with these options of mysqld's, with an empty `bench`
+    database."""
+    found = find_mysql(os.environ)
+    with mysql_server(found, folder / "mysql", os.environ, options=options) as server:
         made = Ground(server, folder)
         made.execute(
             f"drop database if exists {DATABASE}",

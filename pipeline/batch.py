@@ -105,6 +105,39 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Xid:
+    """The identity of an XA transaction; reused, so open only until it is ended."""
+
+    format_id: int
+    gtrid: bytes
+    bqual: bytes
+
+    def __str__(self) -> str:
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The row events of a prepared XA transaction, as the batch that read them keeps them
+    until its XA COMMIT: in a file of the spool, None if it changed no captured table.
+    `position` is where it was prepared."""
+
+    xid: Xid
+    batch: int
+    position: str
+    file: SegmentFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A prepared transaction of an earlier batch that this one saw committed or rolled
+    back."""
+
+    prepared: Prepared
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TableVersion:
     """A structure of a table, in force from `first_seen` on; numbered from 1."""
 
@@ -185,6 +218,8 @@ class CaptureRecord:
     versions: tuple[TableVersion, ...]
     tables: tuple[TableState, ...]
     set_aside: tuple[SetAside, ...]
+    prepared: tuple[Prepared, ...] = ()
+    ended: tuple[Ended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,21 @@ proof that nothing which the server had executed by then was passed over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.errors import StreamEndedEarly
 from pipeline.ports import ServerFacts
 from pipeline.position import Coordinates, GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much one run may read; it ends at the first end of a transaction at or beyond
+    any of these. None: without limit. Bytes are those of the log."""
+
+    max_bytes: int | None = None
+    max_transactions: int | None = None
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +30,22 @@ class RunBounds:
 
     end: Coordinates
     executed: GtidSet
+    budget: Budget = field(default_factory=Budget)
 
     @classmethod
-    def fixed(cls, facts: ServerFacts) -> RunBounds:
-        return cls(facts.head, GtidSet.parse(facts.gtid_executed))
+    def fixed(cls, facts: ServerFacts, budget: Budget) -> RunBounds:
+        return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
+
+    def spent(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
+        """The budget that so much has used up, in words; None if there is more."""
+        budget = self.budget
+        if budget.max_transactions is not None and transactions >= budget.max_transactions:
+            return f"max_transactions = {budget.max_transactions}"
+        if budget.max_bytes is not None and log_bytes >= budget.max_bytes:
+            return f"max_bytes = {budget.max_bytes}"
+        if budget.max_seconds is not None and seconds >= budget.max_seconds:
+            return f"max_seconds = {budget.max_seconds:g}"
+        return None
 
     def reached(self, at: Coordinates) -> bool:
         """Whether a run that stands between two transactions at `at` is done."""

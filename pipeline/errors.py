@@ -193,6 +193,10 @@ class UnsupportedEvent(OperatorNeeded):
     """An event type that is not on the allow-list."""
 
 
+class PreparedElsewhere(OperatorNeeded):
+    """An XA transaction is committed whose prepare lies before the source's start."""
+
+
 class DamagedEvent(OperatorNeeded):
     """Bytes that are not what the log's grammar or checksum demands."""
 

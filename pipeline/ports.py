@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.batch import (
@@ -25,6 +27,7 @@ from pipeline.batch import (
     Intent,
     Lease,
     LeaseView,
+    Prepared,
     RecordedDecision,
     Segment,
     SegmentFile,
@@ -34,7 +37,7 @@ from pipeline.batch import (
     TableVersion,
     VersionSetEntry,
 )
-from pipeline.position import Coordinates, LogFile, Position
+from pipeline.position import Coordinates, GtidSet, LogFile, Position
 from pipeline.table import TableName, TableStructure
 
 # -- the source ------------------------------------------------------------------
@@ -69,15 +72,30 @@ class ServerFacts:
     read_at: datetime
 
 
-class BinlogDump(Protocol):
-    """A bounded stream of events from one connection; never reconnects.
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a socket gave: `data[begin:end]`. The bytes before `begin`, 64 KiB of them, may
+    be written over; all of it is the dump's again at its next step."""
 
-    Iterating gives whole events as the server sent them (19-byte header, body, CRC32
-    if the log has one), the artificial ROTATE and FORMAT_DESCRIPTION first. It ends at
-    the server's end of log. Each `bytes` is the caller's to keep.
+    data: npt.NDArray[np.uint8]
+    begin: int
+    end: int
+
+
+class BinlogDump(Protocol):
+    """A bounded stream of packets from one connection; never reconnects.
+
+    Iterating gives the packets' bytes as they come, cut anywhere: the answer to
+    COM_BINLOG_DUMP, numbered from 1. It waits for more until it is closed, so whoever
+    reads must stop at the packet that ends the stream. A silent peer is
+    `SourceUnavailable` within the read timeout.
     """
 
-    def __iter__(self) -> Iterator[bytes]: ...
+    @property
+    def begins(self) -> Coordinates | None:
+        """Where the stream begins; None for a dump after a GTID set."""
+
+    def __iter__(self) -> Iterator[Received]: ...
 
     def close(self) -> None:
         """End the connection; called once, also after an error."""
@@ -89,7 +107,11 @@ class SourceServer(Protocol):
     def facts(self) -> ServerFacts: ...
 
     def dump(self, start: Coordinates) -> BinlogDump:
-        """COM_BINLOG_DUMP from `start`, which must be the beginning of an event."""
+        """A dump from `start`, which must be the beginning of an event; or, where a server
+        cannot begin that far in a file, from its beginning (`BinlogDump.begins`)."""
+
+    def dump_after(self, executed: GtidSet) -> BinlogDump:
+        """A dump of every transaction that is not in the set."""
 
     def tables(self) -> list[SourceTable]:
         """All base tables this account can see, system databases left out, sorted."""
@@ -125,17 +147,6 @@ CHANGE_TYPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class RowsEvent:
-    """A row event's place and bytes: `raw` is the whole event without its checksum,
-    `offset` its first byte's place in its file."""
-
-    raw: bytes
-    offset: int
-    timestamp: int
-    server_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class RowImages:
     """Decoded row images of one table, in order of event and row.
 
@@ -150,17 +161,6 @@ class RowImages:
     row: pa.Int32Array
     change_type: pa.Int8Array
     softened: Mapping[str, int]
-
-
-class RowDecoder(Protocol):
-    """Row events' bytes → columns."""
-
-    def decode(
-        self, structure: TableStructure, table_map: bytes, events: Sequence[RowsEvent]
-    ) -> RowImages:
-        """Decode events that refer to one TABLE_MAP (`table_map`: the whole event
-        without checksum). Bytes that break the format are `DamagedEvent`; a value the
-        policies do not allow is `TableError`."""
 
 
 # -- the ledger ------------------------------------------------------------------
@@ -204,6 +204,9 @@ class Ledger(Protocol):
 
     def table_version(self, source: str, table: TableName, version: int) -> TableVersion: ...
 
+    def open_prepared(self, source: str) -> list[Prepared]:
+        """Prepared XA transactions that some live batch recorded and no live batch ended."""
+
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         """Record a decision that makes no batch (a refusal, an idle run) or that the
         next `begin_batch` refers to."""
@@ -222,7 +225,8 @@ class Ledger(Protocol):
         start) and `start_decision`. The answer has its id and sequence base."""
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
-        """capturing → captured: segments, versions, tables and end at once."""
+        """capturing → captured: segments, versions, tables, prepared transactions (new
+        and ended ones) and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""
@@ -266,6 +270,40 @@ class Ledger(Protocol):
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...
 
 
+# -- row events that do not fit into memory, or have to wait ------------------------
+
+
+class EventFile(Protocol):
+    """A file of row events (`pipeline.binlog.spill`): written forward, read anywhere."""
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    def read(self, at: int, count: int) -> bytes:
+        """So many bytes from there; `SegmentsLost` if they are not there."""
+
+    def close(self) -> None:
+        """Done with it. A scratch file is gone then."""
+
+
+class Spool(Protocol):
+    """Where row events wait. Full disks are `LakeUnavailable`."""
+
+    def scratch(self) -> EventFile:
+        """A file that lives no longer than this process."""
+
+    def prepared(self, source: str, batch: int, number: int) -> EventFile:
+        """A new file for the batch's so-manieth prepared transaction."""
+
+    def seal(self, file: EventFile) -> SegmentFile:
+        """Make a prepared file and its folder durable, and close it."""
+
+    def open(self, source: str, file: SegmentFile) -> EventFile:
+        """A sealed file; `SegmentsLost` if it is missing or not what was sealed."""
+
+    def discard(self, source: str, batch: int) -> int:
+        """Delete the files that a batch prepared; how many."""
+
+
 # -- the lake --------------------------------------------------------------------
 
 
@@ -273,6 +311,12 @@ class SegmentWriter(Protocol):
     """One segment being written; files roll over by size. Not durable before `close`."""
 
     def write(self, changes: pa.RecordBatch) -> None: ...
+
+    def cut(self) -> int:
+        """End the file at hand: what follows goes to files of its own. How many there are."""
+
+    def drop(self, files: int) -> None:
+        """Delete what was written behind the first so many files, as `cut` counted them."""
 
     def close(self) -> tuple[SegmentFile, ...]:
         """Finish the files and make them and their folder durable (fsync)."""

@@ -81,6 +81,28 @@ RULES: Mapping[str, str] = MappingProxyType(
         "segment_files_once": "a segment names a file once",
         "segment_files_counts": "a file's row images and bytes are counted",
         "segment_files_stay": "a segment's file stays as it was recorded",
+        "prepared_once": "a batch prepares an XID once",
+        "prepared_open_once": "an XID is open once among a source's live batches",
+        "prepared_batch": "a prepared transaction belongs to a batch of its source",
+        "prepared_ended_by": "a prepared transaction is ended by a batch of its source",
+        "prepared_xid_fits": "an XID's parts have at most 64 bytes each",
+        "prepared_file_whole": "a prepared transaction's file is described whole or not at all",
+        "prepared_file_counts": "a prepared transaction's row images and bytes are counted",
+        "prepared_file_digest": "a prepared transaction's file has its SHA-256",
+        "prepared_begin_open": "a prepared transaction begins as open",
+        "prepared_while_capturing": (
+            "prepared transactions are recorded while their batch is capturing"
+        ),
+        "prepared_ended_while_capturing": (
+            "a prepared transaction is ended while the batch that ends it is capturing"
+        ),
+        "prepared_ended_once": "a prepared transaction is ended once by a live batch",
+        "prepared_end_whole": "an end says whether it was a commit or a rollback",
+        "prepared_end_not_before": "no batch ends what a later one prepared",
+        "prepared_end_live": "what an abandoned batch prepared is never ended",
+        "prepared_abandoned_with_batch": "prepared transactions are abandoned with their batch",
+        "prepared_stay": "a prepared transaction stays as it was recorded",
+        "prepared_known": "a transaction is recorded as prepared before it is ended",
         "writes_lease": "a write is intended under a lease",
         "writes_table": "a write belongs to a known table",
         "writes_first_batch": "a write's first batch belongs to its source",

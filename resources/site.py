@@ -108,8 +108,6 @@ class Site:
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Everything one source's run works through."""
-        from resources.mysql.decode import LibraryRowDecoder
-
         plan = self._settings.source(source).plan()
         server = self.server(source)
         lake = self.lake()
@@ -117,8 +115,8 @@ class Site:
             source=plan,
             server=server,
             ledger=self.ledger(),
-            decoder=LibraryRowDecoder(),
             segments=lake.segments,
+            spool=lake.spool,
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             progress=progress,

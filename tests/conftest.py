@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.fix_mysql"]
+from hypothesis import settings
+
+pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
+
+# Time is not a property: the first example may compile code, and machines differ.
+settings.register_profile("lockstep", deadline=None)
+settings.load_profile("lockstep")

@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, assert_never
@@ -40,6 +40,10 @@ SETTINGS = (
     "--innodb-redo-log-capacity=64M",
     "--secure-file-priv=",
 )
+
+
+# Makes a data folder unless it is there: program, the folder, the cache, the options.
+PrepareData = Callable[[Program, Path, Path, Sequence[str]], None]
 
 
 class RunningMySql(Protocol):
@@ -125,14 +129,25 @@ class SomebodysMySql:
 
 
 class ProgramMySql:
-    """A `mysqld` of this machine, in a session of its own."""
+    """A `mysqld` of this machine, in a session of its own.
+
+    `settings` and `prepare` are those of MySQL unless told; MariaDB has its own.
+    """
 
     host = "127.0.0.1"
     user = "root"
     password = ""
 
     def __init__(
-        self, program: Program, folder: Path, cache: Path, *, port: int, options: Sequence[str]
+        self,
+        program: Program,
+        folder: Path,
+        cache: Path,
+        *,
+        port: int,
+        options: Sequence[str],
+        settings: Sequence[str] = SETTINGS,
+        prepare: PrepareData = prepare_data,
     ) -> None:
         self.port = port or free_port()
         self.data = folder / "data"
@@ -141,6 +156,8 @@ class ProgramMySql:
         self._folder = folder
         self._cache = cache
         self._options = tuple(options)
+        self._settings = tuple(settings)
+        self._prepare = prepare
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -163,7 +180,7 @@ class ProgramMySql:
         end_leftover(self.data)
         # A killed server's lock names a process that may be somebody else by now.
         (self.data / "mysqld.sock.lock").unlink(missing_ok=True)
-        prepare_data(self._program, self.data, self._cache, self._options)
+        self._prepare(self._program, self.data, self._cache, self._options)
         self._process = self._launch()
         try:
             self._await_greeting(self._process)
@@ -190,7 +207,7 @@ class ProgramMySql:
                     # Relative to the data folder: a socket's whole path may be too long.
                     "--socket=mysqld.sock",
                     f"--pid-file={self.data / 'mysqld.pid'}",
-                    *SETTINGS,
+                    *self._settings,
                     *self._options,
                 ],
                 stdin=subprocess.DEVNULL,

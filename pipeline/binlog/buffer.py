@@ -1,225 +1,316 @@
-"""The transaction buffer: events in, whole transactions out.
+"""The transaction buffer: bytes of the log in, whole transactions out.
 
-The rules, as prose; `TRANSITIONS` below is the same as a table.
+    put(bytes) ──▶ get() ──▶ a run of whole transactions ──▶ ack() ──▶ get() …
 
-A transaction is announced by a GTID event (real or anonymous). What follows is either
-one lone statement (DDL and the like: a QUERY that is not BEGIN), which is a transaction
-of its own, or BEGIN … up to XID, COMMIT or ROLLBACK. Table maps and row events occur
-inside only. A transaction that ends in ROLLBACK comes out without rows. Everything else
-(ROTATE, PREVIOUS_GTIDS, …) stands between transactions and moves the position alone.
+`get` answers None when all bytes put are used up. While a run is out, the ring's room is
+taken; a full ring makes whoever reads the socket wait. A transaction that is larger than
+the ring goes through a scratch file and comes out alone.
 
-Nothing leaves the buffer before its transaction's last event has come in. An event that
-no rule allows in the present state is refused, and the buffer is left as it was.
+Belongs here: feeding the compiled loop and handing out runs. Does not: the rules
+(`rules`), the loop (`stream`), the events it leaves to Python (`events`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from pipeline.binlog.control import Gtid, Query, read_gtid, read_query
-from pipeline.binlog.framing import Event, EventType
-from pipeline.errors import DamagedEvent, UnsupportedStatement
-from pipeline.position import Coordinates
+from pipeline.batch import Prepared, Xid
+from pipeline.binlog import ring as columns
+from pipeline.binlog import stream
+from pipeline.binlog.assembly import Assembly, Limits
+from pipeline.binlog.damage import damage
+from pipeline.binlog.events import RareEvents
+from pipeline.binlog.framing import Description, read_event, read_first_event
+from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.intake import Input, LargeEvent, Wire
+from pipeline.binlog.maps import TableMaps
+from pipeline.binlog.refusals import is_end, refused_by
+from pipeline.binlog.ring import Block, Ring, Run
+from pipeline.binlog.rules import Phase, compiled_table
+from pipeline.binlog.table_map import read_table_map
+from pipeline.binlog.xa import PreparedTransactions
+from pipeline.errors import NotAnEventBoundary
+from pipeline.ports import Received, Spool
+from pipeline.position import Coordinates, Witness
+from pipeline.table import TableName
 
+RING_BYTES: Final = 64 << 20
+RUN_BYTES: Final = 8 << 20
+"""A run is handed out when its row events have so many bytes, or the input ends."""
 
-class Phase(StrEnum):
-    BETWEEN = "between transactions"
-    ANNOUNCED = "announced by a GTID"
-    OPEN = "inside BEGIN"
+EVENTS: Final = 1 << 17
+TRANSACTIONS: Final = 1 << 16
 
-
-class Input(StrEnum):
-    GTID = "GTID"
-    BEGIN = "QUERY BEGIN"
-    STATEMENT = "QUERY other"
-    CHANGE = "rows, table map, rows query"
-    COMMIT = "XID or QUERY COMMIT"
-    ROLLBACK = "QUERY ROLLBACK"
-    SAVEPOINT = "QUERY SAVEPOINT"
-    CREATE_AS_SELECT = "QUERY CREATE … START TRANSACTION"
-    PLACE = "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP"
-    HEARTBEAT = "HEARTBEAT"
-
-
-class Action(StrEnum):
-    KEEP = "keep the event"
-    EMIT = "keep, and let the transaction out"
-    EMIT_EMPTY = "drop what was kept, let out an empty transaction"
-    MOVE = "move the position"
-    IGNORE = "nothing"
-
-
-_P, _I, _A = Phase, Input, Action
-
-TRANSITIONS: Mapping[tuple[Phase, Input], tuple[Action, Phase]] = MappingProxyType(
-    {
-        (_P.BETWEEN, _I.GTID): (_A.KEEP, _P.ANNOUNCED),
-        (_P.BETWEEN, _I.PLACE): (_A.MOVE, _P.BETWEEN),
-        (_P.BETWEEN, _I.HEARTBEAT): (_A.IGNORE, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.BEGIN): (_A.KEEP, _P.OPEN),
-        (_P.ANNOUNCED, _I.STATEMENT): (_A.EMIT, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.HEARTBEAT): (_A.IGNORE, _P.ANNOUNCED),
-        (_P.OPEN, _I.CHANGE): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.SAVEPOINT): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.CREATE_AS_SELECT): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.OPEN, _I.ROLLBACK): (_A.EMIT_EMPTY, _P.BETWEEN),
-        (_P.OPEN, _I.HEARTBEAT): (_A.IGNORE, _P.OPEN),
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """One whole transaction. `events` are its row events and table maps in order, empty
-    for a statement or a rollback; `statements` are the QUERYs that may change a
-    structure. `end` is the place behind its last event, `last` that event."""
-
-    gtid: Gtid
-    begin: Coordinates
-    end: Coordinates
-    events: tuple[Event, ...]
-    statements: tuple[Query, ...]
-    last: Event
-    log_bytes: int
-
-    @property
-    def committed_at(self) -> int:
-        """Microseconds since the epoch; the last event's second where the log has no
-        commit time."""
-        return self.gtid.committed_at or self.last.timestamp * 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The position moved without a transaction: behind `event`."""
-
-    event: Event
-
-
-_PLACES = frozenset(
-    {
-        EventType.ROTATE,
-        EventType.FORMAT_DESCRIPTION,
-        EventType.PREVIOUS_GTIDS,
-        EventType.STOP,
-    }
-)
-_CHANGES = frozenset(
-    {
-        EventType.TABLE_MAP,
-        EventType.WRITE_ROWS,
-        EventType.UPDATE_ROWS,
-        EventType.DELETE_ROWS,
-        EventType.ROWS_QUERY,
-    }
-)
+_FIRST: Final = (15, 4)
 
 
 class TransactionBuffer:
-    """Feed events in log order; answers come one transaction, or place, at a time."""
+    """Reads one dump that begins at `start`, between two transactions.
 
-    def __init__(self) -> None:
-        self._phase = Phase.BETWEEN
-        self._events: list[Event] = []
-        self._statements: list[Query] = []
-        self._first: Event | None = None
-        self._gtid = Gtid("", None)
-        self._bytes = 0
+    `wants`: whether a table's rows are to come out; asked once per table map. `spool`:
+    where transactions wait that are prepared or do not fit; `prepared`: those that earlier
+    batches recorded and that are still open. `begins`: where the dump begins, if that is
+    before `start`: what lies between is read and left out. `created`: when the file was
+    made, if that is known. Sizes are in bytes and rows of the indexes.
+    """
+
+    def __init__(
+        self,
+        start: Coordinates,
+        *,
+        wants: Callable[[TableName], bool],
+        spool: Spool,
+        begins: Coordinates | None = None,
+        source: str = "",
+        prepared: Mapping[Xid, Prepared] | None = None,
+        created: int = 0,
+        limits: Limits | None = None,
+        ring_bytes: int = RING_BYTES,
+        run_bytes: int = RUN_BYTES,
+        events: int = EVENTS,
+        transactions: int = TRANSACTIONS,
+    ) -> None:
+        ring = Ring.of(ring_bytes, events=events, transactions=transactions)
+        self._skip_to = start if begins is not None and begins != start else None
+        self._limits = limits or Limits()
+        first = self._limits if self._skip_to is None else Limits(end=start)
+        self._assembly = Assembly(begins or start, ring, wants=wants, spool=spool, limits=first)
+        self.prepared = PreparedTransactions(source, spool, prepared)
+        self._rare = RareEvents(self._assembly, self.prepared, created=created)
+        self._wire = Wire()
+        self._rules = compiled_table()
+        self._run_bytes = run_bytes
+        self._ready = False
+        self._out = False
+        self._end = start
+        self._witness: Witness | None = None
+        self.ended = False
+        """The server's end of log was read, or `end` called."""
+        self.stopped = False
+        """One of the limits was reached."""
+
+    # -- what it knows --------------------------------------------------------------
+
+    @property
+    def maps(self) -> TableMaps:
+        return self._assembly.maps
 
     @property
     def phase(self) -> Phase:
-        return self._phase
+        return self._assembly.phase
 
-    def put(self, event: Event) -> Transaction | Place | None:
-        """Take the next event; a transaction or place that it completes, else None."""
-        kind, query = _classify(event)
-        rule = TRANSITIONS.get((self._phase, kind))
-        if rule is None:
-            raise self._refusal(event, kind, query)
-        action, phase = rule
-        if kind is Input.GTID:
-            self._gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
-            self._first = event
-        self._phase = phase
-        if action is Action.MOVE:
-            return Place(event)
-        if action is Action.IGNORE:
-            return None
-        self._keep(event, kind, query)
-        if action is Action.KEEP:
-            return None
-        return self._emit(event, empty=action is Action.EMIT_EMPTY)
+    @property
+    def description(self) -> Description | None:
+        """What the log file being read says of itself."""
+        return self._rare.description
 
-    def _keep(self, event: Event, kind: Input, query: Query | None) -> None:
-        self._bytes += event.size
-        if kind is Input.CHANGE and event.type is not EventType.ROWS_QUERY:
-            self._events.append(event)
-        elif query is not None and kind in (Input.STATEMENT, Input.CREATE_AS_SELECT):
-            self._statements.append(query)
+    @property
+    def at(self) -> Coordinates:
+        """The place behind the last transaction handed out, or behind what moved the
+        position after it."""
+        return self._place()[0]
 
-    def _emit(self, last: Event, *, empty: bool) -> Transaction:
-        first = self._first or last
-        transaction = Transaction(
-            gtid=self._gtid,
-            begin=Coordinates(first.file, first.offset),
-            end=last.after,
-            events=() if empty else tuple(self._events),
-            statements=tuple(self._statements),
-            last=last,
-            log_bytes=self._bytes,
+    @property
+    def witness(self) -> Witness | None:
+        """The event that ends at `at`; None if none was read."""
+        return self._place()[1]
+
+    def _place(self) -> tuple[Coordinates, Witness | None]:
+        event = self._rare.place
+        if event is None or self._assembly.complete or event.after < self._end:
+            return self._end, self._witness
+        # A ROTATE leads to the next file's beginning; it is read when that file is.
+        at = self._assembly.at if self.phase is Phase.BETWEEN else event.after
+        return at, Witness(event.offset, event.size, event.crc32, "", self._rare.created)
+
+    # -- bytes in, runs out ----------------------------------------------------------
+
+    def put(self, received: Received) -> None:
+        """The next bytes of the dump; only when `get` answered None."""
+        self._wire.put(received.data, received.begin, received.end)
+
+    def end(self) -> None:
+        """No more bytes come."""
+        self.ended = True
+
+    def stop(self) -> None:
+        """Stop at the next end of a transaction: time is up."""
+        self._assembly.stop_here()
+        if self.phase is Phase.BETWEEN and self._rare.nested is None:
+            self.stopped = True
+
+    def get(self) -> Run | None:
+        """Complete transactions, when enough are waiting, or all when reading is over;
+        None when more bytes are needed, or nothing is left."""
+        if self._out:
+            raise RuntimeError("a run is out; ack it first")
+        assembly = self._assembly
+        while True:
+            if self._skip_to is not None:
+                self._skip(self._skip_to)
+            over = self.stopped or self.ended
+            enough = assembly.complete_bytes >= self._run_bytes or self._ready or over
+            if enough and assembly.complete and self._rare.nested is None:
+                return self._hand_out()
+            current = None if over else self._input()
+            if current is None:
+                return None
+            if self._turn(self._scan(current), current) and self._skip_to is None:
+                return self._hand_out()
+
+    def _skip(self, start: Coordinates) -> None:
+        """Leave out what lies before `start`; there, begin."""
+        if self._assembly.complete and self._rare.nested is None:
+            self._assembly.drop_complete()
+            self._ready = False
+        if self.stopped:
+            if self._assembly.at != start:
+                raise NotAnEventBoundary(
+                    f"no transaction ends at {start}; one ends at {self._assembly.at}",
+                    hint=f"choose {self._assembly.at}, or a place that SHOW BINLOG EVENTS lists",
+                )
+            self._skip_to, self.stopped, self._rare.place = None, False, None
+            self._assembly.begin_counting(self._limits)
+            self._stop_between()
+
+    def ack(self) -> None:
+        """The run handed out is done with; its room is free again."""
+        if not self._out:
+            raise RuntimeError("no run is out")
+        self._out = False
+        self._assembly.ack()
+
+    def _hand_out(self) -> Run:
+        run = self._assembly.run()
+        self._ready = False
+        last = run.transactions[-1]
+        self._end = Coordinates(run.files[last[columns.FILE]], int(last[columns.END_OFFSET]))
+        offset, size, crc = (
+            int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
         )
-        self._events, self._statements = [], []
-        self._first, self._bytes = None, 0
-        return transaction
+        gtid = gtid_text(last, run.sources)
+        self._witness = Witness(offset, size, crc, gtid, self._rare.created)
+        self._out = True
+        return run
 
-    def _refusal(
-        self, event: Event, kind: Input, query: Query | None
-    ) -> DamagedEvent | UnsupportedStatement:
-        where = f"{event.file}:{event.offset}"
-        if query is not None and self._phase is Phase.OPEN:
-            return UnsupportedStatement(
-                f"a transaction holds a statement instead of rows, at {where}: "
-                f"{query.text.split(None, 1)[0].upper()} …",
-                hint="some session writes with binlog_format=STATEMENT or MIXED, or rolls back "
-                "to a savepoint; its rows are not in the log. Nothing was recorded",
-            )
-        return DamagedEvent(
-            f"a {event.type.name} event stands {self._phase}, at {where}",
-            hint=f"nothing was recorded ({kind.value} is not expected there); start at the "
-            "beginning of a transaction, or look at that place with mysqlbinlog",
+    # -- one step --------------------------------------------------------------------
+
+    def _input(self) -> Input | None:
+        nested = self._rare.nested
+        if nested is not None:
+            return nested.input
+        return self._wire.next()
+
+    def _scan(self, current: Input) -> int:
+        assembly = self._assembly
+        assembly.input = current
+        assembly.state[stream.AT] = current.at
+        code = stream.scan(
+            current.data,
+            current.stop,
+            current.mode,
+            assembly.state,
+            assembly.ring.data,
+            assembly.ring.events,
+            assembly.ring.transactions,
+            assembly.maps.ids,
+            assembly.maps.bytes,
+            assembly.maps.places,
+            self._rules,
         )
+        current.at = int(assembly.state[stream.AT])
+        return code
 
+    def _turn(self, code: int, current: Input) -> bool:
+        """Do what the loop came back for; whether complete transactions must go out."""
+        match code:
+            case stream.MORE:
+                self._more(current)
+            case stream.EVENT:
+                return self._event(current)
+            case stream.FULL:
+                if self._assembly.complete:
+                    return True
+                self._assembly.spill_open()
+            case stream.HUGE:
+                return self._huge(current)
+            case stream.NEW_MAP:
+                self._map(current)
+            case stream.EMITTED:
+                self._ready = True
+            case stream.STOPPED:
+                self.stopped = True
+            case stream.LARGE:
+                self._wire.large()
+            case stream.PACKET:
+                self._packet(current)
+            case _:
+                raise damage(code, self._assembly.at)
+        return False
 
-def _classify(event: Event) -> tuple[Input, Query | None]:
-    if event.type is EventType.QUERY:
-        query = read_query(event)
-        return _classify_query(query.text), query
-    if event.type in (EventType.GTID, EventType.ANONYMOUS_GTID):
-        return Input.GTID, None
-    if event.type is EventType.XID:
-        return Input.COMMIT, None
-    if event.type in _CHANGES:
-        return Input.CHANGE, None
-    if event.type in _PLACES:
-        return Input.PLACE, None
-    return Input.HEARTBEAT, None
+    def _more(self, current: Input) -> None:
+        nested = self._rare.nested
+        if nested is None:
+            if isinstance(current, LargeEvent):
+                if current.at < current.stop:
+                    raise damage(stream.WRONG_SIZE, self._assembly.at)
+                self._assembly.state[stream.SEQUENCE] += current.packets
+            self._wire.read()
+            return
+        if nested.refill():
+            return
+        if nested.input.at < nested.input.stop:
+            raise damage(stream.WRONG_SIZE, self._assembly.at)
+        self._rare.finish()
+        self._stop_between()
 
+    def _event(self, current: Input) -> bool:
+        state = self._assembly.state
+        begin, size = int(state[stream.EVENT_AT]), int(state[stream.EVENT_SIZE])
+        packet = current.data[begin : begin + size].tobytes()
+        nested = self._rare.nested is not None
+        known = bool(state[stream.CHECKSUM]) if state[stream.CHECKSUM] >= 0 else None
+        if not nested and (known is None or packet[4] in _FIRST):
+            event = read_first_event(packet, self._assembly.at, checksum=known)
+        else:
+            event = read_event(packet, self._assembly.at, checksum=known and not nested)
+        if not self._rare.take(event):
+            return True
+        if self._assembly.alone:
+            self._ready = True
+        self._stop_between()
+        return False
 
-def _classify_query(text: str) -> Input:
-    """The server writes these words itself, in this spelling, in row format."""
-    words = text[:64].upper().split()
-    if words == ["BEGIN"]:
-        return Input.BEGIN
-    if words == ["COMMIT"]:
-        return Input.COMMIT
-    if words == ["ROLLBACK"]:
-        return Input.ROLLBACK
-    if words[:1] == ["SAVEPOINT"]:
-        return Input.SAVEPOINT
-    if words[:2] == ["CREATE", "TABLE"] and text.rstrip().upper().endswith("START TRANSACTION"):
-        return Input.CREATE_AS_SELECT
-    return Input.STATEMENT
+    def _stop_between(self) -> None:
+        between = self.phase is Phase.BETWEEN and self._rare.nested is None
+        if between and self._assembly.stops:
+            self.stopped = True
+
+    def _huge(self, current: Input) -> bool:
+        """A row event larger than the ring goes straight into the transaction's file."""
+        assembly = self._assembly
+        if assembly.complete:
+            return True
+        row = int(assembly.state[stream.EVENTS])
+        index = assembly.ring.events[row : row + 1].copy()
+        assembly.spill_event(Block(current.data, index))
+        stream.pass_rows(current.data, current.mode, assembly.state, assembly.ring.transactions)
+        current.at = int(assembly.state[stream.AT])
+        return False
+
+    def _map(self, current: Input) -> None:
+        state = self._assembly.state
+        begin, end = int(state[stream.EVENT_AT]), int(state[stream.EVENT_SIZE])
+        end += begin
+        if self._rare.nested is None and state[stream.CHECKSUM] == 1:
+            end -= stream.CHECKSUM_BYTES
+        table_map = read_table_map(current.data[begin:end].tobytes())
+        self.maps.bind(table_map.table_id, self.maps.add(table_map))
+
+    def _packet(self, current: Input) -> None:
+        """A packet that holds no event: the end of the log, or a refusal."""
+        packet = current.data[current.at + 4 : int(self._assembly.state[stream.NEXT])].tobytes()
+        if not is_end(packet):
+            raise refused_by(packet)
+        self.ended = True

@@ -1,4 +1,4 @@
-"""The bodies of control events: GTID, QUERY, PREVIOUS_GTIDS, FORMAT_DESCRIPTION.
+"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, PREVIOUS_GTIDS.
 
 Formats: `libs/mysql/binlog/event/control_events.h` and `statement_events.h` of MySQL's
 source. Table maps are `table_map`, row events the decoder's.
@@ -6,17 +6,20 @@ source. Table maps are `table_map`, row events the decoder's.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
+from pipeline.batch import Xid
 from pipeline.binlog.framing import Event
+from pipeline.binlog.gtid_sets import decoded
 from pipeline.binlog.reading import Reader
 from pipeline.errors import DamagedEvent
 from pipeline.position import GtidSet
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_GTID_LENGTH = 25  # flags, UUID, number
 _LOGICAL_CLOCK = 2
 _55_BITS = (1 << 55) - 1
 
@@ -28,9 +31,6 @@ class Gtid:
 
     text: str
     committed_at: int | None
-
-    def as_set(self) -> GtidSet:
-        return GtidSet.parse(self.text)
 
 
 def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
@@ -50,32 +50,100 @@ def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
     return Gtid("" if anonymous else f"{uuid}:{number}", committed_at or None)
 
 
-def read_previous_gtids(event: Event) -> GtidSet:
-    """The set executed before this file: count, then per UUID its half-open intervals.
+def read_tagged_gtid(event: Event) -> Gtid:
+    """GTID_TAGGED (MySQL 8.3+): numbered fields in the coding of `mysql::serialization`
+    (`libs/mysql/serialization/readme.md`): after a version, a size and the last field that
+    may not be ignored, a field's number and its value, in ascending order."""
+    reader = Reader(event.body, "a tagged GTID event")
+    for _ in range(3):
+        reader.serialized()
+    source, number, immediate, original = "", 0, 0, 0
+    while reader.left:
+        match reader.serialized():
+            case 0 | 9 | 10 | 11 | 8:
+                reader.serialized()
+            case 1:
+                uuid = bytes(reader.serialized() & 0xFF for _ in range(16))
+                source = str(UUID(bytes=uuid))
+            case 2:
+                number = reader.serialized() >> 1
+            case 3:
+                tag = reader.take(reader.serialized()).decode("ascii", "replace")
+                source = f"{source}:{tag}" if tag else source
+            case 4 | 5:
+                reader.serialized()
+            case 6:
+                immediate = reader.serialized()
+            case 7:
+                original = reader.serialized()
+            case _:
+                break
+    return Gtid(f"{source}:{number}", original or immediate or None)
 
-    The tagged form (first byte 1, eighth byte 1: MySQL 8.3+, only when tags are there)
-    carries twice the tag's length and the tag behind each UUID.
-    """
-    reader = Reader(event.body, "a PREVIOUS_GTIDS event")
-    head = reader.take(8)
-    tagged = head[7] == 1
-    count = int.from_bytes(head[1:7] if tagged else head, "little")
-    parts = []
-    for _ in range(count):
-        source = str(UUID(bytes=reader.take(16)))
-        if tagged:
-            tag = reader.take(reader.packed() // 2).decode("ascii", "replace")
-            source = f"{source}:{tag}" if tag else source
-        for _ in range(reader.integer(8)):
-            first, end = reader.integer(8), reader.integer(8)
-            parts.append(f"{source}:{first}-{end - 1}")
-    try:
-        return GtidSet.parse(",".join(parts))
-    except ValueError as error:
+
+def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
+    """XA_PREPARE: one phase 1, format id 4, lengths of gtrid and bqual 4 each, both; the
+    XID, and whether it was committed in one phase."""
+    reader = Reader(event.body, "an XA_PREPARE event")
+    one_phase = reader.integer(1) != 0
+    format_id = _signed(reader.integer(4))
+    lengths = reader.integer(4), reader.integer(4)
+    return Xid(format_id, reader.take(lengths[0]), reader.take(lengths[1])), one_phase
+
+
+_XA: Final = re.compile(
+    r"XA\s+\w+\s+X'(?P<gtrid>[0-9a-f]*)'\s*,\s*X'(?P<bqual>[0-9a-f]*)'\s*,\s*(?P<format>\d+)",
+    re.IGNORECASE,
+)
+
+
+def read_xid(statement: str) -> Xid:
+    """The XID of an XA statement as a server logs it: both parts in hex, all three there."""
+    found = _XA.match(statement)
+    if found is None:
         raise DamagedEvent(
-            f"a PREVIOUS_GTIDS event is not a GTID set: {error}",
-            hint="nothing was recorded; look at the file with mysqlbinlog",
-        ) from error
+            f"an XA statement names no XID: {statement[:80]!r}",
+            hint="nothing was recorded; look at that place with mysqlbinlog",
+        )
+    gtrid, bqual = (bytes.fromhex(found[part]) for part in ("gtrid", "bqual"))
+    return Xid(_signed(int(found["format"]) & 0xFFFFFFFF), gtrid, bqual)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+@dataclass(frozen=True, slots=True)
+class MariaDbGtid:
+    """MariaDB's GTID event: number, domain, whether a lone statement follows, and the XID
+    of an XA transaction that begins (`prepares`) or ends here."""
+
+    domain: int
+    number: int
+    standalone: bool
+    prepares: bool
+    xid: Xid | None
+
+
+def read_mariadb_gtid(event: Event) -> MariaDbGtid:
+    """Number 8, domain 4, flags 1; with flag 0x02 a commit id of 8 bytes; with 0x40
+    (prepared) or 0x80 (completed) an XID: format id 4, two lengths 1 each, gtrid, bqual.
+    (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
+    reader = Reader(event.body, "a GTID event")
+    number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
+    if flags & 0x02:
+        reader.take(8)
+    xid = None
+    if flags & 0xC0:
+        format_id = _signed(reader.integer(4))
+        lengths = reader.integer(1), reader.integer(1)
+        xid = Xid(format_id, reader.take(lengths[0]), reader.take(lengths[1]))
+    return MariaDbGtid(domain, number, bool(flags & 0x01), bool(flags & 0x40), xid)
+
+
+def read_previous_gtids(event: Event) -> GtidSet:
+    """The set executed before this file."""
+    return decoded(event.body)
 
 
 @dataclass(frozen=True, slots=True)

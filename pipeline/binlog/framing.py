@@ -1,10 +1,11 @@
-"""Event bytes → checked events with counted offsets.
+"""Events one at a time: the allow-list of their types, and what a log says of itself.
 
-Belongs here: the 19-byte header, the CRC32 of every event, the allow-list of event
-types, and where in which file an event stands. An event that is not on the list, or not
-what its header says, stops the run: unknown means stop.
+Belongs here: `Event`, for the rare events that Python looks at, the check of the two
+that come before the checksum is known, and the format description. The many are framed
+by the compiled loop in `stream`, by the same rules.
 
-Format: MySQL manual, "Binary Log Event Header" and `FORMAT_DESCRIPTION_EVENT`.
+Format: MySQL manual, "Binary Log Event Header" and `FORMAT_DESCRIPTION_EVENT`; MariaDB's
+numbers from `sql/log_event.h` of its source.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from pipeline.binlog.reading import Reader
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.position import Coordinates, LogFile
 
@@ -26,9 +28,6 @@ FIRST_OFFSET: Final = 4
 """Offset of the first event of a file, behind the magic number."""
 
 ARTIFICIAL_FLAG: Final = 0x20
-_CHECKSUM_CRC32: Final = 1
-_CHECKSUM_NONE: Final = 0
-_32_BITS: Final = 0xFFFFFFFF
 
 
 class EventType(IntEnum):
@@ -40,6 +39,9 @@ class EventType(IntEnum):
     FORMAT_DESCRIPTION = 15
     XID = 16
     TABLE_MAP = 19
+    WRITE_ROWS_V1 = 23
+    UPDATE_ROWS_V1 = 24
+    DELETE_ROWS_V1 = 25
     HEARTBEAT = 27
     ROWS_QUERY = 29
     WRITE_ROWS = 30
@@ -48,12 +50,46 @@ class EventType(IntEnum):
     GTID = 33
     ANONYMOUS_GTID = 34
     PREVIOUS_GTIDS = 35
+    VIEW_CHANGE = 37
+    XA_PREPARE = 38
+    PARTIAL_UPDATE_ROWS = 39
+    TRANSACTION_PAYLOAD = 40
+    HEARTBEAT_V2 = 41
+    GTID_TAGGED = 42
+    MARIADB_ANNOTATE_ROWS = 160
+    MARIADB_BINLOG_CHECKPOINT = 161
+    MARIADB_GTID = 162
+    MARIADB_GTID_LIST = 163
+    MARIADB_START_ENCRYPTION = 164
+    MARIADB_QUERY_COMPRESSED = 165
+    MARIADB_WRITE_ROWS_COMPRESSED_V1 = 166
+    MARIADB_UPDATE_ROWS_COMPRESSED_V1 = 167
+    MARIADB_DELETE_ROWS_COMPRESSED_V1 = 168
+    MARIADB_WRITE_ROWS_COMPRESSED = 169
+    MARIADB_UPDATE_ROWS_COMPRESSED = 170
+    MARIADB_DELETE_ROWS_COMPRESSED = 171
 
+
+COMPRESSED_ROWS: Final = {
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: EventType.WRITE_ROWS_V1,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1: EventType.UPDATE_ROWS_V1,
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1: EventType.DELETE_ROWS_V1,
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED: EventType.WRITE_ROWS,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED: EventType.UPDATE_ROWS,
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED: EventType.DELETE_ROWS,
+}
+"""Row events whose rows MariaDB compressed, and what they are without that."""
 
 _BEFORE_DESCRIPTION: Final = frozenset(
     {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT}
 )
 """What a stream may begin with; everything else needs to know the checksum in force."""
+
+_HEARTBEATS: Final = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+_OF_FILES: Final = frozenset(
+    {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.MARIADB_START_ENCRYPTION}
+)
+"""Events that a server repeats, without a place of their own, where a dump begins."""
 
 _KNOWN_BY_NAME: Final = {
     5: "INTVAR (statement format)",
@@ -61,17 +97,9 @@ _KNOWN_BY_NAME: Final = {
     14: "USER_VAR (statement format)",
     17: "BEGIN_LOAD_QUERY (statement format)",
     18: "EXECUTE_LOAD_QUERY (statement format)",
-    23: "WRITE_ROWS v1",
-    24: "UPDATE_ROWS v1",
-    25: "DELETE_ROWS v1",
     26: "INCIDENT (the server says that its log may be incomplete)",
     36: "TRANSACTION_CONTEXT (group replication)",
-    37: "VIEW_CHANGE (group replication)",
-    38: "XA_PREPARE",
-    39: "PARTIAL_UPDATE_ROWS (binlog_row_value_options=PARTIAL_JSON)",
-    40: "TRANSACTION_PAYLOAD (binlog_transaction_compression=ON)",
-    41: "HEARTBEAT v2",
-    42: "GTID_TAGGED",
+    172: "PARTIAL_ROW_DATA (MariaDB)",
 }
 
 
@@ -104,119 +132,79 @@ class Event:
         return self.offset if self.artificial else self.offset + self.size
 
     @property
+    def at(self) -> Coordinates:
+        return Coordinates(self.file, self.offset)
+
+    @property
     def after(self) -> Coordinates:
         """The place behind this event."""
         return Coordinates(self.file, self.end)
 
 
-class Framing:
-    """Checks and places the events of one dump, in order.
+def is_artificial(code: int, log_pos: int, flags: int) -> bool:
+    """Made up by the server for this dump: it takes no place in the file. (An offset of 0
+    alone says nothing: MariaDB 11 writes it for what went through a transaction's cache.)"""
+    if flags & ARTIFICIAL_FLAG or code in _HEARTBEATS:
+        return True
+    return log_pos == 0 and code in _OF_FILES
 
-    `start` is where the dump was asked to begin. Offsets are counted from there, because
-    an event's own offset wraps at 4 GiB; the wrapped value must agree. An event that is
-    refused leaves the framing unchanged.
-    """
 
-    def __init__(self, start: Coordinates) -> None:
-        self._file = start.file
-        self._offset = start.offset
-        self._checksum: int | None = None
+def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
+    """An event as the server sent it, which stands at `at`; UnsupportedEvent for a type
+    that is not on the list. `checksum`: whether it carries CRC32, None if that is not
+    known yet, or if it is verified already and cut off (an event of a payload)."""
+    timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
+    try:
+        kind = EventType(code)
+    except ValueError:
+        name = _KNOWN_BY_NAME.get(code, "unknown to this version")
+        raise UnsupportedEvent(
+            f"the log holds an event of type {code}, {name}, at {at}",
+            hint="nothing was recorded; keep what writes such events away from this source, "
+            "and start behind it, or wait for a version that reads it",
+        ) from None
+    made = is_artificial(code, log_pos, flags)
+    crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)
+    raw = packet[:-CHECKSUM_BYTES] if checksum else packet
+    return Event(kind, timestamp, server_id, flags, at.file, at.offset, size, made, raw, crc32)
 
-    def frame(self, packet: bytes) -> Event:
-        """One event as the server sent it → `Event`; DamagedEvent, UnsupportedEvent."""
-        if len(packet) < HEADER.size:
-            raise self._damaged(f"an event of {len(packet)} bytes has no header")
-        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
-        if size != len(packet):
-            raise self._damaged(f"an event of {len(packet)} bytes says it has {size}")
-        kind = self._allowed(code)
-        if self._checksum is None and kind not in _BEFORE_DESCRIPTION:
-            raise self._damaged(f"a {kind.name} event comes before the format description")
-        checksum = self._checksum_of(kind, packet)
-        artificial = bool(flags & ARTIFICIAL_FLAG) or log_pos == 0 or kind is EventType.HEARTBEAT
-        crc32 = self._verified(packet, checksum, kind)
-        raw = packet[:-CHECKSUM_BYTES] if checksum == _CHECKSUM_CRC32 else packet
-        if kind is EventType.FORMAT_DESCRIPTION and checksum == _CHECKSUM_NONE:
-            raw = packet[:-CHECKSUM_BYTES]
-        event = Event(
-            kind,
-            timestamp,
-            server_id,
-            flags,
-            self._file,
-            self._offset,
-            size,
-            artificial,
-            raw,
-            crc32,
-        )
-        if not artificial and event.end & _32_BITS != log_pos:
-            raise self._damaged(
-                f"an event says the next one is at {log_pos}, counted were {event.end}"
-            )
-        return self._advance(event, checksum)
 
-    def _allowed(self, code: int) -> EventType:
-        try:
-            return EventType(code)
-        except ValueError:
-            name = _KNOWN_BY_NAME.get(code, "unknown to this version")
-            raise UnsupportedEvent(
-                f"the log holds an event of type {code}, {name}, at {self._file}:{self._offset}",
-                hint="nothing was recorded; keep what writes such events away from this source, "
-                "and start behind it, or wait for a version that reads it",
-            ) from None
+def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
+    """One of the events whose checksum compiled code leaves to us, verified: a ROTATE or
+    a format description, or whatever comes before the first format description."""
+    kind = packet[4]
+    if checksum is None and kind not in _BEFORE_DESCRIPTION:
+        raise _damaged(f"an event of type {kind} comes before the format description", at)
+    if kind == EventType.FORMAT_DESCRIPTION:
+        event = _read_description_event(packet, at)
+    else:
+        # The artificial ROTATE comes before the first format description; the dump asked
+        # for CRC32 where the server computes one, and only the bytes tell.
+        checked = _crc_matches(packet) if checksum is None else checksum
+        if checked and not _crc_matches(packet):
+            raise _damaged("an event's checksum does not match its bytes", at)
+        event = read_event(packet, at, checksum=checked)
+    log_pos = HEADER.unpack_from(packet)[4]
+    if not event.artificial and event.end & 0xFFFFFFFF != log_pos:
+        raise _damaged(f"an event says the next one is at {log_pos}, counted were {event.end}", at)
+    return event
 
-    def _checksum_of(self, kind: EventType, packet: bytes) -> int:
-        """The algorithm in force for this packet; a format description brings its own."""
-        if kind is EventType.FORMAT_DESCRIPTION:
-            algorithm = packet[-CHECKSUM_BYTES - 1]
-            if algorithm not in (_CHECKSUM_NONE, _CHECKSUM_CRC32):
-                raise self._damaged(f"the log's checksum algorithm {algorithm} is unknown")
-            return algorithm
-        if self._checksum is None:
-            # The artificial ROTATE comes before the first format description; the dump
-            # negotiated CRC32 where the server computes one, and only the bytes tell.
-            return _CHECKSUM_CRC32 if _crc_matches(packet) else _CHECKSUM_NONE
-        return self._checksum
 
-    def _verified(self, packet: bytes, checksum: int, kind: EventType) -> int:
-        if checksum == _CHECKSUM_NONE:
-            return zlib.crc32(packet)
-        if not _crc_matches(packet) and not _in_use_flag_explains(packet, kind):
-            raise self._damaged("an event's checksum does not match its bytes")
-        return int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
-
-    def _advance(self, event: Event, checksum: int) -> Event:
-        if event.type is EventType.FORMAT_DESCRIPTION:
-            self._checksum = checksum
-        if event.type is EventType.ROTATE:
-            offset = int.from_bytes(event.body[:8], "little")
-            file = self._named(event.body[8:])
-            if event.artificial and file == self._file:
-                # Where the dump begins: what was asked for counts, the field may wrap.
-                return event
-            self._file, self._offset = file, offset
-        elif not event.artificial:
-            self._offset = event.end
-        return event
-
-    def _named(self, name: bytes) -> LogFile:
-        text = name.decode("utf-8", "replace")
-        try:
-            file = LogFile.parse(text)
-        except ValueError:
-            raise self._damaged(f"the log rotates to {text!r}, which is no log file") from None
-        if file.base != self._file.base:
-            raise self._damaged(f"the log rotates from {self._file} to {file}, another log")
-        return file
-
-    def _damaged(self, what: str) -> DamagedEvent:
-        return DamagedEvent(
-            f"{what}, at {self._file}:{self._offset}",
-            hint="nothing was recorded; run again, and if it stays, look at that place with "
-            f"mysqlbinlog --verify-binlog-checksum --start-position={self._offset} {self._file}",
-        )
+def _read_description_event(packet: bytes, at: Coordinates) -> Event:
+    """A format description brings its own algorithm in the byte before its checksum. Its
+    CRC32 leaves out the flag "log in use" (0x1), which the server clears when it closes
+    the file."""
+    algorithm = packet[-CHECKSUM_BYTES - 1]
+    if algorithm not in (0, 1):
+        raise _damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
+    bare = bytearray(packet)
+    bare[17] &= 0xFE
+    if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(bare))):
+        raise _damaged("an event's checksum does not match its bytes", at)
+    event = read_event(packet, at, checksum=True)
+    if algorithm == 0:
+        return read_event(packet, at, checksum=None)
+    return event
 
 
 def _crc_matches(packet: bytes) -> bool:
@@ -224,11 +212,57 @@ def _crc_matches(packet: bytes) -> bool:
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
 
 
-def _in_use_flag_explains(packet: bytes, kind: EventType) -> bool:
-    """A format description's checksum leaves out the flag "log in use" (0x1), which the
-    server clears when it closes the file."""
-    if kind is not EventType.FORMAT_DESCRIPTION:
-        return False
-    bare = bytearray(packet)
-    bare[17] &= 0xFE
-    return _crc_matches(bytes(bare))
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a log file says of itself: the server's version and flavour, whether its events
+    carry CRC32, and when the file was made (seconds since the epoch)."""
+
+    version: str
+    flavour: str
+    checksum: bool
+    created: int
+
+
+_ROW_EVENTS_V1: Final = range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1)
+_POST_HEADERS: Final[dict[int, int]] = {
+    EventType.QUERY: 13,
+    EventType.TABLE_MAP: 8,
+    **dict.fromkeys(_ROW_EVENTS_V1, 8),
+    EventType.WRITE_ROWS: 10,
+    EventType.UPDATE_ROWS: 10,
+    EventType.DELETE_ROWS: 10,
+}
+"""How long the fixed part of an event is, for those whose fixed part we read. A server that
+declares another length speaks a dialect that nobody described."""
+
+
+def read_description(event: Event) -> Description:
+    """The format description: version of the format 2 (always 4), of the server 50, time
+    4, header length 1 (always 19), then one byte per event type; a checksum algorithm."""
+    reader = Reader(event.raw[HEADER.size :], "the format description")
+    form = reader.integer(2)
+    version = reader.take(50).rstrip(b"\0").decode("latin-1")
+    reader.take(4)
+    header = reader.integer(1)
+    lengths = reader.rest()[:-1]
+    odd = [
+        EventType(kind).name
+        for kind, length in _POST_HEADERS.items()
+        if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
+    ]
+    if form != 4 or header != HEADER.size or odd:
+        what = f"format {form}, headers of {header} bytes" + (f", other {odd[0]}" if odd else "")
+        raise UnsupportedEvent(
+            f"the log at {event.at} has a format this version does not read ({what})",
+            hint="nothing was recorded; MySQL 5.7 to 9, and MariaDB 10.6 to 11, write version 4",
+        )
+    flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+    return Description(version, flavour, event.raw[-1] == 1, event.timestamp)
+
+
+def _damaged(what: str, at: Coordinates) -> DamagedEvent:
+    return DamagedEvent(
+        f"{what}, at {at}",
+        hint="nothing was recorded; run again, and if it stays, look at that place with "
+        f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
+    )

@@ -54,6 +54,18 @@ class Reader:
             hint="nothing was recorded; look at that place with mysqlbinlog",
         )
 
+    def serialized(self) -> int:
+        """An unsigned integer of `mysql::serialization`: as many ones at the low end of the
+        first byte as bytes follow it, then a zero, then the value."""
+        first = self.integer(1)
+        more = 0
+        while more < 8 and first >> more & 1:
+            more += 1
+        if more == 8:
+            return self.integer(8)
+        value = first | int.from_bytes(self.take(more), "little") << 8
+        return value >> more + 1
+
     def packed_text(self) -> bytes:
         return self.take(self.packed())
 

@@ -11,13 +11,20 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipeline.binlog.control import read_gtid, read_previous_gtids, read_query
-from pipeline.binlog.framing import ARTIFICIAL_FLAG, FIRST_OFFSET, HEADER, Event, EventType
-from pipeline.errors import DamagedEvent, NotAnEventBoundary, UnsupportedEvent
+from pipeline.binlog.control import (
+    read_gtid,
+    read_mariadb_gtid,
+    read_previous_gtids,
+    read_query,
+    read_tagged_gtid,
+)
+from pipeline.binlog.framing import FIRST_OFFSET, HEADER, Event, EventType, is_artificial
+from pipeline.errors import DamagedEvent, NotAnEventBoundary
 from pipeline.position import Coordinates, GtidSet, Witness
 
-_GTID_TAGGED = 42
-_GTID_EVENTS = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID})
+_GTID_EVENTS = frozenset(
+    {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
+)
 _SELF_ENDING = frozenset({EventType.XID, 38, 40})
 """Events that end their transaction whatever they hold: XID, XA_PREPARE, and
 TRANSACTION_PAYLOAD, which is a whole one."""
@@ -59,7 +66,7 @@ def find_boundary(packets: Iterable[bytes], at: Coordinates) -> Boundary:
     walk = _Walk()
     for packet in packets:
         timestamp, code, _, size, log_pos, flags = HEADER.unpack_from(packet)
-        if flags & ARTIFICIAL_FLAG or log_pos == 0:
+        if is_artificial(code, log_pos, flags):
             continue
         if _arrived(walk, at, code):
             break
@@ -80,7 +87,7 @@ def find_boundary(packets: Iterable[bytes], at: Coordinates) -> Boundary:
 def _arrived(walk: _Walk, at: Coordinates, code: int) -> bool:
     """At the place; for a file's beginning, past the events that tell its GTIDs."""
     if at.offset == FIRST_OFFSET:
-        return walk.head_read or code in (*_GTID_EVENTS, _GTID_TAGGED)
+        return walk.head_read or code in _GTID_EVENTS
     return walk.offset >= at.offset
 
 
@@ -102,14 +109,8 @@ def _step(walk: _Walk, event: Event, timestamp: int, code: int, size: int) -> No
     elif code == EventType.PREVIOUS_GTIDS:
         walk.gtids = read_previous_gtids(event)
         walk.head_read = True
-    elif code == _GTID_TAGGED:
-        raise UnsupportedEvent(
-            f"{event.file} holds tagged GTIDs at {event.offset}, which this version does not read",
-            hint="start at the beginning of a later file without them",
-        )
     elif code in _GTID_EVENTS:
-        gtid = read_gtid(event, anonymous=code == EventType.ANONYMOUS_GTID)
-        walk.opened_at, walk.opened_gtid, walk.begun = event.offset, gtid.text, False
+        walk.opened_at, (walk.opened_gtid, walk.begun) = event.offset, _opening(event)
         walk.before_open = walk.witness
     closes = walk.opened_at is not None and _closes(walk, event, code)
     gtid_text = walk.opened_gtid if walk.opened_at is not None else ""
@@ -119,6 +120,18 @@ def _step(walk: _Walk, event: Event, timestamp: int, code: int, size: int) -> No
         if walk.opened_gtid:
             walk.gtids = walk.gtids.union(GtidSet.parse(walk.opened_gtid))
         walk.opened_at, walk.begun = None, False
+
+
+def _opening(event: Event) -> tuple[str, bool]:
+    """The GTID that an event announces, "" where positions carry none, and whether the
+    transaction is begun with it."""
+    if event.type is EventType.MARIADB_GTID:
+        gtid = read_mariadb_gtid(event)
+        return "", not gtid.standalone and (gtid.xid is None or gtid.prepares)
+    if event.type is EventType.GTID_TAGGED:
+        return read_tagged_gtid(event).text, False
+    anonymous = event.type is EventType.ANONYMOUS_GTID
+    return read_gtid(event, anonymous=anonymous).text, False
 
 
 def _closes(walk: _Walk, event: Event, code: int) -> bool:
@@ -141,7 +154,7 @@ def read_witness(packets: Iterable[bytes], offset: int, created: int) -> Witness
         _, code, _, size, log_pos, flags = HEADER.unpack_from(packet)
         if code == EventType.FORMAT_DESCRIPTION:
             checksum = packet[-5] == 1
-        if flags & ARTIFICIAL_FLAG or log_pos == 0:
+        if is_artificial(code, log_pos, flags):
             continue
         crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)
         return Witness(offset, size, crc32, "", created)

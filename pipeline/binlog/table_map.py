@@ -6,7 +6,8 @@ columns. Does not: values of rows.
 
 Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`. What the slots
 count: signedness goes over numeric columns (YEAR counts, BIT does not), character sets
-over string columns (VECTOR takes a slot), members over ENUM and SET by themselves.
+over string columns (VECTOR takes a slot, GEOMETRY on MariaDB alone), members over ENUM and
+SET by themselves.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pipeline.binlog.cells import Layout, layout
+from pipeline.binlog.charsets import text_decoder
 from pipeline.binlog.collations import BINARY, character_set
-from pipeline.binlog.framing import Event
 from pipeline.binlog.reading import Reader
 from pipeline.errors import TableError
 from pipeline.table import Column, TableName, TableStructure
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
-_ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 6, 8, 9
+_SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
 _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
 
 _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 _STRINGS: Final = frozenset({15, 242, 252, 253, 254})
-_ENUM, _SET, _STRING = 247, 248, 254
+_ENUM, _SET, _STRING, _GEOMETRY = 247, 248, 254, 255
+_OLD_TEMPORAL: Final = frozenset({7, 11, 12})
 _NAMES: Final = {
     1: "tinyint",
     2: "smallint",
@@ -54,7 +57,7 @@ _NAMES: Final = {
     252: "text",
     253: "varchar",
     _STRING: "char",
-    255: "geometry",
+    _GEOMETRY: "geometry",
 }
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 _METADATA_BYTES: Final = {
@@ -89,18 +92,41 @@ class TableMap:
     raw: bytes
 
 
-def read_table_map(event: Event) -> TableMap:
-    """The event's identity only; `read_structure` reads the rest where it is wanted."""
-    table_id, table, _ = _head(event.raw)
-    return TableMap(table_id, table, event.raw)
+def read_table_map(raw: bytes) -> TableMap:
+    """A whole TABLE_MAP event without checksum → its identity only; `read_structure` reads
+    the rest where it is wanted."""
+    table_id, table, _ = _head(raw)
+    return TableMap(table_id, table, raw)
 
 
-def rows_table_id(event: Event) -> int:
-    """The table id a row event refers to."""
-    return Reader(event.body, "a row event").integer(6)
+def read_layouts(raw: bytes, flavour: str = "mysql") -> tuple[Layout, ...]:
+    """A whole TABLE_MAP event without checksum → where its columns' cells lie.
+
+    TableError for a column type this version has never heard of, and for MariaDB's old
+    temporal types, whose width the log does not tell.
+    """
+    _, _, reader = _head(raw)
+    codes = reader.take(reader.packed())
+    metadata = Reader(reader.packed_text(), "a TABLE_MAP event")
+    layouts = tuple(layout(code, _metadata(code, metadata)) for code in codes)
+    if flavour == "mariadb" and any(one.code in _OLD_TEMPORAL for one in layouts):
+        raise TableError(
+            "it has temporal columns in the format before MariaDB 10.1.2",
+            hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
+        )
+    return layouts
 
 
-def read_structure(raw: bytes) -> TableStructure:
+def _metadata(code: int, metadata: Reader) -> bytes:
+    if code not in _NAMES:
+        raise TableError(
+            f"a column has the type number {code}, which this version does not know",
+            hint="exclude the table",
+        )
+    return metadata.take(_METADATA_BYTES.get(code, 0))
+
+
+def read_structure(raw: bytes, flavour: str = "mysql") -> TableStructure:
     """A whole TABLE_MAP event without checksum → the table's structure.
 
     TableError where the event does not say all: no names (MINIMAL metadata), no primary
@@ -112,7 +138,8 @@ def read_structure(raw: bytes) -> TableStructure:
     metadata = Reader(reader.packed_text(), f"the TABLE_MAP of {table}")
     slots = [_slot(code, metadata) for code in codes]
     nulls = reader.take((count + 7) // 8)
-    optional = _Optional(slots, str(table), dict(_fields(reader)))
+    strings = _STRINGS | {_GEOMETRY} if flavour == "mariadb" else _STRINGS
+    optional = _Optional(slots, str(table), dict(_fields(reader)), strings)
     columns = tuple(
         replace(
             column,
@@ -147,12 +174,7 @@ class _Slot:
 
 
 def _slot(code: int, metadata: Reader) -> _Slot:
-    if code not in _NAMES:
-        raise TableError(
-            f"a column has the type number {code}, which this version does not know",
-            hint="exclude the table",
-        )
-    data = metadata.take(_METADATA_BYTES.get(code, 0))
+    data = _metadata(code, metadata)
     if code == _STRING and data[0] in (_ENUM, _SET):
         code = data[0]
     column = Column(name="", type=_NAMES[code])
@@ -184,8 +206,11 @@ def _fields(reader: Reader) -> Iterator[tuple[int, bytes]]:
 class _Optional:
     """The optional metadata of one table map, laid over its columns."""
 
-    def __init__(self, slots: list[_Slot], table: str, fields: dict[int, bytes]) -> None:
+    def __init__(
+        self, slots: list[_Slot], table: str, fields: dict[int, bytes], strings: frozenset[int]
+    ) -> None:
         self._slots = slots
+        self._strings = strings
         self._what = f"the TABLE_MAP of {table}"
         self._fields = fields
 
@@ -214,15 +239,16 @@ class _Optional:
         for index, unsigned in zip(self._where(_NUMERIC), self._bits(_SIGNEDNESS), strict=False):
             columns[index] = replace(columns[index], unsigned=unsigned)
         for index, collation in self._collations(
-            self._where(_STRINGS), _DEFAULT_CHARSET, _COLUMN_CHARSET
+            self._where(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
         ):
             columns[index] = _with_charset(columns[index], collation)
         for index, collation in self._collations(
             self._where({_ENUM, _SET}), _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET
         ):
             columns[index] = replace(columns[index], charset=character_set(collation))
-        for index, members in zip(self._where({_ENUM}), self._members(), strict=False):
-            columns[index] = _with_members(columns[index], members)
+        for code, field in ((_ENUM, _ENUM_VALUES), (_SET, _SET_VALUES)):
+            for index, members in zip(self._where({code}), self._members(field), strict=False):
+                columns[index] = _with_members(columns[index], members)
         return columns
 
     def _where(self, codes: frozenset[int] | set[int]) -> list[int]:
@@ -246,8 +272,8 @@ class _Optional:
             return [(i, exceptions.get(slot, numbers[0])) for slot, i in enumerate(indexes)]
         return list(zip(indexes, self._packed(each), strict=False))
 
-    def _members(self) -> Iterator[list[bytes]]:
-        reader = Reader(self._fields.get(_ENUM_VALUES, b""), self._what)
+    def _members(self, field: int) -> Iterator[list[bytes]]:
+        reader = Reader(self._fields.get(field, b""), self._what)
         while reader.left:
             yield [reader.packed_text() for _ in range(reader.packed())]
 
@@ -262,25 +288,10 @@ def _with_charset(column: Column, collation: int) -> Column:
 
 def _with_members(column: Column, members: list[bytes]) -> Column:
     decode: Callable[[bytes], str] = text_decoder(column.charset or "utf8mb4")
-    return replace(column, members=tuple(decode(member) for member in members))
-
-
-def text_decoder(charset: str) -> Callable[[bytes], str]:
-    """Bytes of a MySQL character set → text; UnicodeDecodeError where they are none.
-
-    MySQL's latin1 is cp1252 with its five empty points kept as C1 controls.
-    """
-    if charset in ("utf8mb4", "utf8mb3"):
-        return lambda data: data.decode("utf-8")
-    if charset == "ascii":
-        return lambda data: data.decode("ascii")
-    if charset == "latin1":
-        return lambda data: data.decode("latin-1").translate(_LATIN1)
-    return lambda data: data.decode("utf-8", "backslashreplace")
-
-
-_LATIN1: Final = {
-    byte: bytes([byte]).decode("cp1252")
-    for byte in range(0x80, 0xA0)
-    if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
-}
+    try:
+        return replace(column, members=tuple(decode(member) for member in members))
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"a column's members are no {column.charset} text",
+            hint="report this log to us; exclude the table meanwhile",
+        ) from error

@@ -28,9 +28,18 @@ def latest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
     """Indexes (ascending) of the last image per key."""
-    newest = changes.group_by(list(key)).aggregate([("_sequence", "max")])
+    keys = [_one_zero(changes.column(name)) for name in key]
+    columns = pa.table([*keys, changes.column("_sequence")], names=[*key, "_sequence"])
+    newest = columns.group_by(list(key)).aggregate([("_sequence", "max")])
     wanted = newest.column("_sequence_max").combine_chunks()
     return pc.indices_nonzero(pc.is_in(changes.column("_sequence"), value_set=wanted))
+
+
+def _one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """-0.0 and 0.0 are one key to MySQL and to Spark, two to a grouping by bits."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.add(column, pa.scalar(0.0, column.type))
 
 
 def _is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:

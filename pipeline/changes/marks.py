@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,58 +14,102 @@ from pipeline.ports import CHANGE_TYPES, RowImages
 
 _NAMES = pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
+_BEFORE = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
 _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 _DELETE = CHANGE_TYPES.index(ChangeType.DELETE)
+_MOMENT = MARKS.field("_committed_at").type
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMarks:
+    """Per transaction: its file's name, its GTID (null for an anonymous one), and when it
+    committed, in microseconds since the epoch."""
+
+    file: pa.Array
+    gtid: pa.Array
+    committed_at: Integers
 
 
 @dataclass(frozen=True, slots=True)
 class EventPlaces:
-    """Per decoded event: where it stands, whose transaction it is part of, and the
-    `_sequence` of its first image. Times in microseconds since the epoch."""
+    """Per decoded event: its transaction's index, its offset, its second, its server, the
+    `_sequence` of its first image and the `_row` of its first row."""
 
-    first_sequence: npt.NDArray[np.int64]
-    file: Sequence[str]
-    offset: Sequence[int]
-    gtid: Sequence[str | None]
-    committed_at: Sequence[int]
-    executed_at: Sequence[int]
-    server_id: Sequence[int]
+    transaction: Integers
+    offset: Integers
+    second: Integers
+    server_id: Integers
+    first_sequence: Integers
+    first_row: Integers
 
 
-def sequences(images: RowImages, places: EventPlaces) -> npt.NDArray[np.int64]:
-    """`_sequence` per image: its event's first, plus its index within the event."""
+def sequences(images: RowImages, places: EventPlaces, before: int = 0) -> Integers:
+    """`_sequence` per image: its event's first, plus its index within the event; `before`:
+    images that an earlier batch held of the first event here."""
     event = images.event.to_numpy()
     starts = np.flatnonzero(np.diff(event, prepend=-1))
     within = np.arange(len(event)) - np.repeat(starts, np.diff(starts, append=len(event)))
+    if before and len(event):
+        within[event == event[0]] += before
     return np.asarray(places.first_sequence[event] + within, dtype=np.int64)
 
 
 def with_marks(
-    images: RowImages, places: EventPlaces, schema: pa.Schema, *, batch: int, schema_version: int
+    images: RowImages,
+    numbers: Integers,
+    places: EventPlaces,
+    transactions: TransactionMarks,
+    schema: pa.Schema,
+    *,
+    batch: int,
+    schema_version: int,
 ) -> pa.RecordBatch:
-    """The changelog rows of these images; `schema` is `layout.changelog_schema`."""
+    """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
+    `layout.changelog_schema`."""
     count = images.columns.num_rows
-    event = images.event
-
-    def per_event(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-        return pa.array(values, kind).take(event)
-
+    event = images.event.to_numpy()
+    transaction = places.transaction[event]
+    row = images.row.to_numpy() + places.first_row[event].astype(np.int32)
     marks = {
         "_change_type": _NAMES.take(images.change_type),
-        "_sequence": pa.array(sequences(images, places)),
-        "_file": per_event(places.file, pa.string()),
-        "_offset": per_event(places.offset, pa.int64()),
-        "_row": images.row,
-        "_gtid": per_event(places.gtid, pa.string()),
-        "_committed_at": per_event(places.committed_at, MARKS.field("_committed_at").type),
-        "_executed_at": per_event(places.executed_at, MARKS.field("_executed_at").type),
-        "_server_id": per_event(places.server_id, pa.int64()),
+        "_sequence": pa.array(numbers),
+        "_file": _spread(transactions.file, transaction),
+        "_offset": pa.array(places.offset[event]),
+        "_row": pa.array(row),
+        "_gtid": _spread(transactions.gtid, transaction),
+        "_committed_at": _moments(transactions.committed_at[transaction]),
+        "_executed_at": _moments(places.second[event] * 1_000_000),
+        "_server_id": pa.array(places.server_id[event]),
         "_batch": pa.repeat(pa.scalar(batch, pa.int64()), count),
         "_schema_version": pa.repeat(pa.scalar(schema_version, pa.int32()), count),
         "_derived": pa.repeat(pa.scalar(False), count),
     }
     arrays = [*(marks[name] for name in MARKS.names), *images.columns.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _spread(values: pa.Array, which: Integers) -> pa.Array:
+    """`values[which]`; one value for all is the ordinary case of a large transaction."""
+    if len(which) and which[0] == which[-1] and which.min() == which.max():
+        return pa.repeat(values[int(which[0])], len(which))
+    return values.take(pa.array(which))
+
+
+def _moments(microseconds: Integers) -> pa.Array:
+    return pa.array(microseconds).view(_MOMENT)
+
+
+def images_per_event(images: RowImages, events: int) -> Integers:
+    """How many images each of so many events has here."""
+    return np.bincount(images.event.to_numpy(), minlength=events)
+
+
+def rows_per_event(images: RowImages, events: int) -> Integers:
+    """How many rows; an update's two images are one."""
+    kept = images.change_type.to_numpy() != _BEFORE
+    return np.bincount(images.event.to_numpy()[kept], minlength=events)
 
 
 def row_counts(images: RowImages) -> RowCounts:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pipeline.batch import Batch, BatchState, Cursor, Lease
 from pipeline.binlog.framing import FIRST_OFFSET
+from pipeline.binlog.intake import events
 from pipeline.binlog.scan import find_boundary, read_created, read_witness
 from pipeline.changes.layout import application_id
 from pipeline.errors import (
@@ -62,6 +63,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
 
 def _abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
     files = work.segments.discard(work.source.name, batch.id)
+    files += work.spool.discard(work.source.name, batch.id)
     work.ledger.abandon(lease, batch.id, why)
     return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
 
@@ -143,6 +145,6 @@ def _proven(
 def _dump(work: Workplace, start: Coordinates) -> Iterator[Iterable[bytes]]:
     dump = work.server.dump(start)
     try:
-        yield dump
+        yield events(dump)
     finally:
         dump.close()

@@ -16,6 +16,7 @@ from pipeline.errors import TransactionsMissing
 from pipeline.position import GtidSet
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin, repair
+from pipeline.runs.captured import CapturedTables
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.reading import Reading
 from pipeline.runs.segmenting import Segmenter
@@ -37,7 +38,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
         work.mirrors.require_ready()
     require_ready(work)
     begun = begin(work, lease)
-    bounds = RunBounds.fixed(begun.facts)
+    bounds = RunBounds.fixed(begun.facts, work.source.budget)
     start_seconds = perf_counter() - clock
     if begun.decision.predecessor is not None and bounds.reached(begun.start.at):
         _require_whole(work, bounds, begun, begun.start.gtid_set)
@@ -84,25 +85,31 @@ def _capture(
         predecessor=decision.predecessor,
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
-    segmenter = Segmenter(
+    source = work.source.name
+    tables = CapturedTables(
         work.segments,
-        work.decoder,
-        source=work.source.name,
+        source=source,
+        batch=batch.id,
+        states=work.ledger.table_states(source),
+        versions=work.ledger.newest_versions(source),
+        past=past_ranges(work.ledger.decisions(source, limit=DECISIONS_READ), begun.start.at),
+    )
+    segmenter = Segmenter(
+        tables,
         batch=batch.id,
         base=batch.base,
-        states=work.ledger.table_states(work.source.name),
-        versions=work.ledger.newest_versions(work.source.name),
-        past=past_ranges(
-            work.ledger.decisions(work.source.name, limit=DECISIONS_READ), begun.start.at
-        ),
         on_set_aside=lambda aside: work.progress.note(
             f"{aside.table} was set aside at {aside.position}: {aside.reason}"
         ),
     )
-    reading = Reading(work, segmenter, begun, bounds)
+    prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
+    reading = Reading(work, segmenter, begun, bounds, prepared)
     reading.run()
-    _require_whole(work, bounds, begun, reading.end.gtid_set)
-    segments = segmenter.finish()
+    spent = reading.spent
+    if spent is None:
+        _require_whole(work, bounds, begun, reading.end.gtid_set)
+    segments = tables.finish()
+    kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
     work.ledger.record_capture(
         lease,
         batch.id,
@@ -113,11 +120,15 @@ def _capture(
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,
             segments=segments,
-            versions=tuple(segmenter.new_versions),
-            tables=tuple(segmenter.touched_states.values()),
-            set_aside=tuple(segmenter.set_aside.values()),
+            versions=tuple(tables.new_versions),
+            tables=tuple(tables.touched.values()),
+            set_aside=tuple(tables.set_aside.values()),
+            prepared=kept,
+            ended=tuple(reading.buffer.prepared.ended),
         ),
     )
+    if spent is not None:
+        work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
     return CaptureReport(
@@ -130,7 +141,7 @@ def _capture(
         rows=sum((segment.counts for segment in segments), RowCounts()).total,
         log_bytes=reading.log_bytes,
         counts={segment.table: segment.counts for segment in segments},
-        set_aside=tuple(segmenter.set_aside.values()),
+        set_aside=tuple(tables.set_aside.values()),
         softened=segmenter.softened,
         repaired=repaired,
         start_seconds=start_seconds,

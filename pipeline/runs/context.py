@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from pipeline.batch import RowCounts, SetAside
-from pipeline.ports import Changelog, Ledger, Mirrors, RowDecoder, SegmentStore, SourceServer
+from pipeline.bounds import Budget
+from pipeline.ports import Changelog, Ledger, Mirrors, SegmentStore, SourceServer, Spool
 from pipeline.position import Position
 from pipeline.start import StartChoice
 from pipeline.table import TableName
@@ -48,6 +49,7 @@ class SourcePlan:
     name: str
     patterns: TablePatterns
     start: StartChoice | None
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Workplace:
     source: SourcePlan
     server: SourceServer
     ledger: Ledger
-    decoder: RowDecoder
     segments: SegmentStore
+    spool: Spool
     changelog: Changelog
     mirrors: Mirrors
     progress: Progress

@@ -1,155 +1,154 @@
 """Reading the log from a start to an end: transactions to the segmenter, the position kept.
 
 Belongs here: the loop over the dump, and what a statement in the log means for the run.
-Does not: framing and transactions (`pipeline.binlog`), rows (`segmenting`), the ledger.
+Does not: transactions (`pipeline.binlog`), rows (`segmenting`), the ledger.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from time import monotonic
 
-from pipeline.binlog.buffer import Place, Transaction, TransactionBuffer
-from pipeline.binlog.control import moment
-from pipeline.binlog.framing import Event, EventType, Framing
-from pipeline.binlog.table_map import TableMap, read_table_map, rows_table_id
+from pipeline.batch import Prepared, Xid
+from pipeline.binlog import ring as columns
+from pipeline.binlog.assembly import Limits
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.control import Query, moment
+from pipeline.binlog.identity import gtid_intervals
+from pipeline.binlog.ring import MARIADB, Run
 from pipeline.bounds import RunBounds
 from pipeline.errors import DamagedEvent, UnsupportedStatement
-from pipeline.position import GtidSet, Position, Witness
+from pipeline.position import Coordinates, GtidSet, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.runs.segmenting import Segmenter
 from pipeline.schema.ddl import Creates, read_statement, why_it_stops
 from pipeline.table import TableName
 
-_DUMMY_TABLE_ID = 0xFFFFFF
-_STATEMENT_END = 0x1
+_TELL_SECONDS = 0.3
+"""How often progress is told at the most."""
 
 
 class Reading:
     """The loop over the dump: where it stands, and what it hands to the segmenter."""
 
     def __init__(
-        self, work: Workplace, segmenter: Segmenter, begun: Begun, bounds: RunBounds
+        self,
+        work: Workplace,
+        segmenter: Segmenter,
+        begun: Begun,
+        bounds: RunBounds,
+        prepared: Mapping[Xid, Prepared],
     ) -> None:
         self._work = work
         self._source: SourcePlan = work.source
         self._segmenter = segmenter
         self._bounds = bounds
-        self._witness = begun.witness
-        self._created = begun.witness.file_created if begun.witness else 0
-        self._gtids = _GtidsRead(begun.start.gtid_set)
-        self._at = begun.start.at
+        self._begun = begun
+        self._gtids = begun.start.gtid_set
         self._committed_at: int | None = None
-        self._start = begun.start
+        self._clock = self._told = monotonic()
         self._spark_wanted = True
         self._total = _distance(begun, bounds)
+        self._dump = work.server.dump(begun.start.at)
+        self.buffer = TransactionBuffer(
+            begun.start.at,
+            begins=self._dump.begins,
+            wants=self._wants,
+            spool=work.spool,
+            source=work.source.name,
+            prepared=prepared,
+            created=begun.witness.file_created if begun.witness else 0,
+            limits=Limits(bounds.end, bounds.budget.max_transactions, bounds.budget.max_bytes),
+        )
+        segmenter.follow(self.buffer)
         self.transactions = 0
         self.log_bytes = 0
 
     @property
     def end(self) -> Position:
         last = self._committed_at
+        start = self._begun.start
         return Position(
-            at=self._at,
-            gtid_set=self._gtids.total(),
-            server_uuid=self._start.server_uuid,
-            committed_at=self._start.committed_at if last is None else moment(last),
+            at=self.buffer.at,
+            gtid_set=self._gtids,
+            server_uuid=start.server_uuid,
+            committed_at=start.committed_at if last is None else moment(last),
         )
 
     @property
     def witness(self) -> Witness:
-        if self._witness is None:
-            raise DamagedEvent(f"no event stands before {self._at}", hint="report this log to us")
-        return self._witness
+        witness = self.buffer.witness or self._begun.witness
+        if witness is None:
+            raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
+        return witness
+
+    @property
+    def spent(self) -> str | None:
+        """The budget that ended the run before its bounds' end; None if none did."""
+        if self._bounds.reached(self.buffer.at):
+            return None
+        return self._bounds.spent(
+            transactions=self.transactions,
+            log_bytes=self.log_bytes,
+            seconds=monotonic() - self._clock,
+        )
 
     def run(self) -> None:
-        if self._bounds.reached(self._at):
+        """Read up to the end, or until a budget is spent; `StreamEndedEarly`."""
+        if self._bounds.reached(self._begun.start.at):
             return
-        framing, buffer = Framing(self._at), TransactionBuffer()
-        dump = self._work.server.dump(self._at)
+        buffer = self.buffer
         try:
-            for packet in dump:
-                event = framing.frame(packet)
-                self._note_creation(event)
-                match buffer.put(event):
-                    case None:
-                        continue
-                    case Place(placed):
-                        if placed.artificial:
-                            continue
-                        self._move(placed, "")
-                    case Transaction() as transaction:
-                        self._take(transaction)
-                        self._move(transaction.last, transaction.gtid.text)
-                if self._bounds.reached(self._at):
+            for received in self._dump:
+                buffer.put(received)
+                self._take_runs()
+                if buffer.stopped or buffer.ended:
                     break
+                if self._out_of_time():
+                    buffer.stop()
         finally:
-            dump.close()
-        self._bounds.require_reached(self._at)
+            self._dump.close()
+        buffer.end()
+        self._take_runs()
+        if self.spent is None:
+            self._bounds.require_reached(buffer.at)
 
-    def _note_creation(self, event: Event) -> None:
-        if event.type is EventType.FORMAT_DESCRIPTION and not event.artificial:
-            self._created = event.timestamp
+    def _out_of_time(self) -> bool:
+        most = self._bounds.budget.max_seconds
+        return most is not None and monotonic() - self._clock >= most
 
-    def _move(self, last: Event, gtid: str) -> None:
-        self._at = last.after
-        self._witness = Witness(last.offset, last.size, last.crc32, gtid, self._created)
+    def _take_runs(self) -> None:
+        while (run := self.buffer.get()) is not None:
+            self._take(run)
+            self.buffer.ack()
 
-    def _take(self, transaction: Transaction) -> None:
-        for statement in transaction.statements:
-            self._require_followed(statement.text, statement.database, transaction)
-        self._take_rows(transaction)
-        self._segmenter.transaction_done()
-        self._gtids.add(transaction.gtid.text)
-        self._committed_at = transaction.committed_at
-        self.transactions += 1
-        self.log_bytes += transaction.log_bytes
-        if self.transactions % 512 == 0:
-            self._report()
+    def _wants(self, table: TableName) -> bool:
+        return self._source.patterns.matches(table) and self._segmenter.wanted(table)
 
-    def _require_followed(self, text: str, database: str, transaction: Transaction) -> None:
-        statement = read_statement(text, database)
-        if isinstance(statement, Creates):
-            self._segmenter.created(statement.table)
-        why = why_it_stops(statement, self._source.patterns)
-        if why is not None:
-            raise UnsupportedStatement(
-                f"the log holds {why}, at {transaction.begin}; this version does not follow it",
-                hint="nothing was recorded. Following schema changes is not built yet: begin "
-                f"again behind it (a new source name, start = '{transaction.end}'), or exclude "
-                "the table",
+    def _take(self, run: Run) -> None:
+        for number, query in run.statements:
+            row = run.transactions[number]
+            file = run.files[row[columns.FILE]]
+            self._require_followed(
+                query,
+                Coordinates(file, int(row[columns.BEGIN_OFFSET])),
+                Coordinates(file, int(row[columns.END_OFFSET])),
             )
-
-    def _take_rows(self, transaction: Transaction) -> None:
-        maps: dict[int, TableMap] = {}
-        for event in transaction.events:
-            if event.type is EventType.TABLE_MAP:
-                table_map = read_table_map(event)
-                maps[table_map.table_id] = table_map
-                continue
-            table_id = rows_table_id(event)
-            if table_id == _DUMMY_TABLE_ID:
-                continue
-            known = maps.get(table_id)
-            if known is None:
-                raise DamagedEvent(
-                    f"rows refer to a table map that is not there, at {event.file}:{event.offset}",
-                    hint="nothing was recorded; look at that place with mysqlbinlog",
-                )
-            self._take_event(known, transaction, event)
-            if event.body[6] & _STATEMENT_END:
-                maps.clear()
-
-    def _take_event(self, table_map: TableMap, transaction: Transaction, event: Event) -> None:
-        table: TableName = table_map.table
-        if not self._source.patterns.matches(table) or not self._segmenter.wanted(table):
-            return
-        if self._spark_wanted:
+        self._segmenter.put(run)
+        if self._segmenter.changes and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare()
-        self._segmenter.put(table, transaction, event, table_map.raw)
-
-    def _report(self) -> None:
+        last = run.transactions[-1]
+        self._committed_at = int(
+            last[columns.COMMITTED_AT] or last[columns.LAST_TIMESTAMP] * 1_000_000
+        )
+        self._note_gtids(run)
+        self.transactions += len(run.transactions)
+        self.log_bytes += int(run.transactions[:, columns.LOG_BYTES].sum())
+        if monotonic() - self._told < _TELL_SECONDS:
+            return
+        self._told = monotonic()
         self._work.progress.capture(
             transactions=self.transactions,
             rows=self._segmenter.rows,
@@ -157,37 +156,26 @@ class Reading:
             total_bytes=self._total,
         )
 
+    def _note_gtids(self, run: Run) -> None:
+        if (run.transactions[:, columns.GTID_KIND] == MARIADB).any():
+            return  # MariaDB's positions are files and offsets for now
+        texts = [
+            f"{source}{a}-{b}" for source, a, b in gtid_intervals(run.transactions, run.sources)
+        ]
+        if texts:
+            self._gtids = self._gtids.union(GtidSet.parse(",".join(texts)))
 
-@dataclass(slots=True)
-class _GtidsRead:
-    """The start's set and what was read since; runs of numbers are joined as they come."""
-
-    start: GtidSet
-    texts: list[str] = field(default_factory=list)
-    source: str = ""
-    first: int = 0
-    last: int = 0
-
-    def add(self, gtid: str) -> None:
-        if not gtid:
-            return
-        source, _, number = gtid.rpartition(":")
-        if source == self.source and int(number) == self.last + 1:
-            self.last += 1
-            return
-        self._keep()
-        self.source, self.first, self.last = source, int(number), int(number)
-
-    def total(self) -> GtidSet:
-        self._keep()
-        self.source = ""
-        self.start = self.start.union(GtidSet.parse(",".join(self.texts)))
-        self.texts.clear()
-        return self.start
-
-    def _keep(self) -> None:
-        if self.source:
-            self.texts.append(f"{self.source}:{self.first}-{self.last}")
+    def _require_followed(self, query: Query, begin: Coordinates, end: Coordinates) -> None:
+        statement = read_statement(query.text, query.database)
+        if isinstance(statement, Creates):
+            self._segmenter.created(statement.table)
+        why = why_it_stops(statement, self._source.patterns)
+        if why is not None:
+            raise UnsupportedStatement(
+                f"the log holds {why}, at {begin}; this version does not follow it",
+                hint="nothing was recorded. Following schema changes is not built yet: begin "
+                f"again behind it (a new source name, start = '{end}'), or exclude the table",
+            )
 
 
 def _distance(begun: Begun, bounds: RunBounds) -> int:

@@ -1,306 +1,241 @@
-"""Decoded rows → segments: numbering, marks, and one Parquet writer per table.
+"""Runs of whole transactions → the rows of changelogs, numbered.
 
-Belongs here: grouping row events of whole transactions, numbering their images, and
-setting one table aside without touching the others. Does not: reading the log
-(`capture`), file formats (`resources.lake`).
+Belongs here: which decoder reads a table map's rows, numbering images over all tables,
+and setting one table aside without touching the others. Does not: reading the log
+(`reading`), decoding (`pipeline.binlog`), the tables' files (`captured`).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.batch import (
-    RowCounts,
-    Segment,
-    SetAside,
-    TableCondition,
-    TableState,
-    TableVersion,
+from pipeline.batch import SetAside
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.identity import gtid_texts
+from pipeline.binlog.ring import Block, Integers, Run
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.changes.marks import (
+    EventPlaces,
+    TransactionMarks,
+    images_per_event,
+    row_counts,
+    rows_per_event,
+    sequences,
+    with_marks,
 )
-from pipeline.binlog.buffer import Transaction
-from pipeline.binlog.framing import Event
-from pipeline.binlog.table_map import read_structure
-from pipeline.changes.layout import changelog_schema, new_table
-from pipeline.changes.marks import EventPlaces, row_counts, sequences, with_marks
-from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
-from pipeline.ports import RowDecoder, RowImages, RowsEvent, SegmentStore, SegmentWriter
+from pipeline.ports import RowImages
 from pipeline.position import Coordinates
+from pipeline.runs.captured import CapturedTable, CapturedTables
+from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
-
-GROUP_BYTES = 16 << 20
-"""Row events of whole transactions are decoded together up to this size."""
-
-HELD_BYTES = 128 << 20
-"""Decoded rows are held in memory up to this size before files are opened."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A table being captured: its version, the Arrow batches held, its writer and totals."""
-
-    version: TableVersion
-    state: TableState
-    held: list[pa.RecordBatch] = field(default_factory=list)
-    writer: SegmentWriter | None = None
-    counts: RowCounts = field(default_factory=RowCounts)
-    first: int = 0
-    last: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """One row event waiting to be decoded: `order` counts events within the group."""
+class _Decoded:
+    """Events of one table map, decoded: `which` rows of the block's index they are, their
+    part of that index, and their images in batches, with how many each event has of them
+    before each batch."""
 
-    order: int
-    transaction: Transaction
-    event: Event
-    table_map: bytes
+    table: CapturedTable
+    which: Integers
+    events: Integers
+    batches: list[RowImages]
+    images: Integers
+    rows: Integers
 
 
 class Segmenter:
-    """Takes whole transactions, gives segments; one per batch.
-
-    `known`: table states and newest versions of the ledger; tables not there are new.
-    """
+    """Takes the runs of one buffer; `tables` gets the rows."""
 
     def __init__(
         self,
-        store: SegmentStore,
-        decoder: RowDecoder,
+        tables: CapturedTables,
         *,
-        source: str,
         batch: int,
         base: int,
-        states: Mapping[TableName, TableState],
-        versions: Mapping[TableName, TableVersion],
-        past: Sequence[PastRange],
         on_set_aside: Callable[[SetAside], None],
     ) -> None:
-        self._store, self._decoder = store, decoder
-        self._source, self._batch, self._base = source, batch, base
-        self._states = dict(states)
-        self._versions = dict(versions)
-        self._past = past
-        self._created: set[TableName] = set()
+        self._tables = tables
+        self._batch, self._base = batch, base
         self._on_set_aside = on_set_aside
-        self._open: dict[TableName, _Open] = {}
-        self._group: dict[TableName, list[_Pending]] = defaultdict(list)
-        self._structures: dict[bytes, TableStructure] = {}
-        self._orders = 0
-        self._group_bytes = self._held_bytes = 0
-        self.set_aside: dict[TableName, SetAside] = {}
+        self._buffer: TransactionBuffer | None = None
+        self._decoders: dict[int, tuple[TableStructure, TableDecoder]] = {}
+        self.softened: Counter[str] = Counter()
         self.changes = 0
         self.rows = 0
-        self.softened: Counter[str] = Counter()
-        self.new_versions: list[TableVersion] = []
-        self.touched_states: dict[TableName, TableState] = {}
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        """The buffer whose runs are put."""
+        self._buffer = buffer
 
     def wanted(self, table: TableName) -> bool:
-        """Whether a table's rows are still taken: it is not set aside."""
-        state = self._states.get(table)
-        return table not in self.set_aside and (
-            state is None or state.condition is TableCondition.ACTIVE
-        )
+        return self._tables.wanted(table)
 
     def created(self, table: TableName) -> None:
-        """The log shows the table's CREATE: whatever it holds comes after this."""
-        self._created.add(table)
+        self._tables.created(table)
 
-    def put(
-        self, table: TableName, transaction: Transaction, event: Event, table_map: bytes
-    ) -> None:
-        """A row event of a whole transaction, in log order."""
-        self._group[table].append(_Pending(self._orders, transaction, event, table_map))
-        self._orders += 1
-        self._group_bytes += len(event.raw)
+    def put(self, run: Run) -> None:
+        """Decode and number a run's rows."""
+        marks = _marks(run)
+        for block in run.blocks:
+            self._put_block(run, block, marks)
+        if run.from_file:
+            self._tables.end_parts()
 
-    def transaction_done(self) -> None:
-        """Decode when enough is waiting; only ever between transactions."""
-        if self._group_bytes >= GROUP_BYTES:
-            self._decode_group()
-
-    def finish(self) -> tuple[Segment, ...]:
-        """Decode the rest, write and close every file (durable), and name the segments."""
-        self._decode_group()
-        segments = []
-        for table, one in self._open.items():
-            self._write(one)
-            if one.writer is None:
-                continue
-            segments.append(
-                Segment(
-                    table, one.version.version, one.writer.close(), one.counts, one.first, one.last
-                )
-            )
-        return tuple(segments)
-
-    # -- one group ---------------------------------------------------------------
-
-    def _decode_group(self) -> None:
-        group, self._group = self._group, defaultdict(list)
-        images_of = np.zeros(self._orders, dtype=np.int64)
-        decoded: list[tuple[_Open, list[_Pending], RowImages]] = []
-        for table, waiting in group.items():
-            for run in _by_table_map(waiting):
-                done = self._decoded(table, run)
-                if done is None:
-                    # Rows of this group before the bad one go too: a table's changes
-                    # end between two transactions.
-                    decoded = [d for d in decoded if d[0] is not self._open.get(table)]
-                    images_of[[pending.order for pending in waiting]] = 0
-                    break
-                one, images = done
-                orders = np.array([pending.order for pending in run], dtype=np.int64)
-                np.add.at(images_of, orders[images.event.to_numpy()], 1)
-                decoded.append((one, run, images))
-        first_of = self._base + 1 + self.changes + np.concatenate(([0], np.cumsum(images_of)[:-1]))
-        for one, run, images in decoded:
-            self._hold(one, run, images, first_of)
+    def _put_block(self, run: Run, block: Block, marks: TransactionMarks) -> None:
+        images_of = np.zeros(len(block.events), np.int64)
+        decoded: list[_Decoded] = []
+        for number, which, part in by_map(block):
+            done = self._decoded(run, number, which, part)
+            if done is None:
+                # Rows of this block before the bad one go too: a table's changes end
+                # between two transactions.
+                name = self._name(number)
+                decoded = [d for d in decoded if d.table.version.structure.name != name]
+            else:
+                decoded.append(done)
+        for one in decoded:
+            images_of[one.which] = one.images
+        first_of = self._base + 1 + self.changes + np.cumsum(images_of) - images_of
+        for one in decoded:
+            self._hold(run, one, first_of[one.which], marks)
         self.changes += int(images_of.sum())
-        self._orders = self._group_bytes = 0
-        if self._held_bytes >= HELD_BYTES:
-            for one in self._open.values():
-                self._write(one)
 
-    def _decoded(self, table: TableName, run: list[_Pending]) -> tuple[_Open, RowImages] | None:
-        events = [
-            RowsEvent(p.event.raw, p.event.offset, p.event.timestamp, p.event.server_id)
-            for p in run
-        ]
-        try:
-            one = self._opened(table, run[0])
-            return one, self._decoder.decode(one.version.structure, run[0].table_map, events)
-        except TableError as error:
-            self._put_aside(table, run[0].transaction, error)
+    # -- decoding -------------------------------------------------------------------
+
+    def _decoded(self, run: Run, number: int, which: Integers, part: Block) -> _Decoded | None:
+        if not self._tables.wanted(self._name(number)):
             return None
+        at = _begin(run, part.events[0])
+        try:
+            structure, decoder = self._decoder(number)
+            table = self._tables.opened(structure, at)
+            batches = list(decoder.decode(part))
+            if not decoder.complete:
+                raise _incomplete()
+        except TableError as error:
+            self._put_aside(self._name(number), at, error)
+            return None
+        count = len(which)
+        images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        return _Decoded(table, which, part.events, batches, images, rows)
 
-    def _put_aside(self, table: TableName, transaction: Transaction, error: TableError) -> None:
-        aside = SetAside(table, error.reason, error.hint, str(transaction.begin))
-        self.set_aside[table] = aside
-        self._on_set_aside(aside)
-        state = self._states.get(table) or new_table(self._source, table)
-        self._states[table] = self.touched_states[table] = state
+    def _decoder(self, number: int) -> tuple[TableStructure, TableDecoder]:
+        if number not in self._decoders:
+            buffer = self._following
+            raw = buffer.maps.known[number].raw
+            flavour = buffer.description.flavour if buffer.description else "mysql"
+            structure = read_structure(raw, flavour)
+            layouts = read_layouts(raw, flavour)
+            decoder = TableDecoder(structure, layouts, arrow_schema(structure))
+            self._decoders[number] = structure, decoder
+        return self._decoders[number]
 
-    def _opened(self, table: TableName, pending: _Pending) -> _Open:
-        structure = self._structure(pending.table_map)
-        one = self._open.get(table)
-        if one is None:
-            one = self._open[table] = self._first_seen(table, structure, pending)
-        if one.version.structure.fingerprint != structure.fingerprint:
-            raise _drift(one.version.structure, structure)
-        return one
+    @property
+    def _following(self) -> TransactionBuffer:
+        if self._buffer is None:
+            raise RuntimeError("follow a buffer first")
+        return self._buffer
 
-    def _first_seen(self, table: TableName, structure: TableStructure, pending: _Pending) -> _Open:
-        changelog_schema(structure)  # TableError for a type that is not read
-        version = self._versions.get(table)
-        self._require_no_hole(table, version)
-        if version is None:
-            version = TableVersion(structure, 1, str(pending.transaction.begin))
-            self.new_versions.append(version)
-        state = self._states.get(table)
-        if state is None:
-            state = new_table(self._source, table)
-            self._states[table] = self.touched_states[table] = state
-        return _Open(version, state)
+    def _name(self, number: int) -> TableName:
+        return self._following.maps.known[number].table
 
-    def _require_no_hole(self, table: TableName, version: TableVersion | None) -> None:
-        if version is None and table in self._created:
-            return
-        seen = Coordinates.parse(version.first_seen) if version is not None else None
-        missed = hole(table, seen, self._past)
-        if missed is not None:
-            raise TableError(
-                f"the patterns of earlier runs left it out, up to {missed}: its changes there "
-                "were not read",
-                hint="catching a table up is not built yet: follow it under a new source name, "
-                "or exclude it again",
-            )
+    def _put_aside(self, name: TableName, at: Coordinates, error: TableError) -> None:
+        self._on_set_aside(self._tables.put_aside(name, at, error))
+        self._following.maps.drop(name)
 
-    def _structure(self, table_map: bytes) -> TableStructure:
-        key = table_map[_BEHIND_TABLE_ID:]
-        if key not in self._structures:
-            self._structures[key] = read_structure(table_map)
-        return self._structures[key]
-
-    # -- writing -----------------------------------------------------------------
+    # -- numbering --------------------------------------------------------------------
 
     def _hold(
-        self,
-        one: _Open,
-        run: list[_Pending],
-        images: RowImages,
-        first_of: npt.NDArray[np.int64],
+        self, run: Run, one: _Decoded, first_sequence: Integers, marks: TransactionMarks
     ) -> None:
-        places = _places(run, first_of)
-        schema = changelog_schema(one.version.structure)
-        rows = with_marks(
-            images, places, schema, batch=self._batch, schema_version=one.version.version
+        table = one.table
+        if run.from_file:
+            self._tables.begin_part(table)
+        places = EventPlaces(
+            transaction=one.events[:, columns.TRANSACTION],
+            offset=one.events[:, columns.OFFSET],
+            second=one.events[:, columns.TIMESTAMP],
+            server_id=one.events[:, columns.SERVER_ID],
+            first_sequence=first_sequence,
+            first_row=_first_rows(table, run, one),
         )
-        numbers = sequences(images, places)
-        if len(numbers):
-            one.first = one.first or int(numbers[0])
-            one.last = int(numbers[-1])
-        one.held.append(rows)
-        for column, count in images.softened.items():
-            self.softened[f"{one.state.table}.{column}"] += count
-        one.counts += row_counts(images)
-        self.rows += row_counts(images).total
-        self._held_bytes += rows.nbytes
-
-    def _write(self, one: _Open) -> None:
-        if not one.held:
-            return
-        if one.writer is None:
-            one.writer = self._store.open(
-                one.state.changelog,
+        held = np.zeros(len(one.which), np.int64)
+        for images in one.batches:
+            first_event = int(images.event[0].as_py())
+            numbers = sequences(images, places, int(held[first_event]))
+            rows = with_marks(
+                images,
+                numbers,
+                places,
+                marks,
+                table.schema,
                 batch=self._batch,
-                schema_version=one.version.version,
-                schema=changelog_schema(one.version.structure),
+                schema_version=table.version.version,
             )
-        for rows in one.held:
-            one.writer.write(rows)
-            self._held_bytes -= rows.nbytes
-        one.held.clear()
+            held += images_per_event(images, len(held))
+            self._count(table, images, numbers)
+            self._tables.hold(table, rows)
+
+    def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
+        table.first = table.first or int(numbers[0])
+        table.last = int(numbers[-1])
+        counts = row_counts(images)
+        table.counts += counts
+        self.rows += counts.total
+        for column, count in images.softened.items():
+            self.softened[f"{table.version.structure.name}.{column}"] += count
 
 
-_BEHIND_TABLE_ID = 25
-"""Header 19, table id 6: the id changes whenever the server opens the table anew."""
-
-
-def _by_table_map(waiting: list[_Pending]) -> Iterator[list[_Pending]]:
-    """Events in order, cut where the table map says something else."""
-    for _, run in groupby(waiting, key=lambda pending: pending.table_map[_BEHIND_TABLE_ID:]):
-        yield list(run)
-
-
-def _places(run: list[_Pending], first_of: npt.NDArray[np.int64]) -> EventPlaces:
-    return EventPlaces(
-        first_sequence=first_of[[p.order for p in run]],
-        file=[str(p.event.file) for p in run],
-        offset=[p.event.offset for p in run],
-        gtid=[p.transaction.gtid.text or None for p in run],
-        committed_at=[p.transaction.committed_at for p in run],
-        executed_at=[p.event.timestamp * 1_000_000 for p in run],
-        server_id=[p.event.server_id for p in run],
+def _marks(run: Run) -> TransactionMarks:
+    names = pa.array([str(file) for file in run.files], pa.string())
+    committed = run.transactions[:, columns.COMMITTED_AT]
+    seconds = run.transactions[:, columns.LAST_TIMESTAMP] * 1_000_000
+    return TransactionMarks(
+        file=names.take(pa.array(run.transactions[:, columns.FILE])),
+        gtid=gtid_texts(run.transactions, run.sources),
+        committed_at=np.where(committed == 0, seconds, committed),
     )
 
 
-def _drift(known: TableStructure, found: TableStructure) -> TableError:
-    names = [column.name for column in known.columns], [column.name for column in found.columns]
-    what = (
-        f"its columns were {', '.join(names[0])} and are now {', '.join(names[1])}"
-        if names[0] != names[1]
-        else "a column's type, character set or key is another one now"
-    )
+def _begin(run: Run, event: Integers) -> Coordinates:
+    """Where the event's transaction begins."""
+    row = run.transactions[event[columns.TRANSACTION]]
+    return Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
+
+
+def _first_rows(table: CapturedTable, run: Run, one: _Decoded) -> Integers:
+    """`_row` of each event's first row: 0, but where several events share a place in the
+    log (inside a payload, or at an XA COMMIT) they are counted on."""
+    offsets = one.events[:, columns.OFFSET]
+    files = run.transactions[one.events[:, columns.TRANSACTION], columns.FILE]
+    same = np.zeros(len(offsets), bool)
+    same[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
+    here = (str(run.files[files[0]]), int(offsets[0]))
+    before = table.rows_there if here == table.place else 0
+    ends = np.cumsum(one.rows)
+    starts = ends - one.rows
+    heads = np.flatnonzero(~same)
+    since = np.repeat(starts[heads], np.diff(heads, append=len(same)))
+    first = starts - since
+    first[: heads[1] if len(heads) > 1 else len(first)] += before
+    table.place = (str(run.files[files[-1]]), int(offsets[-1]))
+    table.rows_there = int(first[-1] + one.rows[-1])
+    return first
+
+
+def _incomplete() -> TableError:
     return TableError(
-        f"its structure changed without a statement in the log: {what}",
-        hint="somebody altered it with sql_log_bin=0; following that is not built yet",
+        "its row images are incomplete (binlog_row_image is not FULL in some session)",
+        hint="set binlog_row_image=FULL for every session that writes this table; "
+        "this version cannot follow partial images",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -122,7 +123,21 @@ def difference(structure: TableStructure, source: pa.Table, lake: pa.Table) -> T
 
 
 def _sided(table: pa.Table, side: int) -> pa.Table:
-    return table.append_column(_SIDE, pa.repeat(pa.scalar(side, pa.int64()), table.num_rows))
+    columns = [_groupable(column) for column in table.columns]
+    columns.append(pa.chunked_array([pa.repeat(pa.scalar(side, pa.int64()), table.num_rows)]))
+    return pa.table(columns, names=[*table.column_names, _SIDE])
+
+
+def _groupable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of numbers as their bytes: Arrow groups by anything but nested values."""
+    if not pa.types.is_list(column.type):
+        return column
+    numbers = column.type.value_type.to_pandas_dtype()
+    packed = (
+        None if values is None else np.array(values, numbers).tobytes()
+        for values in column.to_pylist()
+    )
+    return pa.chunked_array([pa.array(packed, pa.large_binary())])
 
 
 def _keys(rows: pa.Table, key: list[str], compare: Callable[..., pa.Array]) -> set[str]:

@@ -2,7 +2,9 @@
 
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
 unsigned integers and 38 decimal digits at most. A type that is not listed is never
-guessed: `TableError` sets the table aside.
+guessed: `TableError` sets the table aside. How a value's bytes or text become the Arrow
+value is the business of the two rooms that read values, `pipeline.binlog` and
+`resources.mysql.values`.
 """
 
 from __future__ import annotations
@@ -31,23 +33,38 @@ _PLAIN: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "datetime": pa.timestamp("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    # Text as MySQL prints it, with the column's fractional digits: -838:59:59.000000.
+    "time": pa.string(),
+    "year": pa.int16(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "text": pa.string(),
     "enum": pa.string(),
+    # Members in the order of the definition, comma separated.
+    "set": pa.string(),
+    # Byte for byte what SELECT prints.
+    "json": pa.string(),
     "binary": pa.binary(),
     "varbinary": pa.binary(),
     "blob": pa.binary(),
+    # EWKB: well-known binary whose type word says where a spatial reference follows.
+    "geometry": pa.binary(),
+    "vector": pa.list_(pa.float32()),
 }
 
 TEXT_TYPES = frozenset({"char", "varchar", "text"})
 """Types whose bytes are characters of the column's own character set."""
 
-CHARACTER_SETS = frozenset({"utf8mb4", "utf8mb3", "latin1", "ascii"})
-"""Character sets this version decodes."""
-
 MAX_DECIMAL_DIGITS = 38
 """Spark's and Delta's limit; longer decimals become strings."""
 
-SUPPORTED = "the types of this version are integers, DECIMAL, FLOAT, DOUBLE, CHAR, VARCHAR, \
-TEXT, BINARY, VARBINARY, BLOB, DATE, DATETIME, TIMESTAMP and ENUM"
+MAX_LONG_BITS = 63
+"""BIT columns up to this width fit a signed integer of 64 bits."""
+
+_BIT_DIGITS = 20
+"""Decimal digits of 64 bits."""
+
+_HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
 
 
 def arrow_type(column: Column) -> pa.DataType:
@@ -57,14 +74,14 @@ def arrow_type(column: Column) -> pa.DataType:
         return integer
     if column.type == "decimal":
         return _decimal(column)
-    if column.type in TEXT_TYPES or column.type == "enum":
-        return _text(column)
+    if column.type == "bit":
+        return _bits(column)
     plain = _PLAIN.get(column.type)
     if plain is None:
         raise TableError(
             f"column {column.name!r} has the type {column.type.upper()}, "
             "which this version does not read",
-            hint=f"exclude the table, or wait for a version that reads it: {SUPPORTED}",
+            hint=_HINT,
         )
     return plain
 
@@ -77,20 +94,26 @@ def _decimal(column: Column) -> pa.DataType:
     return pa.decimal128(column.precision, column.scale)
 
 
-def _text(column: Column) -> pa.DataType:
-    if column.charset not in CHARACTER_SETS:
-        raise TableError(
-            f"column {column.name!r} has the character set {column.charset}, "
-            "which this version does not read",
-            hint="exclude the table, or convert the column to utf8mb4",
-        )
-    return pa.string()
+def _bits(column: Column) -> pa.DataType:
+    if column.length is None:
+        raise ValueError(f"{column} has no width")
+    if column.length == 1:
+        return pa.bool_()
+    return pa.int64() if column.length <= MAX_LONG_BITS else pa.decimal128(_BIT_DIGITS, 0)
 
 
 def arrow_schema(structure: TableStructure) -> pa.Schema:
     """The mirror's schema: the table's columns, all nullable, in their order.
 
     Nullability stays the source's business: a mirror that declared NOT NULL would have
-    to be altered whenever the source relaxes it.
+    to be altered whenever the source relaxes it. TableError also for a key column whose
+    values cannot be joined on.
     """
-    return pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
+    schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
+    for name in structure.primary_key:
+        if pa.types.is_list(schema.field(name).type):
+            raise TableError(
+                f"key column {name!r} is a VECTOR, which cannot be a key in the lake",
+                hint="give the table a PRIMARY KEY of another type, or exclude it",
+            )
+    return schema

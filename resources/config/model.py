@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -26,7 +27,6 @@ from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
     {
-        "bounds",
         "deletes",
         "dropped_columns",
         "dropped_tables",
@@ -137,6 +137,28 @@ class LedgerPart(Part):
         return dsn
 
 
+_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")
+_UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def size_in_bytes(value: object) -> object:
+    """`"4GiB"` or a number of bytes → bytes; ValueError for any other text."""
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a size such as 512MiB or 4GiB")
+    return int(match["number"]) * _UNITS[match["unit"]]
+
+
+class BoundsPart(Part):
+    """Budgets of one run; each cuts between transactions."""
+
+    max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
+    max_transactions: Annotated[int, Field(gt=0)] | None = None
+    max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
+
+
 class SourcePart(Part):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -152,6 +174,7 @@ class SourcePart(Part):
     schedule: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
+    bounds: BoundsPart = BoundsPart()
 
     @field_validator("schedule")
     @classmethod

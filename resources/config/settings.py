@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError, NotYet
 from pipeline.runs.context import SourcePlan
 from pipeline.start import StartChoice
@@ -88,6 +89,11 @@ class SourceSettings:
                 exclude=tuple(self._pattern(text) for text in self.part.exclude),
             ),
             start=self._start(),
+            budget=Budget(
+                max_bytes=self.part.bounds.max_bytes,
+                max_transactions=self.part.bounds.max_transactions,
+                max_seconds=self.part.bounds.max_seconds,
+            ),
         )
 
     def _pattern(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The way into the lake: opens its three adapters over one folder and one Spark."""
+"""The way into the lake: opens its adapters over one folder and one Spark."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
+from resources.lake.spool import FileSpool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class LakeRoom:
     """An open lake; `close` ends Spark if it was started."""
 
     segments: ParquetSegments
+    spool: FileSpool
     changelog: DeltaChangelog
     mirrors: SparkMirrors
     close: Callable[[], None]
@@ -32,16 +34,18 @@ def open_lake(
 ) -> LakeRoom:
     """Open the lake in a folder, which need not exist yet; starts nothing.
 
-    `staging` is a folder for folded changes, `spark_conf` the `[spark]` table.
+    `staging` is a folder for what need not survive the machine: folded changes, and row
+    events of transactions larger than memory. `spark_conf` is the `[spark]` table.
     `on_warning` takes a sentence a person should see; it may be called from a thread.
     `ConfigurationError` for a Spark master that could not see the folder.
     """
-    lake = lake_path.absolute()
+    lake, passing = lake_path.absolute(), Path(staging).absolute()
     refuse_cluster(spark_conf, lake)
     spark = SparkProcess(spark_conf, on_warning=on_warning)
     return LakeRoom(
         segments=ParquetSegments(lake),
+        spool=FileSpool(lake, passing / "spool"),
         changelog=DeltaChangelog(lake),
-        mirrors=SparkMirrors(lake, staging=Path(staging).absolute(), spark=spark),
+        mirrors=SparkMirrors(lake, staging=passing, spark=spark),
         close=spark.stop,
     )

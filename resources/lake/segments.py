@@ -91,6 +91,23 @@ class ParquetSegmentWriter:
         if self._waiting_rows >= GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
             self._flush()
 
+    def cut(self) -> int:
+        if self._waiting_rows:
+            self._flush()
+        if self._current is not None:
+            self._finish(self._current)
+        return len(self._finished)
+
+    def drop(self, files: int) -> None:
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        gone, self._finished = self._finished[files:], self._finished[:files]
+        with lake_errors(self._folder):
+            if self._current is not None:
+                self._current.abandon()
+                self._current = None
+            for file in gone:
+                (self._folder / file.path).unlink()
+
     def close(self) -> tuple[SegmentFile, ...]:
         if self._waiting_rows:
             self._flush()
@@ -144,6 +161,12 @@ class _OpenFile:
     def write(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=GROUP_ROWS)
         self._images += table.num_rows
+
+    def abandon(self) -> None:
+        """Close and delete: what was written is not wanted."""
+        self._writer.close()
+        self._sink.close()
+        self.path.unlink()
 
     def finish(self) -> SegmentFile:
         self._writer.close()

@@ -18,6 +18,7 @@ from pipeline.batch import (
     CaptureRecord,
     Intent,
     LeaseView,
+    Prepared,
     RecordedDecision,
     Segment,
     SettledWrite,
@@ -25,6 +26,7 @@ from pipeline.batch import (
     TableState,
     TableVersion,
     VersionSetEntry,
+    Xid,
 )
 from pipeline.position import Position
 from pipeline.table import TableName
@@ -44,6 +46,8 @@ class MemoryBooks:
     segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
     states: dict[tuple[str, TableName], TableState] = field(default_factory=dict)
     versions: dict[tuple[str, TableName], tuple[TableVersion, ...]] = field(default_factory=dict)
+    prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
+    ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)

@@ -89,6 +89,12 @@ class MemorySegmentWriter:
     def write(self, changes: pa.RecordBatch) -> None:
         self._batches.append(changes)
 
+    def cut(self) -> int:
+        return len(self._batches)
+
+    def drop(self, files: int) -> None:
+        del self._batches[files:]
+
     def close(self) -> tuple[SegmentFile, ...]:
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         if not table.num_rows:

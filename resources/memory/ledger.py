@@ -19,6 +19,7 @@ from pipeline.batch import (
     Intent,
     Lease,
     LeaseView,
+    Prepared,
     RecordedDecision,
     Segment,
     SetAside,
@@ -39,6 +40,7 @@ from resources.memory.entries import (
     record_version,
     version_set_of,
 )
+from resources.memory.prepared import abandon_prepared, open_prepared, record_prepared
 
 
 class MemoryLedger:
@@ -126,6 +128,9 @@ class MemoryLedger:
             hint="Look at the table's state with `lockstep tables`.",
         )
 
+    def open_prepared(self, source: str) -> list[Prepared]:
+        return open_prepared(self.books, source)
+
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return [one for of, one in reversed(self.books.decisions) if of == source][:limit]
 
@@ -193,6 +198,7 @@ class MemoryLedger:
             begun = books.batch(lease.source, batch)
             if begun.state is not BatchState.CAPTURING and record.segments:
                 raise refusal("segments_while_capturing")
+            record_prepared(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
             for state in record.tables:
                 record_state(books, lease.source, state)
@@ -218,6 +224,7 @@ class MemoryLedger:
             known = books.batch(lease.source, batch)
             books.may_move(known, BatchState.ABANDONED)
             books.batches[batch] = replace(known, state=BatchState.ABANDONED)
+            abandon_prepared(books, batch)
 
     def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
         with self._step(lease) as books:

@@ -16,23 +16,20 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
+from pipeline.binlog.refusals import DUMP_REFUSED, refusal
 from pipeline.errors import (
     AccessDenied,
     HostUnknown,
     LockstepError,
-    NotAnEventBoundary,
-    PositionPurged,
     PrivilegeMissing,
     ServerSettings,
     SourceUnavailable,
-    StartUnreachable,
     TlsRefused,
 )
 
 _ACCESS_DENIED = frozenset({1044, 1045, 1698})
 _PRIVILEGE = frozenset({1142, 1143, 1227, 1370})
 _NO_BINLOG = 1381
-_DUMP_REFUSED = 1236
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,33 +133,9 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             f"{settings.host}:{settings.port} writes no binary log",
             hint="set log_bin in the server's configuration and restart it",
         )
-    if number == _DUMP_REFUSED:
-        return _dump_refused(text)
+    if number == DUMP_REFUSED:
+        return refusal(text)
     return _unavailable(settings, text)
-
-
-def _dump_refused(text: str) -> LockstepError:
-    """Errno 1236 covers everything a dump can be refused for; only its text tells."""
-    lowered = text.lower()
-    if "could not find first log file" in lowered or "purged" in lowered:
-        return PositionPurged(
-            f"the server no longer has the log the run must start in: {text}",
-            hint="restore the log files, or choose a new start in lockstep.toml",
-        )
-    if "impossible position" in lowered or "larger than" in lowered or "position > file" in lowered:
-        return StartUnreachable(
-            f"the server's log does not reach the start: {text}",
-            hint="compare with SHOW BINARY LOGS and choose a start that is there",
-        )
-    if "max_allowed_packet" in lowered or "truncated in the middle" in lowered:
-        return NotAnEventBoundary(
-            f"the start is not the beginning of an event: {text}",
-            hint="choose an offset that SHOW BINLOG EVENTS lists, or a file's beginning, 4",
-        )
-    return SourceUnavailable(
-        f"the server refuses the dump: {text}",
-        hint="look at the server's error log, then run again",
-    )
 
 
 def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefused:

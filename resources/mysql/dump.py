@@ -1,11 +1,10 @@
-"""COM_BINLOG_DUMP over a PyMySQL connection: the stream of events, as bytes.
+"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection.
 
-Belongs here: the command, the session variables a dump needs, and how packets become
-events. Does not: what an event means (`pipeline.binlog`). Never reconnects: a second
-stream would begin somewhere else.
+Belongs here: the commands, the session variables a dump needs, and receiving what comes
+into buffers that are used again. Does not: what the bytes mean (`pipeline.binlog`). Never
+reconnects: a second stream would begin somewhere else.
 
-Protocol: MySQL manual, "COM_BINLOG_DUMP" and "Binlog Network Stream". The command has
-32 bits for the offset; a start beyond them is refused, never truncated.
+Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
 """
 
 from __future__ import annotations
@@ -13,73 +12,108 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import DamagedEvent, StartUnreachable
-from pipeline.position import Coordinates
+from pipeline.binlog.gtid_sets import encoded
+from pipeline.ports import Received
+from pipeline.position import Coordinates, GtidSet
 from resources.mysql.connection import ConnectionSettings, open_connection, translated
+from resources.mysql.receiving import Receiver
 
-_COM_BINLOG_DUMP = 0x12
-_NON_BLOCK = 0x01
+_COM_BINLOG_DUMP: Final = 0x12
+_COM_BINLOG_DUMP_GTID: Final = 0x1E
+_NON_BLOCK: Final = 0x01
+_ANNOTATE_ROWS: Final = 0x02
+"""MariaDB leaves events out otherwise, and counted offsets would not fit the log."""
+
+_THROUGH_GTID: Final = 0x04
 _COMMAND = struct.Struct("<IHI")
-_OK = 0x00
-_EOF = 0xFE
-_EOF_MAX_BYTES = 9
-_MAX_OFFSET = 0xFFFFFFFF
+_GTID_COMMAND = struct.Struct("<HII")
+MAX_OFFSET: Final = 0xFFFFFFFF
+"""The offset of COM_BINLOG_DUMP has 32 bits."""
 
 _SESSION = (
     "set @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
-    "@replica_uuid = '{id}', @slave_uuid = '{id}', session net_write_timeout = 600"
+    "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
+    "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4, "
+    "session net_write_timeout = 600"
 )
-"""Checksums as the log has them; an identity of our own, so that the server does not take
-this dump for a reconnecting replica and end another one; and patience while a group of
-events is decoded."""
+"""Checksums as the log has them; a sign of life while the server skips events; an identity
+of our own, so that the server does not take this dump for a reconnecting replica and end
+another one; MariaDB's own events as they are; and patience while a run is written."""
 
 
 class MySqlDump:
-    """One dump: opened by iterating, ended by the server's end of log or `close`."""
+    """One dump: opened by iterating, ended by `close`."""
 
-    def __init__(self, settings: ConnectionSettings, start: Coordinates, server_id: int) -> None:
-        if start.offset > _MAX_OFFSET:
-            raise StartUnreachable(
-                f"the start {start} lies beyond 4 GiB, where this version cannot begin a dump",
-                hint="set max_binlog_size to 1 GiB (the default) on the source",
-            )
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        code: int,
+        command: bytes,
+        *,
+        begins: Coordinates | None = None,
+    ) -> None:
+        self.begins = begins
         self._settings = settings
-        self._start = start
-        self._server_id = server_id
+        self._code = code
+        self._command = command
         self._connection: pymysql.Connection[Cursor] | None = None
+        self._receiver: Receiver | None = None
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Received]:
         with translated(self._settings):
             connection = self._connection = open_connection(self._settings)
+            beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
             with connection.cursor() as cursor:
-                cursor.execute(_SESSION.format(id=uuid.uuid4()))
-            # PyMySQL has no public call for a command of one's own.
+                cursor.execute(_SESSION.format(id=uuid.uuid4(), heartbeat=beat))
+            # PyMySQL has no public call for a command of one's own, nor for its socket;
+            # nothing is buffered, because the answer to the statement above was read whole.
             stream: Any = connection
-            stream._execute_command(_COM_BINLOG_DUMP, self._command())
-            while True:
-                packet = stream._read_packet()
-                data: bytes = packet.get_all_data()
-                if data[0] == _EOF and len(data) < _EOF_MAX_BYTES:
-                    return
-                if data[0] != _OK:
-                    raise DamagedEvent(
-                        f"the server's stream holds a packet that begins with {data[0]:#x}",
-                        hint="nothing was recorded; run again, and look at the server's error log",
-                    )
-                yield data[1:]
+            stream._execute_command(self._code, self._command)
+            stream._sock.settimeout(self._settings.read_timeout)
+            self._receiver = Receiver(stream._sock)
+            yield from self._receiver.received()
 
     def close(self) -> None:
         """Drop the connection; the server notices at its next write."""
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
         if self._connection is not None:
             stream: Any = self._connection
             stream._force_close()
             self._connection = None
 
-    def _command(self) -> bytes:
-        name = str(self._start.file).encode()
-        return _COMMAND.pack(self._start.offset, _NON_BLOCK, self._server_id) + name
+
+def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+    """COM_BINLOG_DUMP from a place whose offset has 32 bits; ValueError for another."""
+    if start.offset > MAX_OFFSET:
+        raise ValueError(f"{start} lies beyond 4 GiB")
+    name = str(start.file).encode()
+    return _COM_BINLOG_DUMP, _COMMAND.pack(
+        start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
+    ) + name
+
+
+def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+    """COM_BINLOG_DUMP_GTID with a file, an offset of 64 bits and no set: nothing is skipped.
+    Servers take it with gtid_mode=ON only."""
+    return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
+
+
+def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
+    """COM_BINLOG_DUMP_GTID of every transaction that is not in the set."""
+    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encoded(executed), server_id)
+
+
+def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
+    """flags 2, server id 4, length of the name 4, name, offset 8, length of the set 4, set."""
+    name = file.encode()
+    flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
+    data = data or bytes(8)
+    head = _GTID_COMMAND.pack(flags, server_id, len(name))
+    return head + name + struct.pack("<QI", offset, len(data)) + data

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
+from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.ports import BinlogSize, ServerFacts, SourceTable
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.types import arrow_schema
-from pipeline.table import Column, TableName, TableStructure
+from pipeline.position import Coordinates, GtidSet, LogFile
+from pipeline.table import TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.dump import MySqlDump
+from resources.mysql.dump import MAX_OFFSET, MySqlDump, after_set, by_offset, by_wide_offset
+from resources.mysql.select import select_rows
 from resources.mysql.structures import read_structures
-from resources.mysql.values import row_converters
 
 _SETTINGS = (
     "server_uuid",
@@ -43,7 +43,6 @@ _SETTINGS = (
     "lower_case_table_names",
     "system_time_zone",
 )
-_ROWS_PER_BATCH = 10_000
 _SERVER_ID_FLOOR = 1 << 31
 """Server ids people give to servers are small; ours lie above."""
 
@@ -82,7 +81,17 @@ class MySqlServer:
         )
 
     def dump(self, start: Coordinates) -> MySqlDump:
-        return MySqlDump(self._settings, start, self._server_id)
+        if start.offset <= MAX_OFFSET:
+            command = by_offset(start, self._server_id)
+        elif self.facts().gtid_mode == "ON":
+            command = by_wide_offset(start, self._server_id)
+        else:
+            start = Coordinates(start.file, FIRST_OFFSET)
+            command = by_offset(start, self._server_id)
+        return MySqlDump(self._settings, *command, begins=start)
+
+    def dump_after(self, executed: GtidSet) -> MySqlDump:
+        return MySqlDump(self._settings, *after_set(executed, self._server_id))
 
     def tables(self) -> list[SourceTable]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -126,10 +135,7 @@ class MySqlServer:
             connect(self._settings, cursorclass=SSCursor, conv={}) as connection,
             connection.cursor() as cursor,
         ):
-            cursor.execute("set session transaction isolation level repeatable read")
-            cursor.execute("start transaction with consistent snapshot, read only")
-            cursor.execute(_select(structure))
-            yield _batches(cursor, structure)
+            yield select_rows(cursor, structure)
 
 
 def _settings(cursor: Cursor) -> dict[str, str]:
@@ -165,32 +171,3 @@ def _head(cursor: Cursor) -> Coordinates:
             "the server writes no binary log", hint="set log_bin in its configuration"
         )
     return Coordinates(LogFile.parse(row[0]), int(row[1]))
-
-
-def _select(structure: TableStructure) -> str:
-    columns = ", ".join(_selected(column) for column in structure.columns)
-    name = structure.name
-    return f"select {columns} from {_quoted(name.database)}.{_quoted(name.name)}"
-
-
-def _selected(column: Column) -> str:
-    """FLOAT prints six digits; as a double it prints all of them, sign of zero included."""
-    quoted = _quoted(column.name)
-    return f"{quoted} * 1e0" if column.type == "float" else quoted
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _batches(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(structure)
-    converters = row_converters(structure)
-    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        arrays = [
-            pa.array([None if v is None else convert(v) for v in values], field.type)
-            for values, convert, field in zip(
-                zip(*rows, strict=True), converters, schema, strict=True
-            )
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,39 +1,56 @@
-"""Text of a SELECT → values for Arrow: the independent path of verification.
+"""What a SELECT answers → values for Arrow: the independent path of verification.
 
-Shares nothing with the log's decoder but the target types, so that the two can prove
-each other. With `conv={}` PyMySQL hands over text for everything but binary columns.
+Belongs here: how each type is asked for, and how one answer becomes one value. Shares
+nothing with the log's decoder but the target types, so that the two can prove each
+other. With `conv={}` PyMySQL hands over text, and bytes for whatever is binary.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
-from pipeline.schema.types import MAX_DECIMAL_DIGITS, TEXT_TYPES
-from pipeline.table import Column, TableStructure
+from pipeline.schema.types import MAX_DECIMAL_DIGITS
+from pipeline.table import Column
 
-
-def row_converters(structure: TableStructure) -> list[Callable[[Any], Any]]:
-    """One function per column, from what the driver gives to what Arrow takes."""
-    return [_converter(column) for column in structure.columns]
+Converter = Callable[[Any], Any]
 
 
-def _converter(column: Column) -> Callable[[Any], Any]:
+def selected(column: Column, quoted: str) -> str:
+    """The SQL expression whose answer `converter` reads; `quoted` is the column's name.
+
+    FLOAT prints six digits, FLOAT(7,2) and DOUBLE(7,2) two of them; as a plain double each
+    prints all it has, the sign of zero included. BIT and VECTOR print bytes that the
+    driver takes for ASCII. What is BINARY to the log may be MariaDB's INET6 or UUID.
+    """
+    match column.type:
+        case "float" | "double":
+            return f"{quoted} * 1e0"
+        case "bit":
+            return f"{quoted} + 0"
+        case "vector":
+            return f"cast({quoted} as binary)"
+        case "binary":
+            return f"cast({quoted} as binary({column.length}))"
+        case _:
+            return quoted
+
+
+def converter(column: Column) -> Converter:
+    """From what the driver gives for `selected` to what Arrow takes; never called for NULL.
+
+    ValueError for an answer that is no value of the type.
+    """
     if column.type.endswith("int"):
         return int
     if column.type == "decimal":
-        return str if (column.precision or 0) > MAX_DECIMAL_DIGITS else Decimal
-    if column.type in ("float", "double"):
-        return float
-    if column.type == "date":
-        return _date
-    if column.type in ("datetime", "timestamp"):
-        return _moment
-    if column.type in TEXT_TYPES or column.type == "enum":
-        return _text
-    return _bytes
+        return _digits if (column.precision or 0) > MAX_DECIMAL_DIGITS else Decimal
+    if column.type == "bit":
+        return _truth if column.length == 1 else int
+    return _CONVERTERS[column.type]
 
 
 def _text(value: str | bytes) -> str:
@@ -44,15 +61,82 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode("latin-1") if isinstance(value, str) else value
 
 
-def _date(value: str | bytes) -> date | None:
-    """Zero and partial dates are NULL, as in the log's path."""
-    year, month, day = (int(part) for part in _text(value).split("-"))
+def _digits(value: str) -> str:
+    """A decimal's text without the zeros that ZEROFILL puts in front."""
+    digits = value.lstrip("0")
+    return digits if digits and digits[0] != "." else f"0{digits}"
+
+
+def _truth(value: str) -> bool:
+    return value != "0"
+
+
+def _year(value: str) -> int:
+    """MariaDB's YEAR(2) prints two digits of 1970 to 2069."""
+    year = int(value)
+    if len(value) > 2:
+        return year
+    return year + (2000 if year < 70 else 1900)
+
+
+def _date(value: str) -> date | None:
+    """Zero and partial dates are NULL, as in the log's path; year 0 makes a date partial."""
+    year, month, day = (int(part) for part in value.split("-"))
     return date(year, month, day) if year and month and day else None
 
 
-def _moment(value: str | bytes) -> datetime | None:
-    text = _text(value)
-    day = _date(text[:10])
-    if day is None:
-        return None
-    return datetime.fromisoformat(text)
+def _moment(value: str) -> datetime | None:
+    return datetime.fromisoformat(value) if _date(value[:10]) else None
+
+
+_SPATIAL_REFERENCE: Final = 4
+_BYTE_ORDER_AND_TYPE: Final = 5
+_HAS_SPATIAL_REFERENCE: Final = 0x2000_0000
+
+
+def _geometry(value: bytes) -> bytes:
+    """A stored geometry as EWKB.
+
+    Stored is a spatial reference of 4 bytes, little-endian, then well-known binary (MySQL
+    manual, "Supported Spatial Data Formats"). EWKB is well-known binary that, where there
+    is a spatial reference, says so in the outer type word and puts it behind. MariaDB
+    stores the empty value where a NOT NULL column was added: it stays empty.
+    """
+    if not value:
+        return b""
+    reference, known = value[:_SPATIAL_REFERENCE], value[_SPATIAL_REFERENCE:]
+    if len(known) < _BYTE_ORDER_AND_TYPE or known[0] > 1:
+        raise ValueError("not well-known binary")
+    if reference == b"\0\0\0\0":
+        return known
+    order = "<" if known[0] else ">"
+    (kind,) = struct.unpack(f"{order}I", known[1:_BYTE_ORDER_AND_TYPE])
+    (number,) = struct.unpack("<I", reference)
+    head = struct.pack(f"{order}II", kind | _HAS_SPATIAL_REFERENCE, number)
+    return known[:1] + head + known[_BYTE_ORDER_AND_TYPE:]
+
+
+def _vector(value: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(value) // 4}f", value)
+
+
+_CONVERTERS: Final[dict[str, Converter]] = {
+    "float": float,
+    "double": float,
+    "date": _date,
+    "datetime": _moment,
+    "timestamp": _moment,
+    "time": _text,
+    "year": _year,
+    "char": _text,
+    "varchar": _text,
+    "text": _text,
+    "enum": _text,
+    "set": _text,
+    "json": _text,
+    "binary": _bytes,
+    "varbinary": _bytes,
+    "blob": _bytes,
+    "geometry": _geometry,
+    "vector": _vector,
+}

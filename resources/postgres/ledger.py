@@ -25,6 +25,7 @@ from pipeline.batch import (
     Intent,
     Lease,
     LeaseView,
+    Prepared,
     RecordedDecision,
     Segment,
     SetAside,
@@ -184,6 +185,9 @@ class PostgresLedger:
 
     def table_version(self, source: str, table: TableName, version: int) -> TableVersion:
         return self._read(reads.table_version, source, table, version)
+
+    def open_prepared(self, source: str) -> list[Prepared]:
+        return self._read(reads.open_prepared, source)
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return self._read(reads.decisions, source, limit)

@@ -76,18 +76,22 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
     return tuple(migration for migration in known if migration.number not in applied)
 
 
-def migrate(target: Target, connection: Connection) -> None:
-    """Apply what is outstanding; several processes may try at once, one does.
+def migrate(
+    target: Target, connection: Connection, known: tuple[Migration, ...] | None = None
+) -> None:
+    """Apply what is outstanding of `known`, by default of all; several processes may try
+    at once, one does.
 
     A ledger that is up to date is only read.
     """
+    wanted = migrations() if known is None else known
     with translated(target), connection.cursor() as cursor:
-        if outstanding(_applied(cursor), migrations()):
+        if outstanding(_applied(cursor), wanted):
             connection.commit()
             cursor.execute(
                 "select pg_advisory_xact_lock(%s, %s)", (LOCK_NAMESPACE, _MIGRATION_LOCK)
             )
-            _apply(cursor)
+            _apply(cursor, wanted)
         connection.commit()
 
 
@@ -100,13 +104,13 @@ def _applied(cursor: Cursor) -> dict[int, str]:
     return dict(cursor.fetchall())
 
 
-def _apply(cursor: Cursor) -> None:
+def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
     cursor.execute("select to_regnamespace('lockstep') is null")
     row = cursor.fetchone()
     if row is not None and row[0]:
         cursor.execute("create schema lockstep")
     cursor.execute(_BOOKS)
-    for migration in outstanding(_applied(cursor), migrations()):
+    for migration in outstanding(_applied(cursor), known):
         cursor.execute(migration.text)
         cursor.execute(
             "insert into lockstep.schema_migrations (number, name, sha256) values (%s, %s, %s)",

@@ -81,6 +81,11 @@ select * from lockstep.table_versions
 where source = %(source)s and database = %(database)s and name = %(name)s
   and version = %(version)s
 
+-- name: open_prepared
+select * from lockstep.prepared
+where source = %(source)s and ended_by is null and not abandoned
+order by id
+
 -- name: decisions
 select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
 
@@ -179,6 +184,19 @@ returning id
 -- name: record_file
 insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256)
 values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+
+-- name: record_prepared
+insert into lockstep.prepared (
+    source, batch, format_id, gtrid, bqual, position, path, images, size, sha256
+) values (
+    %(source)s, %(batch)s, %(format_id)s, %(gtrid)s, %(bqual)s, %(position)s, %(path)s,
+    %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: record_end
+update lockstep.prepared set ended_by = %(ended_by)s, committed = %(committed)s
+where source = %(source)s and batch = %(batch)s
+  and format_id = %(format_id)s and gtrid = %(gtrid)s and bqual = %(bqual)s
 
 -- name: abandon
 update lockstep.batches set

@@ -15,6 +15,7 @@ from pipeline.batch import (
     Cursor,
     Intent,
     LeaseView,
+    Prepared,
     RecordedDecision,
     Segment,
     SettledWrite,
@@ -77,6 +78,10 @@ def table_version(
             hint="Look at the table's state with `lockstep tables`.",
         )
     return rows.table_version(found[0])
+
+
+def open_prepared(cursor: RealDictCursor, source: str) -> list[Prepared]:
+    return [rows.prepared(row) for row in _all(cursor, "open_prepared", source=source)]
 
 
 def decisions(cursor: RealDictCursor, source: str, limit: int) -> list[RecordedDecision]:

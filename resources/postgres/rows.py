@@ -17,6 +17,7 @@ from pipeline.batch import (
     Decision,
     Intent,
     LeaseView,
+    Prepared,
     RecordedDecision,
     RowCounts,
     Segment,
@@ -27,6 +28,7 @@ from pipeline.batch import (
     TableState,
     TableVersion,
     VersionSetEntry,
+    Xid,
 )
 from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
 from pipeline.table import TableName, TableStructure
@@ -120,6 +122,14 @@ def table_version(row: Row) -> TableVersion:
     return TableVersion(
         TableStructure.from_json(row["structure"]), row["version"], row["first_seen"]
     )
+
+
+def prepared(row: Row) -> Prepared:
+    file = None
+    if row["path"] is not None:
+        file = SegmentFile(row["path"], row["images"], row["size"], row["sha256"])
+    xid = Xid(row["format_id"], bytes(row["gtrid"]), bytes(row["bqual"]))
+    return Prepared(xid, row["batch"], row["position"], file)
 
 
 def decision(row: Row) -> RecordedDecision:
@@ -224,13 +234,25 @@ def of_segment(value: Segment) -> dict[str, Any]:
     }
 
 
-def of_file(ordinal: int, value: SegmentFile) -> dict[str, Any]:
+def of_file(value: SegmentFile | None) -> dict[str, Any]:
+    if value is None:
+        return dict.fromkeys(("path", "images", "size", "sha256"))
     return {
-        "ordinal": ordinal,
         "path": value.path,
         "images": value.images,
         "size": value.size,
         "sha256": value.sha256,
+    }
+
+
+def of_prepared(value: Prepared) -> dict[str, Any]:
+    return {
+        "batch": value.batch,
+        "format_id": value.xid.format_id,
+        "gtrid": value.xid.gtrid,
+        "bqual": value.xid.bqual,
+        "position": value.position,
+        **of_file(value.file),
     }
 
 

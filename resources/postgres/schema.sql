@@ -83,6 +83,34 @@ create table lockstep.leases (
     constraint leases_token_counts CHECK ((token > 0))
 );
 
+create table lockstep.prepared (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    format_id bigint not null,
+    gtrid bytea not null,
+    bqual bytea not null,
+    position text not null,
+    path text,
+    images bigint,
+    size bigint,
+    sha256 text,
+    ended_by bigint,
+    committed boolean,
+    abandoned boolean not null default false,
+    constraint prepared_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint prepared_end_live CHECK (((ended_by IS NULL) OR (NOT abandoned))),
+    constraint prepared_end_not_before CHECK ((ended_by >= batch)),
+    constraint prepared_end_whole CHECK (((ended_by IS NULL) = (committed IS NULL))),
+    constraint prepared_ended_by FOREIGN KEY (source, ended_by) REFERENCES lockstep.batches(source, id),
+    constraint prepared_file_counts CHECK (((images >= 0) AND (size >= 0))),
+    constraint prepared_file_digest CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    constraint prepared_file_whole CHECK ((num_nonnulls(path, images, size, sha256) = ANY (ARRAY[0, 4]))),
+    constraint prepared_once UNIQUE (batch, format_id, gtrid, bqual),
+    constraint prepared_pk PRIMARY KEY (id),
+    constraint prepared_xid_fits CHECK (((octet_length(gtrid) <= 64) AND (octet_length(bqual) <= 64)))
+);
+
 create table lockstep.schema_migrations (
     number integer not null,
     name text not null,
@@ -222,6 +250,8 @@ CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (prede
 
 CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHERE (state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]));
 
+CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
+
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE (settled_at IS NULL);
 
 create sequence lockstep.txn_versions;
@@ -235,6 +265,19 @@ create view lockstep.waiting as
      JOIN lockstep.batches b ON (((b.id = s.batch) AND (b.state = 'captured'::text))))
      JOIN lockstep.table_states t ON (((t.source = s.source) AND (t.database = s.database) AND (t.name = s.name))))
   WHERE ((t.condition = 'active'::text) AND (NOT lockstep.covered(s.source, s.database, s.name, s.batch)));
+
+CREATE OR REPLACE FUNCTION lockstep.batches_abandoned()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    update lockstep.prepared set abandoned = true, ended_by = null, committed = null
+    where batch = new.id;
+    update lockstep.prepared set ended_by = null, committed = null
+    where source = new.source and ended_by = new.id;
+    return null;
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION lockstep.batches_begin()
  RETURNS trigger
@@ -363,6 +406,50 @@ AS $function$
     )
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.prepared_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.ended_by is not null or new.abandoned then
+        perform lockstep.refuse('prepared_begin_open', 'a prepared transaction begins as open');
+    end if;
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('prepared_while_capturing',
+            'prepared transactions are recorded while their batch is capturing');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.prepared_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.batch, new.format_id, new.gtrid, new.bqual, new.position,
+        new.path, new.images, new.size, new.sha256)
+        is distinct from
+       (old.id, old.source, old.batch, old.format_id, old.gtrid, old.bqual, old.position,
+        old.path, old.images, old.size, old.sha256) then
+        perform lockstep.refuse('prepared_stay', 'a prepared transaction stays as it was recorded');
+    end if;
+    if new.abandoned <> old.abandoned and not (new.abandoned and exists (
+        select from lockstep.batches b where b.id = new.batch and b.state = 'abandoned')) then
+        perform lockstep.refuse('prepared_abandoned_with_batch', 'its batch is not abandoned');
+    end if;
+    if old.ended_by is not null and (new.ended_by is not null or not exists (
+        select from lockstep.batches b where b.id = old.ended_by and b.state = 'abandoned')) then
+        perform lockstep.refuse('prepared_ended_once', 'a live batch ended it');
+    end if;
+    if old.ended_by is null and new.ended_by is not null and not exists (
+        select from lockstep.batches b where b.id = new.ended_by and b.state = 'capturing') then
+        perform lockstep.refuse('prepared_ended_while_capturing', 'the batch that ends it is not capturing');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)
  RETURNS void
  LANGUAGE plpgsql
@@ -470,6 +557,8 @@ begin
 end
 $function$;
 
+CREATE TRIGGER batches_abandoned AFTER UPDATE ON lockstep.batches FOR EACH ROW WHEN ((new.state = 'abandoned'::text)) EXECUTE FUNCTION lockstep.batches_abandoned();
+
 CREATE TRIGGER batches_begin BEFORE INSERT ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_begin();
 
 CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_move();
@@ -479,6 +568,12 @@ CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECU
 CREATE TRIGGER decisions_stay BEFORE DELETE OR UPDATE ON lockstep.decisions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('decisions_stay');
 
 CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
+
+CREATE TRIGGER prepared_begin BEFORE INSERT ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.prepared_begin();
+
+CREATE TRIGGER prepared_move BEFORE UPDATE ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.prepared_move();
+
+CREATE TRIGGER prepared_stay BEFORE DELETE ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.stays('prepared_stay');
 
 CREATE TRIGGER segment_files_stay BEFORE DELETE OR UPDATE ON lockstep.segment_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segment_files_stay');
 

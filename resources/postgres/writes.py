@@ -91,6 +91,7 @@ def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: Cap
         _record_segment(cursor, lease, batch, segment)
     for aside in record.set_aside:
         set_aside(cursor, lease, aside)
+    _record_prepared(cursor, lease, batch, record)
     values = rows.of_capture(record)
     _changed(cursor, "batch_captured", "batches_known", source=lease.source, batch=batch, **values)
 
@@ -99,8 +100,27 @@ def _record_segment(cursor: RealDictCursor, lease: Lease, batch: int, segment: S
     values = rows.of_segment(segment)
     row = _made(cursor, "record_segment", source=lease.source, batch=batch, **values)
     for ordinal, file in enumerate(segment.files):
-        values = {"segment": row["id"], **rows.of_file(ordinal, file)}
+        values = {"segment": row["id"], "ordinal": ordinal, **rows.of_file(file)}
         cursor.execute(query("record_file"), values)
+
+
+def _record_prepared(
+    cursor: RealDictCursor, lease: Lease, batch: int, record: CaptureRecord
+) -> None:
+    """Ends come first: an XID that one of them frees may be prepared again."""
+    for ended in record.ended:
+        _changed(
+            cursor,
+            "record_end",
+            "prepared_known",
+            source=lease.source,
+            ended_by=batch,
+            committed=ended.committed,
+            **rows.of_prepared(ended.prepared),
+        )
+    for prepared in record.prepared:
+        values = {"source": lease.source, **rows.of_prepared(prepared)}
+        cursor.execute(query("record_prepared"), values)
 
 
 def abandon(cursor: RealDictCursor, lease: Lease, batch: int, reason: str) -> None:

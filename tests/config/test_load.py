@@ -129,7 +129,6 @@ NOT_YET = {
         "a start by GTID or by time is not built yet; use file:offset"
     ),
     'zero_dates = "fail"': "'zero_dates' is not built yet",
-    "[sources.bounds]\nmax_bytes = 1": "'bounds' is not built yet",
     '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
 }
 

@@ -21,7 +21,7 @@ from resources.config import Settings
 from resources.config.load import parse_settings
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
-from resources.mysql.decode import LibraryRowDecoder
+from resources.memory.spool import MemorySpool
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -49,6 +49,7 @@ class MemorySite:
     server: SourceServer | None = None
     books: MemoryLedger = field(default_factory=lambda: MemoryLedger(now))
     lake: MemoryLake = field(default_factory=MemoryLake)
+    spool: MemorySpool = field(default_factory=MemorySpool)
 
     def ledger(self) -> Ledger:
         return self.books
@@ -62,8 +63,8 @@ class MemorySite:
             source=self.settings.source(source).plan(),
             server=self.server,
             ledger=self.books,
-            decoder=LibraryRowDecoder(),
             segments=MemorySegments(self.lake),
+            spool=self.spool,
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
             progress=progress,

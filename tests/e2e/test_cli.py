@@ -13,7 +13,8 @@ from tests.fix_mysql import MySqlStand
 
 @pytest.fixture
 def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
-    """A project of the account with the least privileges; one table, one of JSON."""
+    """A project of the account with the least privileges; one table, and one that a session
+    with binlog_row_image=MINIMAL writes to."""
     start = head(mysql)
     mysql.execute(
         f"create table {database}.orders (id int primary key, v varchar(9))",
@@ -21,6 +22,8 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
         f"insert into {database}.orders values (1, 'a'), (2, 'b')",
         f"insert into {database}.notes values (1, '{{}}')",
         f"update {database}.orders set v = 'c' where id = 2",
+        "set session binlog_row_image = minimal",
+        f"update {database}.notes set j = '[]'",
     )
     return Project.made(
         tmp_path / "project",

@@ -45,3 +45,15 @@ create function pg_temp.intend(
     insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step)
     values (a_source, a_token, 'shop', a_table, an_app, first, last, 'merge')
 $$;
+
+create function pg_temp.prepare(a_batch bigint, a_gtrid text) returns void language sql as $$
+    insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position)
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, -1,
+        a_gtrid::bytea, '\x00ff', 'x')
+$$;
+
+create function pg_temp.end(a_batch bigint, a_gtrid text, a_later_batch bigint, a_commit boolean)
+returns void language sql as $$
+    update lockstep.prepared set ended_by = a_later_batch, committed = a_commit
+    where batch = a_batch and gtrid = a_gtrid::bytea
+$$;

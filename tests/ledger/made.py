@@ -10,12 +10,14 @@ from pipeline.batch import (
     Decision,
     Intent,
     Lease,
+    Prepared,
     RowCounts,
     Segment,
     SegmentFile,
     TableCondition,
     TableState,
     TableVersion,
+    Xid,
 )
 from pipeline.ports import Ledger
 from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
@@ -71,6 +73,10 @@ def record(
         tables=tuple(state(table) for table in tables) if first else (),
         set_aside=(),
     )
+
+
+def prepared(batch: Batch, gtrid: bytes, file: SegmentFile | None = None) -> Prepared:
+    return Prepared(Xid(-1, gtrid, b"\x00\xff"), batch.id, "binlog.000001:50", file)
 
 
 def begun(ledger: Ledger, lease: Lease) -> Batch:

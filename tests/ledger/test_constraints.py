@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg2
 import pytest
 from psycopg2.extensions import cursor as Cursor
 
+from pipeline.batch import Batch, Ended, Lease
 from pipeline.ports import Ledger
 from resources.ledger_rules import RULES
 from resources.postgres.ledger import open_ledger
@@ -23,7 +24,8 @@ from tests.ledger.made import (
     following,
     intended,
     merged,
-    next_captured,
+    prepared,
+    record,
 )
 
 SOURCE = "the source of test_constraints"
@@ -32,7 +34,7 @@ _, *_PARTS = re.split(r"^-- rule: (\w+)\n", (_HERE / "violations.sql").read_text
 ATTEMPTS = list(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 
 # Refused by the adapter: there is no row for the database to judge.
-WITHOUT_ROW = {"batches_known", "writes_known", "table_states_known"}
+WITHOUT_ROW = {"batches_known", "writes_known", "table_states_known", "prepared_known"}
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,25 @@ def _chain(ledger: Ledger) -> dict[str, object]:
         a = first_captured(ledger, lease, ORDERS, STOCK).id
         merged(ledger, lease, ORDERS, a, a, 2)
         merged(ledger, lease, STOCK, a, a, 3)
-        b = next_captured(ledger, lease).id
+        b = following(ledger, lease)
+        waiting = tuple(prepared(b, gtrid) for gtrid in (b"open", b"ended"))
+        ledger.record_capture(lease, b.id, replace(record(b), prepared=waiting))
         ledger.mark_merged(lease)
         ledger.acknowledge(lease, a)
-        c = next_captured(ledger, lease, ORDERS, STOCK).id
+        c = _captured_with_xa(ledger, lease, b).id
         merged(ledger, lease, ORDERS, c, c, 4)
         intended(ledger, lease, STOCK, c, c)
         d = following(ledger, lease).id
         e = ledger.decide(lease, DECISION).id
-    return {"s": SOURCE, "a": a, "b": b, "c": c, "d": d, "e": e}
+    return {"s": SOURCE, "a": a, "b": b.id, "c": c, "d": d, "e": e}
+
+
+def _captured_with_xa(ledger: Ledger, lease: Lease, b: Batch) -> Batch:
+    batch = following(ledger, lease)
+    recorded = record(batch, ORDERS, STOCK)
+    ended = (Ended(prepared(b, b"ended"), committed=True),)
+    ledger.record_capture(lease, batch.id, replace(recorded, ended=ended))
+    return batch
 
 
 @pytest.mark.parametrize(("rule", "attempt"), ATTEMPTS, ids=[rule for rule, _ in ATTEMPTS])
@@ -92,7 +104,7 @@ def test_every_rule_has_a_sentence_and_an_attempt() -> None:
     # Keys made by the database, and targets of foreign keys over a primary key.
     made = {name for name in named if name.endswith(("_of_source",))} | {
         *("batches_pk", "batches_end", "decisions_pk", "segments_pk", "writes_pk"),
-        *("sources_pk", "schema_migrations_pk"),
+        *("prepared_pk", "sources_pk", "schema_migrations_pk"),
         "table_versions_source",  # a version's batch is of its source already
     }
     assert named - made == tried

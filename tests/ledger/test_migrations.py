@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -11,13 +12,17 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
+from pipeline.batch import BatchState
 from pipeline.errors import LedgerNewer, LedgerRefused
+from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import open_ledger
-from resources.postgres.migrate import migrations
+from resources.postgres.migrate import migrate, migrations
 from resources.postgres.schema_dump import SCHEMA, dump
+from tests.ledger.made import following, newest, prepared, record
 from tests.ledger.servers import run
 
 _DATABASES = count(1)
+_FIRST_DATA = Path(__file__).with_name("data_0001.sql")
 
 
 @pytest.fixture(params=["embedded_dsn", "server_dsn"])
@@ -52,6 +57,24 @@ def test_each_migration_is_applied_once(empty_dsn: str) -> None:
     open_ledger(empty_dsn, Path()).close()
     assert run(empty_dsn, applied) == first
     assert [row[:3] for row in first] == [(m.number, m.name, m.sha256) for m in migrations()]
+
+
+def test_a_ledger_of_the_first_schema_goes_on(empty_dsn: str) -> None:
+    """What it holds is kept, and its batches keep the rules that came later."""
+    target = Target(empty_dsn, "a ledger of the first schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:1])
+    connection.close()
+    run(empty_dsn, _FIRST_DATA.read_text(encoding="utf-8"))
+    with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("shop", "a test", None) as lease:
+        kept = [BatchState.CAPTURED, BatchState.ABANDONED, BatchState.ACKNOWLEDGED]
+        assert [batch.state for batch in ledger.batches("shop")] == kept
+        batch = following(ledger, lease)
+        xa = prepared(batch, b"a")
+        ledger.record_capture(lease, batch.id, replace(record(batch), prepared=(xa,)))
+        assert ledger.open_prepared("shop") == [xa]
+        ledger.abandon(lease, newest(ledger, lease).id, "damaged")
+        assert ledger.open_prepared("shop") == []
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

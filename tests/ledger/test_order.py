@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from pipeline.batch import Lease, SetAside
-from pipeline.errors import LedgerRefused
 from pipeline.ports import Ledger
 from pipeline.position import Position
 from tests.ledger.made import (
@@ -28,30 +25,9 @@ from tests.ledger.made import (
     segment,
     version,
 )
+from tests.ledger.refusals import refused
 
 ASIDE = SetAside(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
-
-
-def _books(ledger: Ledger, source: str) -> list[object]:
-    batches = ledger.batches(source)
-    return [
-        batches,
-        [ledger.segments(batch.id) for batch in batches],
-        [ledger.settled(source, batch.id) for batch in batches],
-        [ledger.version_set(source, batch.id) for batch in batches],
-        ledger.table_states(source),
-        ledger.newest_versions(source),
-        ledger.open_intents(source),
-    ]
-
-
-@contextmanager
-def refused(ledger: Ledger, lease: Lease, rule: str) -> Iterator[None]:
-    """The block is refused by this rule and the books are as before."""
-    before = _books(ledger, lease.source)
-    with pytest.raises(LedgerRefused, match=rf"\({rule}\)"):
-        yield
-    assert _books(ledger, lease.source) == before
 
 
 def test_a_second_capturing_batch(ledger: Ledger, lease: Lease) -> None:

@@ -1,7 +1,7 @@
 -- Attempts to break each rule of the ledger, by the rule's name. The source %(s)s has
 -- a chain: a acknowledged, b merged, c captured (orders merged, an intent for stock
--- open), d capturing. e is a start decision without a batch. Each runs alone and is
--- rolled back.
+-- open), d capturing. b prepared the XA transactions 'open' and 'ended', which c ended.
+-- e is a start decision without a batch. Each runs alone and is rolled back.
 
 -- rule: sources_token_grows
 update lockstep.sources set token = token - 1 where name = %(s)s
@@ -165,6 +165,71 @@ insert into lockstep.table_versions (source, database, name, version, batch, str
 values (%(s)s, 'shop', 'orders', 2, 0, '{}', 'x')
 -- rule: table_versions_stay
 delete from lockstep.table_versions where source = %(s)s
+
+-- rule: prepared_once
+select pg_temp.prepare(%(d)s, 'new'), pg_temp.prepare(%(d)s, 'new')
+-- rule: prepared_open_once
+select pg_temp.prepare(%(d)s, 'open')
+-- rule: prepared_batch
+alter table lockstep.prepared disable trigger prepared_begin;
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position)
+values ('nobody', %(d)s, 1, 'new', '', 'x')
+-- rule: prepared_while_capturing
+select pg_temp.prepare(%(c)s, 'new')
+-- rule: prepared_while_capturing
+select pg_temp.prepare(0, 'new')
+-- rule: prepared_begin_open
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, ended_by, committed)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', %(d)s, true)
+-- rule: prepared_begin_open
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, abandoned)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', true)
+-- rule: prepared_xid_fits
+select pg_temp.prepare(%(d)s, repeat('x', 65))
+-- rule: prepared_xid_fits
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position)
+values (%(s)s, %(d)s, 1, '', decode(repeat('00', 65), 'hex'), 'x')
+-- rule: prepared_file_whole
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events')
+-- rule: prepared_file_counts
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, images, size, sha256)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 0, -1, repeat('0', 64))
+-- rule: prepared_file_digest
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, images, size, sha256)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 0, 1, 'x')
+-- rule: prepared_ended_while_capturing
+select pg_temp.end(%(b)s, 'open', %(c)s, true)
+-- rule: prepared_ended_while_capturing
+select pg_temp.abandon(%(d)s), pg_temp.end(%(b)s, 'open', %(d)s, true)
+-- rule: prepared_ended_once
+select pg_temp.end(%(b)s, 'ended', %(d)s, true)
+-- rule: prepared_ended_once
+select pg_temp.end(%(b)s, 'ended', %(c)s, false)
+-- rule: prepared_ended_once
+select pg_temp.end(%(b)s, 'ended', null, null)
+-- rule: prepared_end_whole
+select pg_temp.end(%(b)s, 'open', %(d)s, null)
+-- rule: prepared_end_whole
+select pg_temp.end(%(b)s, 'open', null, true)
+-- rule: prepared_end_not_before
+alter table lockstep.prepared disable trigger prepared_move;
+select pg_temp.end(%(b)s, 'open', %(a)s, true)
+-- rule: prepared_ended_by
+alter table lockstep.prepared disable trigger prepared_move;
+select pg_temp.end(%(b)s, 'open', 9999999, true)
+-- rule: prepared_end_live
+alter table lockstep.prepared disable trigger prepared_move;
+update lockstep.prepared set abandoned = true where batch = %(b)s and ended_by = %(c)s
+-- rule: prepared_abandoned_with_batch
+update lockstep.prepared set abandoned = true where batch = %(b)s and ended_by is null
+-- rule: prepared_abandoned_with_batch
+select pg_temp.prepare(%(d)s, 'new'), pg_temp.abandon(%(d)s);
+update lockstep.prepared set abandoned = false where batch = %(d)s
+-- rule: prepared_stay
+update lockstep.prepared set sha256 = repeat('0', 64), path = '', images = 0, size = 0 where batch = %(b)s
+-- rule: prepared_stay
+delete from lockstep.prepared where batch = %(b)s
 
 -- rule: writes_one_open
 select pg_temp.intend(%(s)s, 1, 'stock', 'new', %(c)s, %(c)s)

@@ -1,18 +1,25 @@
-"""Reads a real server's log for tests: events, transactions, decoded rows."""
+"""Reads a real server's log for tests: transactions, statements, decoded rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from pipeline.binlog.buffer import Transaction, TransactionBuffer
-from pipeline.binlog.framing import EventType, Framing
-from pipeline.binlog.table_map import read_structure, read_table_map
-from pipeline.ports import CHANGE_TYPES, RowsEvent
+from pipeline.binlog import ring as columns
+from pipeline.binlog.assembly import Limits
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.control import Query
+from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.ring import Run
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.ports import CHANGE_TYPES, RowImages
 from pipeline.position import Coordinates
+from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
+from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
-from resources.mysql.decode import LibraryRowDecoder
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 
@@ -33,40 +40,96 @@ def server(mysql: MySqlStand) -> MySqlServer:
     return MySqlServer(settings(mysql))
 
 
-def transactions(source: MySqlServer, start: Coordinates) -> list[Transaction]:
-    """Every whole transaction from `start` to the log's present end."""
-    framing, buffer = Framing(start), TransactionBuffer()
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One transaction: its GTID, range, statements, and how many row events of each table."""
+
+    gtid: str
+    begin: Coordinates
+    end: Coordinates
+    statements: tuple[Query, ...]
+    tables: tuple[TableName, ...]
+
+
+def runs(
+    source: MySqlServer, start: Coordinates, **options: Any
+) -> Iterator[tuple[TransactionBuffer, Run]]:
+    """Every run of complete transactions from `start` to the log's present end."""
+    chosen: dict[str, Any] = {"wants": lambda _: True, "spool": MemorySpool(), **options}
+    buffer = TransactionBuffer(start, **chosen)
     dump = source.dump(start)
     try:
-        outs = [buffer.put(framing.frame(packet)) for packet in dump]
+        for received in dump:
+            buffer.put(received)
+            while (run := buffer.get()) is not None:
+                yield buffer, run
+                buffer.ack()
+            if buffer.ended or buffer.stopped:
+                return
     finally:
         dump.close()
-    return [out for out in outs if isinstance(out, Transaction)]
+
+
+def transactions(source: MySqlServer, start: Coordinates, **options: Any) -> list[Read]:
+    """Every whole transaction from `start` to the log's present end."""
+    return [one for buffer, run in runs(source, start, **options) for one in _read(buffer, run)]
+
+
+def _read(buffer: TransactionBuffer, run: Run) -> Iterator[Read]:
+    tables: dict[int, list[TableName]] = {}
+    for block in run.blocks:
+        for event in block.events.tolist():
+            table = buffer.maps.known[event[columns.MAP]].table
+            tables.setdefault(event[columns.TRANSACTION], []).append(table)
+    for number, row in enumerate(run.transactions):
+        file = run.files[row[columns.FILE]]
+        yield Read(
+            gtid_text(row, run.sources),
+            Coordinates(file, int(row[columns.BEGIN_OFFSET])),
+            Coordinates(file, int(row[columns.END_OFFSET])),
+            tuple(query for at, query in run.statements if at == number),
+            tuple(tables.get(number, ())),
+        )
 
 
 def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> list[bytes]:
-    return [
-        event.raw
-        for transaction in transactions(source, start)
-        for event in transaction.events
-        if event.type is EventType.TABLE_MAP and read_table_map(event).table == table
-    ]
+    """Each distinct TABLE_MAP of the table, in order."""
+    found: list[bytes] = []
+    for buffer, _ in runs(source, start):
+        found = [known.raw for known in buffer.maps.known if known.table == table]
+    return found
+
+
+def images(
+    source: MySqlServer,
+    start: Coordinates,
+    table: TableName,
+    *,
+    structure: Callable[[bytes], TableStructure] = read_structure,
+    flavour: str = "mysql",
+    limits: Limits | None = None,
+) -> Iterator[tuple[TableStructure, RowImages]]:
+    """The table's decoded row images, a batch at a time, each with its structure."""
+    wants = {"wants": lambda name: name == table, "limits": limits}
+    decoders: dict[int, tuple[TableStructure, TableDecoder]] = {}
+    for buffer, run in runs(source, start, **wants):
+        for block in run.blocks:
+            for number, _, part in by_map(block):
+                if number not in decoders:
+                    raw = buffer.maps.known[number].raw
+                    made = structure(raw)
+                    layouts = read_layouts(raw, flavour)
+                    decoders[number] = made, TableDecoder(made, layouts, arrow_schema(made))
+                made, decoder = decoders[number]
+                for found in decoder.decode(part):
+                    yield made, found
 
 
 def changes(
-    source: MySqlServer, start: Coordinates, table: TableName
+    source: MySqlServer, start: Coordinates, table: TableName, **options: Any
 ) -> Iterator[tuple[TableStructure, str, dict[str, Any]]]:
     """(structure, change type, row) of each image of a table, in order."""
-    decoder = LibraryRowDecoder()
-    for transaction in transactions(source, start):
-        current = None
-        for event in transaction.events:
-            if event.type is EventType.TABLE_MAP:
-                current = event if read_table_map(event).table == table else None
-            elif current is not None:
-                structure = read_structure(current.raw)
-                rows = RowsEvent(event.raw, event.offset, event.timestamp, event.server_id)
-                images = decoder.decode(structure, current.raw, [rows])
-                kinds = images.change_type.to_pylist()
-                for kind, row in zip(kinds, images.columns.to_pylist(), strict=True):
-                    yield structure, CHANGE_TYPES[kind].value, row
+    for structure, found in images(source, start, table, **options):
+        kinds = found.change_type.to_pylist()
+        for kind, row in zip(kinds, found.columns.to_pylist(), strict=True):
+            yield structure, CHANGE_TYPES[kind].value, row

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.intake import events
 from pipeline.errors import (
     AccessDenied,
     HostUnknown,
@@ -15,10 +19,14 @@ from pipeline.errors import (
     StartUnreachable,
     TlsRefused,
 )
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, GtidSet, LogFile
+from pipeline.table import TableName
+from resources.memory.spool import MemorySpool
+from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
+from resources.mysql.receiving import Receiver
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server, settings, transactions
+from tests.mysql.reading import changes, server, settings, transactions
 
 
 def refusal(asked: MySqlServer) -> LockstepError:
@@ -67,7 +75,7 @@ def test_a_dump_needs_replication_slave(mysql: MySqlStand) -> None:
     source = MySqlServer(settings(mysql, user="looks", password="x"))
     facts = source.facts()
     with pytest.raises(PrivilegeMissing, match="REPLICATION SLAVE"):
-        list(source.dump(Coordinates(facts.binlogs[0].file, 4)))
+        list(events(source.dump(Coordinates(facts.binlogs[0].file, 4))))
 
 
 def test_facts_are_the_servers(mysql: MySqlStand) -> None:
@@ -93,15 +101,69 @@ def test_a_refused_dump_is_a_typed_error(
     head = source.facts().head.file
     file = head if number is None else LogFile(head.base, number)
     with pytest.raises(kind) as caught:
-        list(source.dump(Coordinates(file, offset)))
+        list(events(source.dump(Coordinates(file, offset))))
     if offset == 6:
         assert isinstance(caught.value, NotAnEventBoundary | StartUnreachable)
 
 
 def test_an_offset_beyond_four_gib_is_never_truncated(mysql: MySqlStand) -> None:
-    """The command has 32 bits; what does not fit is refused."""
-    with pytest.raises(StartUnreachable, match="4 GiB"):
-        server(mysql).dump(Coordinates(LogFile("binlog", 1), 1 << 32))
+    """The old command has 32 bits; the one with GTIDs takes 64, and the server looks there."""
+    with pytest.raises(StartUnreachable):
+        list(events(server(mysql).dump(Coordinates(LogFile("binlog", 1), (1 << 32) + 4))))
+
+
+def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str) -> None:
+    """COM_BINLOG_DUMP_GTID with a file, an offset and no set leaves nothing out."""
+    start = server(mysql).facts().head
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    mysql.execute(*(f"insert into {database}.t values ({n})" for n in range(3)))
+    found = []
+    for command in (by_offset(start, 99), by_wide_offset(start, 99)):
+        dump = MySqlDump(settings(mysql), *command, begins=start)
+        found.append([event for event in events(dump) if event[4] not in (4, 15)])
+        dump.close()
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 + 3 * 5
+
+
+def test_a_dump_after_a_set_leaves_that_set_out(mysql: MySqlStand, database: str) -> None:
+    """Tagged GTIDs are named in the set's own coding."""
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        for tag in ("AUTOMATIC:blue", "AUTOMATIC", "AUTOMATIC:red"):
+            cursor.execute(f"set gtid_next = '{tag}'")
+            cursor.execute(f"insert into {database}.t select count(*) from {database}.t")
+        cursor.execute("set gtid_next = 'AUTOMATIC'")
+    source = server(mysql)
+    executed = GtidSet.parse(source.facts().gtid_executed)
+    mysql.execute(f"insert into {database}.t values (100)")
+    dump = source.dump_after(executed)
+    kinds = [event[4] for event in events(dump) if event[4] in (16, 33, 42)]
+    dump.close()
+    assert kinds == [33, 16]
+
+
+def test_without_gtids_a_far_start_is_read_up_to(mysql: MySqlStand, database: str) -> None:
+    """The dump begins at the file's beginning and the buffer leaves out what is before."""
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    mysql.execute(f"insert into {database}.t values (1)")
+    source = server(mysql)
+    start = source.facts().head
+    mysql.execute(f"insert into {database}.t values (2)")
+    first = Coordinates(start.file, 4)
+    dump = MySqlDump(settings(mysql), *by_offset(first, 99), begins=first)
+    buffer = TransactionBuffer(start, begins=dump.begins, wants=lambda _: True, spool=MemorySpool())
+    found = 0
+    for received in dump:
+        buffer.put(received)
+        while (run := buffer.get()) is not None:
+            found += len(run.transactions)
+            buffer.ack()
+        if buffer.ended:
+            break
+    dump.close()
+    assert found == 1
+    assert buffer.at == source.facts().head
 
 
 def test_a_stream_crosses_files(mysql: MySqlStand, database: str) -> None:
@@ -125,5 +187,41 @@ def test_big_events_arrive_whole(mysql: MySqlStand, database: str) -> None:
         f"create table {database}.t (id int primary key, v longblob)",
         f"insert into {database}.t values (1, repeat(x'ab', 20 * 1024 * 1024))",
     )
-    _, insert = transactions(source, start)
-    assert max(len(event.raw) for event in insert.events) > 20 * 1024 * 1024
+    (found,) = changes(source, start, TableName(database, "t"))
+    assert found[2]["v"] == b"\xab" * (20 * 1024 * 1024)
+
+
+def test_a_silent_server_is_an_error_within_a_bound(mysql: MySqlStand) -> None:
+    """A peer that stops sending ends the dump after the read timeout."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    near.settimeout(0.2)
+    receiver = Receiver(near)
+    try:
+        with pytest.raises(TimeoutError):
+            next(receiver.received())
+    finally:
+        receiver.close()
+        for end in (near, far, listener):
+            end.close()
+
+
+def test_a_connection_cut_in_the_middle_is_told(mysql: MySqlStand) -> None:
+    """What came before is handed out, then the end is an error."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    far.sendall(b"abc")
+    far.close()
+    receiver = Receiver(near)
+    pieces = receiver.received()
+    try:
+        first = next(pieces)
+        assert bytes(first.data[first.begin : first.end]) == b"abc"
+        with pytest.raises(SourceUnavailable, match="closed"):
+            next(pieces)
+    finally:
+        receiver.close()
+        near.close()
+        listener.close()

@@ -1,71 +1,96 @@
-"""Only whole transactions leave the buffer."""
+"""Only whole transactions leave the buffer, however their bytes come in."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.buffer import (
-    TRANSITIONS,
-    Input,
-    Phase,
-    Place,
-    Transaction,
-    TransactionBuffer,
+from pipeline.binlog.assembly import Limits
+from pipeline.binlog.framing import EventType
+from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
+from pipeline.position import Coordinates
+from resources.memory.spool import MemorySpool
+from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
+from tests.pipeline.made import (
+    SERVER,
+    Log,
+    gtid,
+    mariadb_gtid,
+    nested_transaction,
+    payload,
+    query,
+    received,
+    rows,
+    table_map,
+    xa,
+    xa_prepare,
 )
-from pipeline.binlog.framing import Event, EventType, Framing
-from pipeline.errors import DamagedEvent, UnsupportedStatement
-from pipeline.position import Coordinates, LogFile
-from tests.pipeline.made import SERVER, Log, gtid, query
 
-START = Coordinates(LogFile("binlog", 1), 4)
+ENDS = st.sampled_from(["xid", "COMMIT", "ROLLBACK"])
+SHAPES = st.lists(st.tuples(st.integers(0, 3), ENDS), max_size=12)
 
 
-def events(log: Log) -> list[Event]:
-    framing = Framing(START)
-    return [framing.frame(whole) for whole in log.packets]
+def put_all(log: Log) -> list[Out]:
+    return list(feed(a_buffer(), [log.wire()]))
 
 
-def put_all(log: Log) -> list[Transaction]:
-    buffer = TransactionBuffer()
-    return [out for event in events(log) if isinstance(out := buffer.put(event), Transaction)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["xid", "COMMIT", "ROLLBACK"]))))
+@given(SHAPES)
 def test_transactions_come_out_whole_and_in_order(shape: list[tuple[int, str]]) -> None:
     """As many as went in, each with all its rows; a rolled back one without any."""
     log = Log()
-    for number, (rows, end) in enumerate(shape, start=1):
-        log.transaction(number, end=end, rows=rows)
+    for number, (count, end) in enumerate(shape, start=1):
+        log.transaction(number, end=end, rows=count)
     out = put_all(log)
-    assert [t.gtid.text for t in out] == [f"{SERVER}:{n}" for n in range(1, len(shape) + 1)]
-    expected = [0 if end == "ROLLBACK" else rows for rows, end in shape]
-    written = [[e for e in t.events if e.type is EventType.WRITE_ROWS] for t in out]
-    assert [len(rows) for rows in written] == expected
+    assert [t.gtid for t in out] == [f"{SERVER}:{n}" for n in range(1, len(shape) + 1)]
+    expected = [
+        [] if end == "ROLLBACK" else [n] * count for n, (count, end) in enumerate(shape, start=1)
+    ]
+    assert [t.values for t in out] == expected
 
 
-@given(st.integers(1, 12))
-def test_a_cut_stream_gives_no_part_of_a_transaction(cut: int) -> None:
+@given(SHAPES, st.lists(st.integers(0, 4000), max_size=40))
+def test_any_cutting_of_the_bytes_gives_the_same(
+    shape: list[tuple[int, str]], places: list[int]
+) -> None:
+    """Whole or byte by byte: the same transactions, the same position, the same witness."""
+    log = Log()
+    for number, (count, end) in enumerate(shape, start=1):
+        log.transaction(number, end=end, rows=count)
+    whole, pieces = a_buffer(), a_buffer()
+    expected = list(feed(whole, [log.wire()]))
+    found = list(feed(pieces, cut(log.wire(), places)))
+    assert found == expected
+    assert (pieces.at, pieces.witness) == (whole.at, whole.witness)
+
+
+@given(st.integers(0, 400))
+def test_a_cut_stream_gives_no_part_of_a_transaction(place: int) -> None:
     """However the stream ends, what came out had come in whole."""
     log = Log()
     log.transaction(1)
+    ends = [len(log.wire(end=False))]
     log.transaction(2, rows=2)
-    buffer = TransactionBuffer()
-    seen = events(log)[: 2 + cut]
-    out = [t for e in seen if isinstance(t := buffer.put(e), Transaction)]
-    ends = sum(event.type is EventType.XID for event in seen)
-    assert len(out) == ends
+    data = log.wire(end=False)
+    ends.append(len(data))
+    stop = len(data) - place
+    buffer = a_buffer()
+    out = [*feed(buffer, [data[:stop]])]
+    buffer.end()
+    out += taken(buffer)
+    assert len(out) == sum(end <= stop for end in ends)
 
 
 def test_a_lone_statement_is_a_transaction() -> None:
-    """DDL has no BEGIN and no XID."""
+    """DDL has no BEGIN and no XID, and comes out by itself."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("CREATE TABLE t (id INT)"))
-    (one,) = put_all(log)
-    assert [s.text for s in one.statements] == ["CREATE TABLE t (id INT)"]
-    assert one.end.offset == log.offset
+    log.transaction(1)
+    log.statement(2, "ALTER TABLE t ADD x INT")
+    log.transaction(3)
+    out = put_all(log)
+    assert [t.statements for t in out] == [(), ("ALTER TABLE t ADD x INT",), ()]
+    assert out[-1].end == log.offset
 
 
 def test_create_as_select_keeps_its_rows() -> None:
@@ -74,14 +99,32 @@ def test_create_as_select_keeps_its_rows() -> None:
     log.add(EventType.GTID, gtid(1))
     log.add(EventType.QUERY, query("BEGIN"))
     log.add(EventType.QUERY, query("CREATE TABLE `t` (`id` int) START TRANSACTION"))
-    log.add(EventType.XID, bytes(8))
+    log.write(7)
+    log.end()
     (one,) = put_all(log)
-    assert len(one.statements) == 1
+    assert (len(one.statements), one.values) == (1, [7])
 
 
-@pytest.mark.parametrize(
-    "text", ["UPDATE t SET a = 1", "ROLLBACK TO `a`", "INSERT INTO t VALUES (1)"]
-)
+def test_what_a_savepoint_undoes_never_comes_out() -> None:
+    """ROLLBACK TO drops what came after the savepoint, names as they are quoted."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"))
+    log.write(1)
+    log.add(EventType.QUERY, query("SAVEPOINT `a b`"))
+    log.write(2)
+    log.add(EventType.QUERY, query("SAVEPOINT `c`"))
+    log.write(3)
+    log.add(EventType.QUERY, query("ROLLBACK TO `c`"))
+    log.write(4)
+    log.add(EventType.QUERY, query("ROLLBACK TO `a b`"))
+    log.write(5)
+    log.end()
+    (one,) = put_all(log)
+    assert one.values == [1, 5]
+
+
+@pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])
 def test_a_statement_among_rows_stops(text: str) -> None:
     """A session that writes in statement format leaves rows out of the log."""
     log = Log()
@@ -92,53 +135,299 @@ def test_a_statement_among_rows_stops(text: str) -> None:
         put_all(log)
 
 
+def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool = False) -> None:
+    log.add(EventType.GTID, gtid(number))
+    log.add(EventType.QUERY, xa("START", gtrid))
+    log.write(value)
+    log.add(EventType.QUERY, xa("END", gtrid))
+    log.add(EventType.XA_PREPARE, xa_prepare(gtrid, one_phase=one_phase))
+
+
+def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
+    log.add(EventType.GTID, gtid(number))
+    log.add(EventType.QUERY, xa(word, gtrid))
+
+
+def test_prepared_rows_come_out_at_their_commit() -> None:
+    """An XA transaction's rows wait; an XID may be used again; a rollback leaves nothing."""
+    log = Log()
+    prepared(log, 1, b"a", 10)
+    prepared(log, 2, b"b", 20)
+    log.transaction(3)
+    ended(log, 4, "COMMIT", b"b")
+    ended(log, 5, "ROLLBACK", b"a")
+    prepared(log, 6, b"a", 30)
+    ended(log, 7, "COMMIT", b"a")
+    prepared(log, 8, b"c", 40, one_phase=True)
+    assert [t.values for t in put_all(log)] == [[], [], [3], [20], [], [], [30], [40]]
+
+
+def test_prepared_rows_wait_for_later_runs() -> None:
+    """What is open at the end is sealed; a later buffer, which never saw the table map,
+    gives it out, and says that it is ended."""
+    spool = MemorySpool()
+    first, second = Log(), Log()
+    prepared(first, 1, b"a", 10)
+    ended(second, 2, "COMMIT", b"a")
+    buffer = a_buffer(spool=spool, source="shop")
+    assert [t.values for t in feed(buffer, [first.wire()])] == [[]]
+    (kept,) = buffer.prepared.seal(5, buffer.maps)
+    assert (kept.batch, kept.xid.gtrid) == (5, b"a")
+    later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
+    (out,) = feed(later, [second.wire()])
+    assert (out.values, out.end) == ([10], second.offset)
+    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, True)]
+    assert later.prepared.seal(6, later.maps) == ()
+
+
+def test_a_commit_of_what_nobody_prepared_stops() -> None:
+    """Its rows lie before the source's start; a rollback of such a one changes nothing."""
+    log = Log()
+    ended(log, 1, "ROLLBACK", b"a")
+    ended(log, 2, "COMMIT", b"a")
+    with pytest.raises(PreparedElsewhere, match="X'61'"):
+        put_all(log)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 260), min_size=1, max_size=40), st.booleans())
+def test_a_transaction_larger_than_the_ring_comes_out_whole(sizes: list[int], large: bool) -> None:
+    """It goes through a file, event by event larger than the ring too, and comes out alone."""
+    log = Log()
+    log.transaction(1)
+    log.add(EventType.GTID, gtid(2))
+    log.add(EventType.QUERY, query("BEGIN"))
+    expected: list[int] = []
+    for number, size in enumerate([*sizes, *([2000] if large else [])]):
+        values = list(range(number, number + size))
+        log.write(*values)
+        expected += values
+    log.end()
+    log.transaction(3)
+    spool = MemorySpool()
+    out = list(feed(a_buffer(spool=spool), [log.wire()]))
+    assert [t.values for t in out] == [[1], expected, [3]]
+    assert all(file.closed for file in spool.made)
+
+
+@given(st.integers(0, 6), st.integers(0, 6))
+def test_savepoints_reach_back_into_the_file(before: int, after: int) -> None:
+    """A rollback to a savepoint finds its place also among what was spilled."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"))
+    for n in range(before):
+        log.write(*[n] * 200)
+    log.add(EventType.QUERY, query("SAVEPOINT `s`"))
+    for n in range(after):
+        log.write(*[100 + n] * 200)
+    log.add(EventType.QUERY, query("ROLLBACK TO `s`"))
+    log.write(1000)
+    log.end()
+    (one,) = put_all(log)
+    assert one.values == [n for n in range(before) for _ in range(200)] + [1000]
+
+
+def test_events_of_several_packets_are_one() -> None:
+    """An event of 16 MiB and more is split by the protocol, also where nothing is left over."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"))
+    count = (0xFFFFFF * 2 - 1 - 19 - 12 - 4) // 5
+    log.add(EventType.TABLE_MAP, table_map())
+    log.add(EventType.WRITE_ROWS, rows(*range(count)))
+    log.end()
+    data = log.wire()
+    for pieces in ([data], cut(data, range(0, len(data), 1 << 20))):
+        (one,) = feed(a_buffer(ring_bytes=1 << 26), pieces)
+        assert one.values == list(range(count))
+
+
+@pytest.mark.parametrize(
+    ("limits", "count"),
+    [
+        (Limits(transactions=2), 2),
+        (Limits(log_bytes=1), 1),
+        (Limits(end=Coordinates(START.file, 400)), 2),
+        (Limits(), 5),
+    ],
+)
+def test_limits_cut_between_transactions(limits: Limits, count: int) -> None:
+    """Reading stops at the first end of a transaction at or beyond a limit."""
+    log = Log()
+    for number in range(1, 6):
+        log.transaction(number)
+    buffer = a_buffer(limits=limits)
+    out = list(feed(buffer, [log.wire()]))
+    assert len(out) == count
+    assert buffer.stopped == (count < 5)
+    assert buffer.at == Coordinates(START.file, out[-1].end)
+
+
+def test_a_start_beyond_the_dump_is_read_up_to() -> None:
+    """Where a server cannot begin so far in, what lies before the start is left out."""
+    log = Log()
+    log.transaction(1)
+    log.transaction(2)
+    start = Coordinates(START.file, log.offset)
+    log.transaction(3)
+    buffer = a_buffer(start=start, begins=START, limits=Limits(transactions=1))
+    (one,) = feed(buffer, [log.wire()])
+    assert one.values == [3]
+
+
+def test_statements_map_tables_as_they_like() -> None:
+    """Several tables first, one twice, one without rows; the end of a statement ends it all."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"))
+    for number, name in ((1, "a"), (2, "b"), (3, "c"), (1, "a")):
+        log.add(EventType.TABLE_MAP, table_map(number, name))
+    log.add(EventType.WRITE_ROWS, rows(5, table_id=2, last=False))
+    log.add(EventType.WRITE_ROWS, rows(6, table_id=1))
+    log.end()
+    (one,) = put_all(log)
+    assert one.values == [5, 6]
+    log.add(EventType.GTID, gtid(2))
+    log.add(EventType.QUERY, query("BEGIN"))
+    log.add(EventType.WRITE_ROWS, rows(7, table_id=1))
+    with pytest.raises(DamagedEvent, match="table map that is not there"):
+        put_all(log)
+
+
+def test_what_nobody_wants_takes_no_room() -> None:
+    """Rows of other tables are stepped over, their transactions still counted."""
+    log = Log()
+    for number in range(1, 40):
+        log.transaction(number, rows=3)
+    out = list(feed(a_buffer(wants=lambda _: False), [log.wire()]))
+    assert (len(out), [t.events for t in out if t.events]) == (39, [])
+
+
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("kind", list(Input))
 def test_every_pair_is_ruled(phase: Phase, kind: Input) -> None:
-    """Each state meets each input: the table's answer, or a refusal that changes nothing."""
+    """Each phase meets each input: the table's answer, or a refusal that changes nothing."""
     log = Log()
-    if phase is not Phase.BETWEEN:
-        log.add(EventType.GTID, gtid(1))
-    if phase is Phase.OPEN:
-        log.add(EventType.QUERY, query("BEGIN"))
+    _lead_to(log, phase)
     before = len(log.packets)
     _add(log, kind)
-    buffer = TransactionBuffer()
-    made = events(log)
-    for event in made[:before]:
-        buffer.put(event)
+    buffer = a_buffer()
+    buffer.put(received(log.wire(end=False)[: _length(log, before)]))
+    assert list(taken(buffer)) == []
     assert buffer.phase is phase
-    rule = TRANSITIONS.get((phase, kind))
-    if rule is None:
-        with pytest.raises((DamagedEvent, UnsupportedStatement)):
-            buffer.put(made[before])
+    buffer.put(received(log.wire(end=False)[_length(log, before) :]))
+    action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
+    if action in _REFUSED:
+        with pytest.raises(LockstepError):
+            list(taken(buffer))
         assert buffer.phase is phase
-    else:
-        out = buffer.put(made[before])
-        assert buffer.phase is rule[1]
-        assert isinstance(out, Transaction) == rule[0].name.startswith("EMIT")
-        assert isinstance(out, Place) == (rule[0].name == "MOVE")
+        return
+    if action is Action.UNPACK:
+        following = Phase.BETWEEN
+    out = list(taken(buffer))
+    assert buffer.phase is following
+    buffer.end()
+    out += taken(buffer)
+    assert len(out) == (action in _EMITS)
+
+
+_REFUSED = (Action.REFUSE, Action.EMIT_PREPARED, Action.DROP_TO_MARK)
+"""The last two because nothing was prepared and there is no savepoint."""
+
+_EMITS = frozenset(
+    {
+        Action.EMIT,
+        Action.EMIT_NOTHING,
+        Action.PREPARE,
+        Action.FORGET_PREPARED,
+        Action.UNPACK,
+    }
+)
+
+
+def _length(log: Log, count: int) -> int:
+    return sum(len(packet) + 5 for packet in log.packets[:count])
+
+
+def _lead_to(log: Log, phase: Phase) -> None:
+    if phase is Phase.BETWEEN:
+        return
+    log.add(EventType.GTID, gtid(1))
+    if phase is Phase.OPEN:
+        log.add(EventType.QUERY, query("BEGIN"))
+    if phase in (Phase.XA_OPEN, Phase.XA_ENDED):
+        log.add(EventType.QUERY, xa("START", b"x"))
+    if phase is Phase.XA_ENDED:
+        log.add(EventType.QUERY, xa("END", b"x"))
+
+
+_QUERIES = {
+    Input.BEGIN: "BEGIN",
+    Input.COMMIT: "COMMIT",
+    Input.ROLLBACK: "ROLLBACK",
+    Input.STATEMENT: "DROP TABLE t",
+    Input.CREATE: "CREATE TABLE `t` (`i` int) START TRANSACTION",
+    Input.SAVEPOINT: "SAVEPOINT `a`",
+    Input.ROLLBACK_TO: "ROLLBACK TO `a`",
+    Input.RELEASE: "RELEASE SAVEPOINT `a`",
+}
+_XA = {
+    Input.XA_START: "START",
+    Input.XA_END: "END",
+    Input.XA_COMMIT: "COMMIT",
+    Input.XA_ROLLBACK: "ROLLBACK",
+}
+_EVENTS = {
+    Input.GTID: (EventType.GTID, gtid(2)),
+    Input.GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1)),
+    Input.XA_GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1, gtrid=b"x")),
+    Input.CHANGE: (EventType.TABLE_MAP, table_map()),
+    Input.XA_PREPARE: (EventType.XA_PREPARE, xa_prepare(b"x")),
+    Input.XA_ONE_PHASE: (EventType.XA_PREPARE, xa_prepare(b"x", one_phase=True)),
+    Input.PAYLOAD: (EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1))),
+    Input.PLACE: (EventType.STOP, b""),
+    Input.NOTE: (EventType.ROWS_QUERY, b"\0"),
+    Input.HEARTBEAT: (EventType.HEARTBEAT, b"binlog.000001"),
+}
 
 
 def _add(log: Log, kind: Input) -> None:
-    match kind:
-        case Input.GTID:
-            log.add(EventType.GTID, gtid(2))
-        case Input.BEGIN:
-            log.add(EventType.QUERY, query("BEGIN"))
-        case Input.STATEMENT:
-            log.add(EventType.QUERY, query("DROP TABLE t"))
-        case Input.CHANGE:
-            log.add(EventType.ROWS_QUERY, b"\0")
-        case Input.COMMIT:
-            log.add(EventType.XID, bytes(8))
-        case Input.ROLLBACK:
-            log.add(EventType.QUERY, query("ROLLBACK"))
-        case Input.SAVEPOINT:
-            log.add(EventType.QUERY, query("SAVEPOINT `a`"))
-        case Input.CREATE_AS_SELECT:
-            log.add(EventType.QUERY, query("CREATE TABLE `t` (`i` int) START TRANSACTION"))
-        case Input.PLACE:
-            log.add(EventType.STOP, b"")
-        case Input.HEARTBEAT:
-            log.add(EventType.HEARTBEAT, b"binlog.000001")
+    if kind in _QUERIES:
+        log.add(EventType.QUERY, query(_QUERIES[kind]))
+    elif kind in _XA:
+        log.add(EventType.QUERY, xa(_XA[kind], b"x"))
+    else:
+        log.add(*_EVENTS[kind])
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_payload_is_its_events(compressed: bool) -> None:
+    """TRANSACTION_PAYLOAD, packed or plain: rows stand where the payload stands."""
+    log = Log()
+    log.transaction(1)
+    log.add(EventType.GTID, gtid(2))
+    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(7, 8), compressed=compressed))
+    log.transaction(3)
+    assert [(t.values, t.end) for t in put_all(log)][1][0] == [7, 8]
+    assert put_all(log)[-1].end == log.offset
+
+
+def test_a_payload_larger_than_the_ring() -> None:
+    """What unpacks to more than the ring goes through a file, as any other."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    values = list(range(5000))
+    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(*values)))
+    log.transaction(2)
+    assert [t.values for t in put_all(log)] == [values, [2]]
+
+
+@pytest.mark.parametrize("declared", [1, 10_000_000])
+def test_a_payload_that_lies_is_refused(declared: int) -> None:
+    """Declared sizes are held against what comes out."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1), declared=declared))
+    with pytest.raises(DamagedEvent, match="does not unpack to"):
+        put_all(log)

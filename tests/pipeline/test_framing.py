@@ -1,32 +1,40 @@
-"""Framing lets nothing through that is not whole, known and where it should be."""
+"""Nothing gets through that is not whole, known and where it should be."""
 
 from __future__ import annotations
+
+import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.framing import EventType, Framing
-from pipeline.errors import DamagedEvent, UnsupportedEvent
+from pipeline.binlog.framing import EventType, read_description, read_event
+from pipeline.errors import (
+    DamagedEvent,
+    LockstepError,
+    PositionPurged,
+    SourceUnavailable,
+    UnsupportedEvent,
+)
 from pipeline.position import Coordinates, LogFile
-from tests.pipeline.made import Log, gtid, packet, rotate
+from tests.pipeline.buffered import START, a_buffer, feed
+from tests.pipeline.made import (
+    Log,
+    format_description,
+    gtid,
+    packet,
+    query,
+    rotate,
+    rows,
+    table_map,
+    wire,
+)
 
 FILE = LogFile("binlog", 1)
-START = Coordinates(FILE, 4)
 
 
-def framed(packets: list[bytes]) -> list[tuple[str, int, int]]:
-    framing = Framing(START)
-    return [(e.type.name, e.offset, e.end) for e in map(framing.frame, packets)]
-
-
-def test_events_follow_one_another() -> None:
-    """An event begins where the one before it ended."""
-    log = Log()
-    log.transaction(1)
-    places = framed(log.packets)
-    assert [offset for _, offset, _ in places] == [4, *(end for _, _, end in places[:-1])]
-    assert places[-1] == ("XID", log.offset - len(log.packets[-1]), log.offset)
+def read(events: list[bytes]) -> list[str]:
+    return [out.gtid for out in feed(a_buffer(), [wire(events)])]
 
 
 @given(st.data())
@@ -40,80 +48,157 @@ def test_a_flipped_bit_never_passes(data: st.DataObject) -> None:
     if number == 0 and bit // 8 == 17:
         return  # the format description's flags: "in use" is not under its checksum
     hurt[bit // 8] ^= 1 << bit % 8
-    framing = Framing(START)
-    for whole in log.packets[:number]:
-        framing.frame(whole)
     with pytest.raises((DamagedEvent, UnsupportedEvent)):
-        framing.frame(bytes(hurt))
+        read([*log.packets[:number], bytes(hurt), *log.packets[number + 1 :]])
 
 
-@given(st.integers(0, 60))
+@given(st.integers(0, 47))
 def test_a_truncated_event_never_passes(cut: int) -> None:
     """An event that lost its tail is not an event."""
-    framing = Framing(START)
-    with pytest.raises((DamagedEvent, UnsupportedEvent)):
-        framing.frame(Log().packets[0][:cut])
-
-
-@pytest.mark.parametrize("code", [5, 13, 14, 23, 24, 25, 26, 36, 37, 38, 39, 40, 41, 42, 99, 165])
-def test_types_not_on_the_list_stop_the_run(code: int) -> None:
-    """INCIDENT, TRANSACTION_PAYLOAD and whatever comes one day: unknown means stop."""
     log = Log()
-    framing = Framing(START)
-    for whole in log.packets:
-        framing.frame(whole)
-    with pytest.raises(UnsupportedEvent, match=f"type {code}"):
-        framing.frame(packet(code, b"", log.offset))
+    log.transaction(1)
+    with pytest.raises((DamagedEvent, UnsupportedEvent)):
+        read([*log.packets[:2], log.packets[2][:cut]])
+
+
+@pytest.mark.parametrize("code", [0, 1, 5, 6, 13, 14, 17, 18, 20, 26, 36, 43, 99, 159, 172, 255])
+def test_types_not_on_the_list_stop_the_run(code: int) -> None:
+    """INCIDENT, statement formats and whatever comes one day: unknown means stop."""
+    log = Log()
+    log.add(code, b"")
+    with pytest.raises(UnsupportedEvent, match=f"type {code},"):
+        read(log.packets)
 
 
 def test_offsets_are_counted_past_four_gib() -> None:
     """The header's offset wraps at 32 bits; ours does not."""
     start = Coordinates(FILE, (1 << 32) - 10)
-    framing = Framing(start)
-    framing.frame(packet(15, Log().packets[0][19:-4], 0, flags=0x20, end=0))
-    event = framing.frame(packet(EventType.GTID, gtid(1), start.offset))
-    assert event.end == start.offset + event.size > 1 << 32
+    log = Log()
+    made = packet(15, log.packets[0][19:-4], 0, flags=0x20, end=0)
+    log.offset, log.packets = start.offset, [made]
+    log.transaction(1)
+    buffer = a_buffer(start=start)
+    (out,) = feed(buffer, [wire(log.packets)])
+    assert out.end == log.offset > 1 << 32
+    assert buffer.at == Coordinates(FILE, log.offset)
 
 
 def test_a_gap_in_the_offsets_is_damage() -> None:
     """An event that says it stands elsewhere means that one is missing."""
     log = Log()
-    framing = Framing(START)
-    for whole in log.packets:
-        framing.frame(whole)
+    log.packets.append(packet(EventType.GTID, gtid(1), log.offset + 8))
     with pytest.raises(DamagedEvent, match="counted"):
-        framing.frame(packet(EventType.GTID, gtid(1), log.offset + 8))
+        read(log.packets)
 
 
-def test_a_rotation_moves_to_the_next_file() -> None:
-    """ROTATE names the next file; events are counted from its fourth byte again."""
+def test_an_offset_of_zero_says_nothing() -> None:
+    """MariaDB 11 leaves it out inside a transaction; its size counts all the same."""
     log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"), end=0)
+    log.add(EventType.TABLE_MAP, table_map(), end=0)
+    log.add(EventType.WRITE_ROWS, rows(1), end=0)
+    log.add(EventType.XID, bytes(8))
+    (out,) = feed(a_buffer(), [log.wire()])
+    assert (out.values, out.end) == ([1], log.offset)
+
+
+def test_a_missing_packet_is_noticed() -> None:
+    """Packets are numbered, and nothing may come twice or not at all."""
+    log = Log()
+    log.transaction(1)
+    data = log.wire()
+    first = 4 + 1 + len(log.packets[0])
+    with pytest.raises(DamagedEvent, match="packet"):
+        list(feed(a_buffer(), [data[first:]]))
+
+
+def test_a_rotation_leads_into_the_next_file() -> None:
+    """ROTATE names the file; what the server repeats for the dump moves nothing."""
+    log = Log()
+    log.transaction(1)
     log.add(EventType.ROTATE, rotate("binlog.000002"))
-    framing = Framing(START)
-    last = [framing.frame(whole) for whole in log.packets][-1]
-    assert (last.file, last.end) == (FILE, log.offset)
-    first = framing.frame(Log().packets[0])
-    assert (first.file, first.offset) == (LogFile("binlog", 2), 4)
+    again = Log()
+    again.packets.insert(0, packet(EventType.ROTATE, rotate("binlog.000002"), 0, flags=0x20, end=0))
+    again.transaction(2)
+    buffer = a_buffer()
+    outs = list(feed(buffer, [wire([*log.packets, *again.packets])]))
+    assert [out.values for out in outs] == [[1], [2]]
+    assert buffer.at == Coordinates(LogFile("binlog", 2), again.offset)
 
 
-@pytest.mark.parametrize("name", ["other.000002", "binlog", "../binlog.x"])
-def test_a_rotation_to_another_log_stops(name: str) -> None:
-    """A changed base name is another log, not the next file."""
+def test_a_rotation_to_another_log_stops() -> None:
+    """Another base name is another history."""
     log = Log()
-    framing = Framing(START)
-    for whole in log.packets:
-        framing.frame(whole)
-    with pytest.raises(DamagedEvent, match="rotates"):
-        framing.frame(packet(EventType.ROTATE, rotate(name), log.offset))
+    log.add(EventType.ROTATE, rotate("other.000002"))
+    with pytest.raises(DamagedEvent, match="another log"):
+        read(log.packets)
 
 
-def test_a_refused_event_changes_nothing() -> None:
-    """After a refusal the right event still fits."""
-    log = Log()
-    good = packet(EventType.GTID, gtid(1), log.offset)
-    framing = Framing(START)
-    for whole in log.packets:
-        framing.frame(whole)
-    with pytest.raises(DamagedEvent):
-        framing.frame(good[:-1] + b"!")
-    assert framing.frame(good).type is EventType.GTID
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (struct.pack("<H", 1236) + b"#HY000Could not find first log file name", PositionPurged),
+        (struct.pack("<H", 1053) + b"#08S01Server shutdown in progress", SourceUnavailable),
+    ],
+)
+def test_a_refusal_in_the_stream_is_typed(body: bytes, error: type[LockstepError]) -> None:
+    """The server may end a dump at any packet, and says why."""
+    data = wire(Log().packets, end=False) + struct.pack("<I", len(body) + 1)[:3] + b"\x03\xff"
+    with pytest.raises(error):
+        list(feed(a_buffer(), [data + body]))
+
+
+@pytest.mark.parametrize(
+    ("version", "flavour"),
+    [("9.7.4", "mysql"), ("5.7.44-log", "mysql"), ("10.11.6-MariaDB", "mariadb")],
+)
+def test_the_format_description_tells_the_dialect(version: str, flavour: str) -> None:
+    """Version, flavour, checksum and the file's beginning."""
+    body = struct.pack("<H50sIB", 4, version.encode(), 0, 19) + bytes(40) + b"\x01"
+    event = read_event(packet(15, body, 4), START, checksum=True)
+    found = read_description(event)
+    assert (found.version, found.flavour, found.checksum) == (version, flavour, True)
+
+
+def test_another_format_is_refused() -> None:
+    """Version 3 logs, other header lengths, other fixed parts: nobody described them."""
+    lengths = bytearray(40)
+    lengths[30 - 1] = 12
+    for body in (
+        struct.pack("<H50sIB", 3, b"4.1", 0, 19) + bytes(40) + b"\x01",
+        struct.pack("<H50sIB", 4, b"9.7", 0, 27) + bytes(40) + b"\x01",
+        struct.pack("<H50sIB", 4, b"9.7", 0, 19) + bytes(lengths) + b"\x01",
+    ):
+        with pytest.raises(UnsupportedEvent, match="format"):
+            read([packet(15, body, 4)])
+    assert read([packet(15, format_description(), 4)]) == []
+
+
+def test_a_log_without_checksums_is_read() -> None:
+    """The last byte of the format description says so; the witness is computed by us."""
+    plain = Log()
+    plain.packets = []
+    plain.offset = 4
+    body = struct.pack("<H50sIB", 4, b"9.7", 0, 19) + bytes(40) + b"\x00"
+    plain.add(15, body)
+
+    def bare(event: bytes) -> bytes:
+        whole = bytearray(event[:-4])
+        whole[9:13] = struct.pack("<I", len(whole))
+        return bytes(whole)
+
+    events = [plain.packets[0]]
+    at = len(plain.packets[0]) + 4
+    made = Log()
+    made.transaction(1)
+    for event in made.packets[2:]:
+        short = bytearray(bare(event))
+        at += len(short)
+        short[13:17] = struct.pack("<I", at)
+        events.append(bytes(short))
+    buffer = a_buffer()
+    (out,) = feed(buffer, [wire(events)])
+    assert (out.values, out.end) == ([1], at)
+    assert buffer.witness is not None
+    assert buffer.witness.length == len(events[-1])

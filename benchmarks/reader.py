@@ -1,0 +1,63 @@
+"""The engine as a benchmark uses it: a dump read into Arrow columns, which are thrown away."""
+
+from __future__ import annotations
+
+from pipeline.binlog.assembly import Limits
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.ring import Run
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.ports import CHANGE_TYPES
+from pipeline.position import Coordinates
+from pipeline.schema.types import arrow_schema
+from pipeline.tables import TablePatterns
+from resources.memory.spool import MemorySpool
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+
+_AFTER = 2
+assert CHANGE_TYPES[_AFTER] == "update_postimage"
+
+
+def read_all(
+    settings: ConnectionSettings, start: Coordinates, end: Coordinates, patterns: TablePatterns
+) -> tuple[int, int]:
+    """Rows (an update is one) and transactions between two places of the log."""
+    reading = _Reading(start, end, patterns)
+    dump = MySqlServer(settings).dump(start)
+    try:
+        for received in dump:
+            reading.buffer.put(received)
+            while (run := reading.buffer.get()) is not None:
+                reading.take(run)
+                reading.buffer.ack()
+            if reading.buffer.stopped or reading.buffer.ended:
+                break
+    finally:
+        dump.close()
+    return reading.rows, reading.transactions
+
+
+class _Reading:
+    def __init__(self, start: Coordinates, end: Coordinates, patterns: TablePatterns) -> None:
+        self.buffer = TransactionBuffer(
+            start, wants=patterns.matches, spool=MemorySpool(), limits=Limits(end=end)
+        )
+        self._decoders: dict[int, TableDecoder] = {}
+        self.rows = self.transactions = 0
+
+    def take(self, run: Run) -> None:
+        self.transactions += len(run.transactions)
+        for block in run.blocks:
+            for number, _, part in by_map(block):
+                for images in self._decoder(number).decode(part):
+                    kinds = images.change_type.to_numpy()
+                    self.rows += len(kinds) - int((kinds == _AFTER).sum())
+
+    def _decoder(self, number: int) -> TableDecoder:
+        if number not in self._decoders:
+            raw = self.buffer.maps.known[number].raw
+            structure = read_structure(raw)
+            schema = arrow_schema(structure)
+            self._decoders[number] = TableDecoder(structure, read_layouts(raw), schema)
+        return self._decoders[number]

@@ -1,0 +1,294 @@
+"""The rare events: everything the compiled loop leaves to Python, one at a time.
+
+Belongs here: what an event is to the rules, and carrying out what they say. Does not:
+the rules themselves (`rules`), events' bodies (`control`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog import stream
+from pipeline.binlog.assembly import Assembly
+from pipeline.binlog.control import (
+    Query,
+    read_mariadb_gtid,
+    read_query,
+    read_tagged_gtid,
+    read_xa_prepare,
+    read_xid,
+)
+from pipeline.binlog.damage import damaged
+from pipeline.binlog.framing import (
+    COMPRESSED_ROWS,
+    Description,
+    Event,
+    EventType,
+    read_description,
+)
+from pipeline.binlog.intake import Nested
+from pipeline.binlog.mariadb import plain_query, plain_rows
+from pipeline.binlog.payload import payload_pieces
+from pipeline.binlog.ring import Block
+from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.xa import PreparedTransactions
+from pipeline.errors import DamagedEvent, UnsupportedStatement
+from pipeline.position import Coordinates, LogFile
+
+_PLACES: Final = frozenset(
+    {
+        EventType.ROTATE,
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.STOP,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_GTID_LIST,
+        EventType.MARIADB_START_ENCRYPTION,
+    }
+)
+_SAVEPOINT: Final = re.compile(
+    r"(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+(?P<name>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_KINDS: Final = {
+    EventType.GTID: Input.GTID,
+    EventType.ANONYMOUS_GTID: Input.GTID,
+    EventType.GTID_TAGGED: Input.GTID,
+    EventType.XID: Input.COMMIT,
+    EventType.TRANSACTION_PAYLOAD: Input.PAYLOAD,
+    EventType.ROWS_QUERY: Input.NOTE,
+    EventType.MARIADB_ANNOTATE_ROWS: Input.NOTE,
+    EventType.VIEW_CHANGE: Input.NOTE,
+    EventType.HEARTBEAT: Input.HEARTBEAT,
+    EventType.HEARTBEAT_V2: Input.HEARTBEAT,
+    **dict.fromkeys(_PLACES, Input.PLACE),
+}
+_STATEMENTS: Final = {
+    ("BEGIN",): Input.BEGIN,
+    ("COMMIT",): Input.COMMIT,
+    ("ROLLBACK",): Input.ROLLBACK,
+}
+_XA: Final = {
+    "START": Input.XA_START,
+    "BEGIN": Input.XA_START,
+    "END": Input.XA_END,
+    "COMMIT": Input.XA_COMMIT,
+    "ROLLBACK": Input.XA_ROLLBACK,
+}
+
+
+class RareEvents:
+    """Takes rare events; `nested` is the payload that has to be read next, if any."""
+
+    def __init__(self, assembly: Assembly, prepared: PreparedTransactions, *, created: int) -> None:
+        self._assembly = assembly
+        self._prepared = prepared
+        self.description: Description | None = None
+        self.nested: Nested | None = None
+        self.place: Event | None = None
+        self.created = created
+        self._holder: Event | None = None
+
+    def take(self, event: Event) -> bool:
+        """Do what the rules say; False if complete transactions must be handed out first,
+        and the event be taken again after that."""
+        if event.type is EventType.MARIADB_QUERY_COMPRESSED:
+            event = plain_query(event)
+        kind, query = classify(event)
+        phase = self._assembly.phase
+        action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
+        if action is Action.REFUSE:
+            raise refused(event, phase, kind, query)
+        if self._assembly.complete and _comes_alone(action, kind):
+            return False
+        self._act(action, event, kind, query)
+        self._assembly.state[stream.PHASE] = following
+        return True
+
+    def _act(self, action: Action, event: Event, kind: Input, query: Query | None) -> None:
+        """What comes before the step over the event, the step, and what comes after."""
+        if action is Action.UNPACK:
+            self._enter(event, Nested(payload_pieces(event)))
+            return
+        if action is Action.KEEP and event.type in COMPRESSED_ROWS:
+            self._enter(event, Nested(iter((plain_rows(event),))))
+            return
+        if action is Action.MOVE:
+            self._move(event)
+            return
+        if action is Action.BEGIN:
+            self._begin(event)
+        self._assembly.advance()
+        if query is not None:
+            self._take_statement(action, event, kind, query)
+        elif action is Action.PREPARE:
+            xid, _ = read_xa_prepare(event)
+            self._prepared.keep(xid, event.at, self._assembly.take_open(), self._assembly.maps)
+            self._emit(event)
+        elif action is Action.EMIT:
+            self._emit(event)
+
+    def _take_statement(self, action: Action, event: Event, kind: Input, query: Query) -> None:
+        assembly = self._assembly
+        match action:
+            case Action.KEEP if kind is Input.CREATE:
+                assembly.keep(query)
+            case Action.MARK:
+                assembly.mark(savepoint_name(query.text))
+            case Action.DROP_TO_MARK:
+                assembly.drop_to(savepoint_name(query.text))
+            case Action.EMIT:
+                if kind in (Input.STATEMENT, Input.CREATE):
+                    assembly.keep(query)
+                self._emit(event)
+            case Action.EMIT_NOTHING:
+                assembly.drop_open()
+                self._emit(event)
+            case Action.EMIT_PREPARED:
+                xid = read_xid(query.text)
+                self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
+            case Action.FORGET_PREPARED:
+                self._prepared.forget(read_xid(query.text))
+                self._emit(event)
+            case _:
+                pass
+
+    def finish(self) -> None:
+        """All events of `nested` are read: the event that held them is done with."""
+        holder, self._holder, self.nested = self._holder, None, None
+        assert holder is not None, "what is nested stands in an event"
+        if holder.type is not EventType.TRANSACTION_PAYLOAD:
+            self._assembly.leave(holder.size)
+            return
+        if self._assembly.phase is not Phase.BETWEEN:
+            raise damaged("a compressed transaction has no end", holder.at)
+        self._assembly.complete_payload(holder.size, holder.crc32)
+
+    def _enter(self, event: Event, nested: Nested) -> None:
+        if self.nested is not None:
+            raise damaged("a compressed event holds another", event.at)
+        self._assembly.enter()
+        self.nested, self._holder = nested, event
+
+    def _begin(self, event: Event) -> None:
+        begin = self._assembly.begin
+        match event.type:
+            case EventType.GTID_TAGGED:
+                gtid = read_tagged_gtid(event)
+                source, _, number = gtid.text.rpartition(":")
+                at = self._assembly.tagged(source)
+                begin(columns.TAGGED, at, 0, int(number), gtid.committed_at or 0)
+            case EventType.MARIADB_GTID:
+                made = read_mariadb_gtid(event)
+                begin(columns.MARIADB, made.domain, event.server_id, made.number, 0)
+            case _:
+                raise damaged("a GTID event ends within its identity", event.at)
+
+    def _move(self, event: Event) -> None:
+        assembly = self._assembly
+        if event.type is EventType.FORMAT_DESCRIPTION:
+            self.description = read_description(event)
+            assembly.state[stream.CHECKSUM] = self.description.checksum
+            assembly.maps.forget_ids()
+            if not event.artificial:
+                self.created = self.description.created
+        self._assembly.advance()
+        if event.type is EventType.ROTATE:
+            self._rotate(event)
+        elif not event.artificial:
+            self.place = event
+
+    def _rotate(self, event: Event) -> None:
+        assembly = self._assembly
+        file = _rotated(event)
+        if file.base != event.file.base:
+            raise damaged(f"the log rotates to {file}, another log", event.at)
+        if event.artificial and file == assembly.at.file:
+            # Where the dump begins: what was asked for counts, the field may wrap.
+            return
+        if not event.artificial:
+            self.place = event
+        assembly.move_to(Coordinates(file, int.from_bytes(event.body[:8], "little")))
+
+    def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
+        self._assembly.state[stream.EVENT_CRC] = event.crc32
+        size = 0 if self.nested is not None else event.size
+        self._assembly.emit(event.timestamp, size, blocks)
+
+
+def _rotated(event: Event) -> LogFile:
+    name = event.body[8:].decode("utf-8", "replace")
+    try:
+        return LogFile.parse(name)
+    except ValueError:
+        raise damaged(f"the log rotates to {name!r}, which is no log file", event.at) from None
+
+
+def _comes_alone(action: Action, kind: Input) -> bool:
+    """Statements that may change a structure, and rows that come from a file, are runs of
+    their own."""
+    statement = action is Action.EMIT and kind in (Input.STATEMENT, Input.CREATE)
+    return statement or action is Action.EMIT_PREPARED
+
+
+def classify(event: Event) -> tuple[Input, Query | None]:
+    """What an event is to the rules, and its statement if it is a QUERY."""
+    if event.type is EventType.QUERY:
+        query = read_query(event)
+        return classify_statement(query.text), query
+    if event.type is EventType.XA_PREPARE:
+        _, one_phase = read_xa_prepare(event)
+        return (Input.XA_ONE_PHASE if one_phase else Input.XA_PREPARE), None
+    if event.type is EventType.MARIADB_GTID:
+        gtid = read_mariadb_gtid(event)
+        if gtid.prepares:
+            return Input.XA_GROUP, None
+        return (Input.GTID if gtid.standalone or gtid.xid else Input.GROUP), None
+    return _KINDS.get(event.type, Input.CHANGE), None
+
+
+def classify_statement(text: str) -> Input:
+    """The server writes these words itself, in this spelling, in row format."""
+    words = text[:80].upper().split()
+    if (first := tuple(words)) in _STATEMENTS:
+        return _STATEMENTS[first]
+    match words[:2]:
+        case ["XA", word] if word in _XA:
+            return _XA[word]
+        case ["SAVEPOINT", _]:
+            return Input.SAVEPOINT
+        case ["ROLLBACK", "TO" | "WORK"]:
+            return Input.ROLLBACK_TO
+        case ["RELEASE", "SAVEPOINT"]:
+            return Input.RELEASE
+        case ["CREATE", "TABLE" | "OR"]:
+            return Input.CREATE
+        case _:
+            return Input.STATEMENT
+
+
+def savepoint_name(statement: str) -> str:
+    """The name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included."""
+    found = _SAVEPOINT.match(statement)
+    return found["name"].strip() if found else ""
+
+
+def refused(
+    event: Event, phase: Phase, kind: Input, query: Query | None
+) -> DamagedEvent | UnsupportedStatement:
+    """The error for an event that no rule allows in that phase."""
+    if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):
+        return UnsupportedStatement(
+            f"a transaction holds a statement instead of rows, at {event.at}: "
+            f"{query.text.split(None, 1)[0].upper()} …",
+            hint="some session writes with binlog_format=STATEMENT or MIXED; its rows are not "
+            "in the log. Nothing was recorded",
+        )
+    return DamagedEvent(
+        f"a {event.type.name} event stands {phase.words}, at {event.at}",
+        hint=f"nothing was recorded ({kind.words} is not expected there); start at the "
+        "beginning of a transaction, or look at that place with mysqlbinlog",
+    )

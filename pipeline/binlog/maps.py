@@ -1,0 +1,94 @@
+"""The table maps of a log: which rows belong to which table, and who wants them.
+
+Belongs here: numbering table maps by what they say, and the arrays by which compiled
+code finds one from a row event's table id. Does not: reading structures (`table_map`).
+
+A server gives a table a new id whenever it opens it anew, and writes the whole map again
+for each statement. Maps that say the same, whatever their id, have one number here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.ring import Integers
+from pipeline.binlog.table_map import TableMap
+from pipeline.table import TableName
+
+_BEHIND_ID = 25
+"""Header 19, table id 6."""
+
+_UNUSED = -1
+
+
+class TableMaps:
+    """Every distinct table map of a run, numbered from 0."""
+
+    def __init__(self, wants: Callable[[TableName], bool]) -> None:
+        self._wants = wants
+        self._numbers: dict[bytes, int] = {}
+        self.known: list[TableMap] = []
+        self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
+        self.places: Integers = np.zeros((64, 3), np.int64)
+        self.ids: Integers = _empty_ids(1024)
+        self._used = 0
+        self._ids = 0
+
+    def add(self, table_map: TableMap) -> int:
+        """The number of a map; a new one if none says the same."""
+        key = table_map.raw[_BEHIND_ID:]
+        if key not in self._numbers:
+            self._numbers[key] = len(self.known)
+            self._place(key, self._wants(table_map.table))
+            self.known.append(table_map)
+        return self._numbers[key]
+
+    def bind(self, table_id: int, number: int) -> None:
+        """From now on the id means that map, in the statements that repeat it."""
+        if self._ids * 2 >= len(self.ids):
+            bound = self.ids[self.ids[:, 0] != _UNUSED]
+            self.ids = _empty_ids(2 * len(self.ids))
+            for entry in bound:
+                self.ids[self._entry(int(entry[0]))] = entry
+        at = self._entry(table_id)
+        self._ids += self.ids[at, 0] == _UNUSED
+        self.ids[at] = table_id, number, _UNUSED
+
+    def forget_ids(self) -> None:
+        """A server that started anew counts its ids from the beginning."""
+        self.ids = _empty_ids(1024)
+        self._ids = 0
+
+    def wanted(self, number: int) -> bool:
+        return bool(self.places[number, 2])
+
+    def drop(self, table: TableName) -> None:
+        """The table's rows are not wanted any more."""
+        for number, known in enumerate(self.known):
+            if known.table == table:
+                self.places[number, 2] = 0
+
+    def _entry(self, table_id: int) -> int:
+        at = table_id & len(self.ids) - 1
+        while self.ids[at, 0] not in (table_id, _UNUSED):
+            at = at + 1 & len(self.ids) - 1
+        return at
+
+    def _place(self, key: bytes, wanted: bool) -> None:
+        begin, end = self._used, self._used + len(key)
+        if end > len(self.bytes):
+            self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
+        if len(self.known) == len(self.places):
+            self.places = np.concatenate([self.places, np.zeros_like(self.places)])
+        self.bytes[begin:end] = np.frombuffer(key, np.uint8)
+        self.places[len(self.known)] = begin, len(key), wanted
+        self._used = end
+
+
+def _empty_ids(size: int) -> Integers:
+    ids = np.zeros((size, 3), np.int64)
+    ids[:, 0] = _UNUSED
+    return ids

@@ -1,0 +1,80 @@
+"""What a server means when it refuses a dump, or ends one: errno and text → typed error.
+
+Belongs here: errno 1236, which stands for everything a dump can be refused for, so that
+only its text tells. Does not: errors of connections (`resources.mysql.connection`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline.errors import (
+    DamagedEvent,
+    LockstepError,
+    NotAnEventBoundary,
+    PositionPurged,
+    PrivilegeMissing,
+    SourceUnavailable,
+    StartUnreachable,
+)
+
+DUMP_REFUSED: Final = 1236
+_EOF_MAX_BYTES: Final = 9
+_PRIVILEGE: Final = frozenset({1044, 1045, 1142, 1227})
+
+
+def refusal(text: str) -> LockstepError:
+    """The error for the text of an errno 1236, from MySQL or MariaDB."""
+    lowered = text.lower()
+    if "could not find first log file" in lowered or "purged" in lowered:
+        return PositionPurged(
+            f"the server no longer has the log the run must start in: {text}",
+            hint="restore the log files, or choose a new start in lockstep.toml",
+        )
+    if "impossible position" in lowered or "larger than" in lowered or "position > file" in lowered:
+        return StartUnreachable(
+            f"the server's log does not reach the start: {text}",
+            hint="compare with SHOW BINARY LOGS and choose a start that is there",
+        )
+    if any(words in lowered for words in _NO_BOUNDARY):
+        return NotAnEventBoundary(
+            f"the start is not the beginning of an event: {text}",
+            hint="choose an offset that SHOW BINLOG EVENTS lists, or a file's beginning, 4",
+        )
+    return SourceUnavailable(
+        f"the server refuses the dump: {text}",
+        hint="look at the server's error log, then run again",
+    )
+
+
+_NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
+
+
+def is_end(packet: bytes) -> bool:
+    """Whether a packet that holds no event is the end of the log: 0xFE, and short."""
+    return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
+
+
+def refused_by(packet: bytes) -> LockstepError:
+    """The error for any other: 0xFF, errno 2, `#` and SQL state 5, text, which may come in
+    the middle of a stream."""
+    if packet[:1] != b"\xff":
+        return DamagedEvent(
+            f"the server's stream holds a packet that begins with {packet[:1].hex() or 'nothing'}",
+            hint="nothing was recorded; run again, and look at the server's error log",
+        )
+    number = int.from_bytes(packet[1:3], "little")
+    text = packet[3:].decode("utf-8", "replace")
+    if text.startswith("#"):
+        text = text[6:]
+    if number == DUMP_REFUSED:
+        return refusal(text)
+    if number in _PRIVILEGE:
+        return PrivilegeMissing(
+            f"the server refuses the dump: {text}",
+            hint="grant replication slave on *.* to the account of the source",
+        )
+    return SourceUnavailable(
+        f"the server ended the dump: {text} ({number})",
+        hint="look at the server's error log, then run again",
+    )

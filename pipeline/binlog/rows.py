@@ -1,0 +1,194 @@
+"""Row events of one table → Arrow columns.
+
+Belongs here: one table map's decoder: the walk over the images (`images`), then each
+column by its type (`values.table`). Does not: which events belong to the table, or what
+becomes of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.binlog import images
+from pipeline.binlog import ring as columns
+from pipeline.binlog.cells import Cells, Layout
+from pipeline.binlog.ring import Block, Integers
+from pipeline.binlog.values.table import DECODED_BY
+from pipeline.errors import DamagedEvent, TableError
+from pipeline.ports import RowImages
+from pipeline.table import TableStructure
+
+MAX_IMAGES: Final = 1 << 17
+MAX_CELLS: Final = 1 << 22
+"""Images come out in batches that have so many, or so many cells, at the most."""
+
+MAX_STRING_BYTES: Final = 1 << 29
+"""… and whose events have so many bytes, so that the 32 bits of Arrow's offsets suffice
+whatever a character set makes of them; a larger event is a batch of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """A walk's answer for up to so many images; `cells` is columns x room."""
+
+    cells: npt.NDArray[np.int32]
+    nulls: npt.NDArray[np.bool_]
+    event: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.int8]
+
+
+class TableDecoder:
+    """Decodes events that refer to one table map.
+
+    `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
+    character sets and members, from the same map or from the schema's history; `schema`: the
+    Arrow types they become (`schema.types`).
+    """
+
+    def __init__(
+        self, structure: TableStructure, layouts: tuple[Layout, ...], schema: pa.Schema
+    ) -> None:
+        if len(layouts) != len(structure.columns):
+            raise TableError(
+                f"the log has {len(layouts)} columns of it, its structure {len(structure.columns)}",
+                hint="the log and the table's structure disagree; report this log to us",
+            )
+        self._structure = structure
+        self._layouts = layouts
+        self._schema = schema
+        self._sizes = np.array([one.size for one in layouts], np.int64)
+        self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
+        self._complete = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every image so far had every column (binlog_row_image=FULL)."""
+        return self._complete
+
+    def decode(self, block: Block) -> Iterator[RowImages]:
+        """The images of the block's events, in order, a batch at a time.
+
+        `event` of the answer counts the block's events from 0.
+        """
+        for first, end in _portions(block.events):
+            yield from self._decode(block.data, block.events[first:end], first)
+
+    def _decode(
+        self, data: npt.NDArray[np.uint8], events: Integers, first: int
+    ) -> Iterator[RowImages]:
+        state = np.zeros(images.STATE_SIZE, np.int64)
+        room = self._room(events)
+        code = images.FULL
+        while code == images.FULL:
+            walked = self._walked(room)
+            code = images.walk(
+                data,
+                events,
+                self._sizes,
+                self._json,
+                state,
+                walked.cells,
+                walked.nulls,
+                walked.event,
+                walked.row,
+                walked.kind,
+            )
+            if code not in (images.DONE, images.FULL):
+                raise self._wrong(code, int(events[state[images.EVENT], columns.OFFSET]))
+            self._complete = self._complete and not state[images.INCOMPLETE]
+            count = int(state[images.IMAGES])
+            if count:
+                yield self._images(data, walked, count, first)
+
+    def _room(self, events: Integers) -> int:
+        """Images to make room for: as many as the bytes can hold, or the limit."""
+        width = len(self._layouts)
+        least = max((width + 7) // 8, 1)
+        possible = int(events[:, columns.SIZE].sum()) // least + 2
+        return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
+
+    def _walked(self, room: int) -> _Walked:
+        return _Walked(
+            np.empty((len(self._layouts), room), np.int32),
+            np.zeros(len(self._layouts), np.bool_),
+            np.empty(room, np.int32),
+            np.empty(room, np.int32),
+            np.empty(room, np.int8),
+        )
+
+    def _images(
+        self, data: npt.NDArray[np.uint8], walked: _Walked, count: int, first: int
+    ) -> RowImages:
+        arrays, softened = [], {}
+        for index, (column, layout) in enumerate(
+            zip(self._structure.columns, self._layouts, strict=True)
+        ):
+            cells = Cells(data, walked.cells[index, :count], layout, bool(walked.nulls[index]))
+            array = DECODED_BY[column.type](column, cells)
+            arrays.append(array)
+            if cells.softened:
+                softened[column.name] = cells.softened
+        return RowImages(
+            columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
+            event=pa.array(walked.event[:count] + np.int32(first)),
+            row=pa.array(walked.row[:count]),
+            change_type=pa.array(walked.kind[:count]),
+            softened=softened,
+        )
+
+    def _wrong(self, code: int, offset: int) -> DamagedEvent | TableError:
+        name = self._structure.name
+        if code == images.DIFF:
+            return TableError(
+                "a row holds a change of a JSON document in place of the document "
+                "(binlog_row_value_options=PARTIAL_JSON)",
+                hint="set binlog_row_value_options='' for every session that writes the table",
+            )
+        if code == images.OTHER_COLUMNS:
+            return TableError(
+                f"a row event at offset {offset} has another number of columns than its table map",
+                hint="the log and the table's structure disagree; report this log to us",
+            )
+        return DamagedEvent(
+            f"a row event of {name} does not fit its table, at offset {offset}",
+            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+        )
+
+
+def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
+    """The block's events by their table map: its number, which events (rows of the block's
+    index, ascending), and those alone."""
+    maps = block.events[:, columns.MAP]
+    if not len(maps):
+        return
+    if (maps == maps[0]).all():
+        yield int(maps[0]), np.arange(len(maps)), block
+        return
+    order = np.argsort(maps, kind="stable")
+    borders = np.flatnonzero(np.diff(maps[order])) + 1
+    for which in np.split(order, borders):
+        yield int(maps[which[0]]), which, Block(block.data, block.events[which])
+
+
+def _portions(events: Integers) -> Iterator[tuple[int, int]]:
+    """Rows of the index whose events have few enough bytes together."""
+    if not len(events):
+        return
+    totals = np.cumsum(events[:, columns.SIZE])
+    if totals[-1] <= MAX_STRING_BYTES:
+        yield 0, len(events)
+        return
+    first = 0
+    while first < len(events):
+        before = int(totals[first - 1]) if first else 0
+        end = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
+        end = max(end, first + 1)
+        yield first, end
+        first = end

@@ -1,0 +1,153 @@
+"""Integers, YEAR, BIT, FLOAT and DOUBLE: numbers whose bytes are nearly Arrow's already.
+
+Format: little-endian, two's complement (`Field_tiny` … `Field_longlong`); BIT is big-endian;
+YEAR is the years since 1900 in a byte, 0 for the year 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.binlog.cells import Cells, Places, room
+from pipeline.binlog.compiled import kernel
+from pipeline.binlog.loads import (
+    Bytes,
+    i64,
+    put8,
+    put16,
+    put32,
+    put64,
+    u8,
+    u16,
+    u24,
+    u32,
+)
+from pipeline.table import Column
+
+_ARROW: Final = {
+    (1, False): pa.int8(),
+    (1, True): pa.int16(),
+    (2, False): pa.int16(),
+    (2, True): pa.int32(),
+    (3, False): pa.int32(),
+    (3, True): pa.int32(),
+    (4, False): pa.int32(),
+    (4, True): pa.int64(),
+    (8, False): pa.int64(),
+    (8, True): pa.decimal128(20, 0),
+}
+
+
+def integers(column: Column, cells: Cells) -> pa.Array:
+    """TINYINT to BIGINT → the least Arrow type that holds them, decimal(20,0) at the most."""
+    size = cells.layout.size
+    kind = _ARROW[size, column.unsigned]
+    buffer, out = room(len(cells), kind.bit_width // 8)
+    if size == 1:
+        _bytes(cells.data, cells.at, column.unsigned, out)
+    elif size == 2:
+        _shorts(cells.data, cells.at, column.unsigned, out)
+    elif size == 3:
+        _mediums(cells.data, cells.at, column.unsigned, out)
+    elif size == 4:
+        _words(cells.data, cells.at, column.unsigned, out)
+    else:
+        _longs(cells.data, cells.at, column.unsigned, out)
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+
+
+@kernel
+def _bytes(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u8(data, at[i]) if at[i] >= 0 else 0
+        if unsigned:
+            put16(out, i * 2, value)
+        else:
+            put8(out, i, value)
+
+
+@kernel
+def _shorts(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u16(data, at[i]) if at[i] >= 0 else 0
+        if unsigned:
+            put32(out, i * 4, value)
+        else:
+            put16(out, i * 2, value)
+
+
+@kernel
+def _mediums(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u24(data, at[i]) if at[i] >= 0 else 0
+        put32(out, i * 4, value if unsigned else (value ^ 0x800000) - 0x800000)
+
+
+@kernel
+def _words(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u32(data, at[i]) if at[i] >= 0 else 0
+        if unsigned:
+            put64(out, i * 8, value)
+        else:
+            put32(out, i * 4, value)
+
+
+@kernel
+def _longs(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = i64(data, at[i]) if at[i] >= 0 else 0
+        if unsigned:
+            put64(out, i * 16, value)
+            put64(out, i * 16 + 8, 0)
+        else:
+            put64(out, i * 8, value)
+
+
+def floats(column: Column, cells: Cells) -> pa.Array:
+    """FLOAT → float32, DOUBLE → float64: the bits as they are."""
+    kind = pa.float32() if cells.layout.size == 4 else pa.float64()
+    buffer, out = room(len(cells), cells.layout.size)
+    (_words if cells.layout.size == 4 else _longs)(cells.data, cells.at, False, out)
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+
+
+def years(column: Column, cells: Cells) -> pa.Array:
+    """YEAR → int16; 0 stays 0."""
+    buffer, out = room(len(cells), 2)
+    _years(cells.data, cells.at, out)
+    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity(), buffer])
+
+
+@kernel
+def _years(data: Bytes, at: Places, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u8(data, at[i]) if at[i] >= 0 else 0
+        put16(out, i * 2, value + 1900 if value else 0)
+
+
+def bits(column: Column, cells: Cells) -> pa.Array:
+    """BIT(1) → boolean, BIT(64) → decimal(20,0), in between int64."""
+    width = cells.layout.width
+    wide = width == 64
+    buffer, out = room(len(cells), 16 if wide else 8)
+    _bits(cells.data, cells.at, cells.layout.size, wide, out)
+    kind = pa.decimal128(20, 0) if wide else pa.int64()
+    numbers = pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+    return numbers.cast(pa.bool_()) if width == 1 else numbers
+
+
+@kernel
+def _bits(data: Bytes, at: Places, size: int, wide: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = 0
+        if at[i] >= 0:
+            for byte in range(size):
+                value = value << 8 | u8(data, at[i] + byte)
+        if wide:
+            put64(out, i * 16, value)
+            put64(out, i * 16 + 8, 0)
+        else:
+            put64(out, i * 8, value)

@@ -1,0 +1,142 @@
+"""MySQL's binary JSON → the text that SELECT prints, as Arrow strings.
+
+Belongs here: many documents, and the Arrow array. Does not: the text of one, which is
+`json_tree.py` in compiled code and `json_document.py` for the rare kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.binlog.compiled import kernel
+from pipeline.binlog.loads import Bytes
+from pipeline.binlog.values.json_document import document_text
+from pipeline.binlog.values.json_form import DAMAGED, FULL, RARE, SLACK, TEXT_EXTRA, TEXT_FACTOR
+from pipeline.binlog.values.json_tree import STACK_BYTES, document
+from pipeline.binlog.values.memory import put32
+from pipeline.errors import DamagedEvent, TableError
+
+Integers = npt.NDArray[np.int64]
+
+_DONE: Final = 0
+_MOST_BYTES: Final = (1 << 31) - 1
+"""What the offsets of an Arrow string array can count."""
+
+_NULL: Final = int.from_bytes(b"null", "little")
+
+
+def json_array(data: Bytes, at: Integers, length: Integers) -> pa.Array:
+    """The documents `data[at[i] : at[i] + length[i]]` as strings; NULL where length < 0.
+
+    An empty document is the JSON null. DamagedEvent if one is not what the format
+    demands; TableError if one holds bytes that are not UTF-8, or if all have more than
+    2 GiB of text. Text has at most some eight times as many bytes as documents.
+    """
+    text = _Text(len(at), int(np.maximum(length, 0).sum()))
+    stack = np.empty(STACK_BYTES, np.uint8)
+    index = 0
+    while True:
+        status, index, used = _write(data, at, length, index, text.out, text.offsets, stack)
+        if status == _DONE:
+            return text.array(length >= 0, used)
+        if status == FULL:
+            text.grow()
+        elif status == RARE:
+            first = int(at[index])
+            text.put(index, document_text(data[first : first + int(length[index])].tobytes()))
+            index += 1
+        else:
+            raise DamagedEvent(
+                f"value {index} is not a JSON document",
+                hint="nothing was recorded; run again, and if it stays, look at the source's "
+                "column with check table",
+            )
+
+
+class _Text:
+    """Arrow's buffers of a string array: offsets, and bytes that grow."""
+
+    def __init__(self, count: int, document_bytes: int) -> None:
+        self._count = count
+        self._offsets = pa.allocate_buffer(4 * (count + 1))
+        self.offsets = np.frombuffer(self._offsets, np.int32)
+        self.offsets[0] = 0
+        room = document_bytes + document_bytes // 4 + 16 * count + 4 * SLACK
+        self._bytes = pa.allocate_buffer(min(room, _MOST_BYTES), resizable=True)
+        self.out = np.frombuffer(self._bytes, np.uint8)
+
+    def grow(self) -> None:
+        """Twice the room."""
+        if len(self.out) == _MOST_BYTES:
+            raise TableError(
+                "JSON documents that were changed at once have more than 2 GiB of text",
+                hint="exclude the table, or change fewer rows per statement",
+            )
+        self._bytes.resize(min(2 * len(self.out), _MOST_BYTES))
+        self.out = np.frombuffer(self._bytes, np.uint8)
+
+    def put(self, index: int, text: bytes) -> None:
+        """The text of document `index`, all before it being there."""
+        begin = int(self.offsets[index])
+        while len(self.out) - begin < len(text):
+            self.grow()
+        self.out[begin : begin + len(text)] = np.frombuffer(text, np.uint8)
+        self.offsets[index + 1] = begin + len(text)
+
+    def array(self, valid: npt.NDArray[np.bool_], used: int) -> pa.Array:
+        nulls = self._count - int(np.count_nonzero(valid))
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
+        self._bytes.resize(used, shrink_to_fit=False)
+        buffers = [bitmap, self._offsets, self._bytes]
+        array = pa.Array.from_buffers(pa.string(), self._count, buffers, nulls)
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise TableError(
+                "a JSON document holds text that is not UTF-8",
+                hint="correct the document on the source, or exclude the table",
+            ) from error
+        return array
+
+
+@kernel
+def _write(
+    data: Bytes,
+    at: Integers,
+    length: Integers,
+    first: int,
+    out: Bytes,
+    offsets: npt.NDArray[np.int32],
+    stack: Bytes,
+) -> tuple[int, int, int]:
+    """Documents from `first` on; why it ended, at which one, and bytes written before it."""
+    here, there, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
+    place = int(offsets[first])
+    for index in range(first, len(at)):
+        size = length[index]
+        if size > 0:
+            if at[index] < 0 or size > len(data) - at[index]:
+                return DAMAGED, index, place
+            begin, to = here + at[index], there + place
+            most = TEXT_FACTOR * size + TEXT_EXTRA
+            # Only text longer than `most` can come to a limit so far behind it.
+            limit = to + min(most + 4 * SLACK, len(out) - place)
+            end = document(begin, begin + size, to, limit, frames)
+            if end == FULL:
+                return (FULL if limit == there + len(out) else DAMAGED), index, place
+            if end < 0:
+                return end, index, place
+            if end - to > most:
+                return DAMAGED, index, place
+            place = end - there
+        elif size == 0:
+            if len(out) - place < SLACK:
+                return FULL, index, place
+            put32(there + place, _NULL)
+            place += 4
+        offsets[index + 1] = place
+    return _DONE, len(at), place

@@ -1,0 +1,219 @@
+"""CHAR to LONGTEXT, BINARY to LONGBLOB: bytes with a length before them.
+
+Text is stored in the column's character set. UTF-8 is copied and proven, sets of one byte
+per character are translated by a table in compiled code, the others by `charsets`, value by
+value. BINARY(n) is logged without its trailing zero bytes and gets them back.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.binlog.cells import Cells, Places, room
+from pipeline.binlog.charsets import single_byte, text_decoder
+from pipeline.binlog.compiled import kernel, part
+from pipeline.binlog.loads import Bytes, copy, i64, put8, u8, u16, u24, u32
+from pipeline.binlog.ring import Integers
+from pipeline.errors import TableError
+from pipeline.table import Column
+
+_UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
+_MAX: Final = (1 << 31) - 1
+_HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
+
+
+def texts(column: Column, cells: Cells) -> pa.Array:
+    """CHAR, VARCHAR, TEXT → string; bytes that are no text of the column's set: TableError."""
+    charset = column.charset or "utf8mb4"
+    table = _table(charset)
+    if table is not None:
+        return _translated(column, cells, table)
+    if charset in _UTF8:
+        array = _copied(column, cells, pa.string(), 0)
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise _undecodable(column) from error
+        return array
+    return _decoded(column, cells, charset)
+
+
+def binaries(column: Column, cells: Cells) -> pa.Array:
+    """BINARY, VARBINARY, BLOB → binary, BINARY padded with 0x00 to its length."""
+    pad = cells.layout.width if column.type == "binary" else 0
+    return _copied(column, cells, pa.binary(), pad)
+
+
+def _undecodable(column: Column) -> TableError:
+    return TableError(
+        f"column {column.name!r} holds bytes that are no {column.charset} text",
+        hint="correct those rows in the source, or exclude the table",
+    )
+
+
+def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buffer, int]:
+    """Per image the place of its bytes; Arrow's offsets; the bytes in all."""
+    places = np.empty(len(cells), np.int64)
+    offsets, ends = room(len(cells) + 1, 4)
+    size = -cells.layout.size
+    total = _spans(cells.data, cells.at, size, pad, places, ends.view(np.int32))
+    if total > _MAX:
+        raise _too_much(column)
+    return places, offsets, total
+
+
+def _too_much(column: Column) -> TableError:
+    return TableError(
+        f"column {column.name!r} holds more than 2 GiB in one row event",
+        hint="exclude the column's table, or split that row",
+    )
+
+
+@part
+def cell_length(data: Bytes, at: int, size: int) -> int:
+    if size == 1:
+        return u8(data, at)
+    if size == 2:
+        return u16(data, at)
+    return u24(data, at) if size == 3 else u32(data, at)
+
+
+@kernel
+def _spans(data: Bytes, at: Places, size: int, pad: int, places: Integers, ends: Places) -> int:
+    total = 0
+    ends[0] = 0
+    for i in range(len(at)):
+        place = int(at[i])
+        if place >= 0:
+            total += max(cell_length(data, place, size), pad)
+            places[i] = place + size
+        else:
+            places[i] = -1
+        ends[i + 1] = total
+    return total
+
+
+def _copied(column: Column, cells: Cells, kind: pa.DataType, pad: int) -> pa.Array:
+    places, offsets, total = spans(column, cells, pad)
+    buffer, out = room(total, 1)
+    ends = np.frombuffer(offsets, np.int32)
+    _copy(cells.data, places, -cells.layout.size, ends, out)
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), offsets, buffer])
+
+
+@kernel
+def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) -> None:
+    for i in range(len(places)):
+        place = places[i]
+        if place < 0:
+            continue
+        begin, length = int(ends[i]), cell_length(data, place - size, size)
+        copy(out, begin, data, place, length)
+        for padding in range(begin + length, int(ends[i + 1])):
+            put8(out, padding, 0)
+
+
+@cache
+def _table(charset: str) -> Integers | None:
+    """Per byte: how many bytes of UTF-8 it is, and those, the first lowest; 0 for none."""
+    characters = single_byte(charset)
+    if characters is None:
+        return None
+    table = np.zeros((256, 2), np.int64)
+    for byte, character in enumerate(characters):
+        if character != "\uffff":
+            encoded = character.encode()
+            table[byte] = len(encoded), int.from_bytes(encoded, "little")
+    return table
+
+
+def _translated(column: Column, cells: Cells, table: Integers) -> pa.Array:
+    places, offsets, _ = spans(column, cells)
+    ends = np.frombuffer(offsets, np.int32)
+    plain = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
+    grown = _measure(cells.data, places, -cells.layout.size, table, plain, ends)
+    if grown < 0:
+        raise _undecodable(column)
+    if grown > _MAX:
+        raise _too_much(column)
+    buffer, out = room(grown, 1)
+    _translate(cells.data, places, -cells.layout.size, table, ends, out)
+    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
+
+
+@part
+def _ascii(data: Bytes, at: int, length: int) -> bool:
+    done = 0
+    while done + 8 <= length:
+        if i64(data, at + done) & _HIGH_BITS:
+            return False
+        done += 8
+    while done < length:
+        if u8(data, at + done) & 0x80:
+            return False
+        done += 1
+    return True
+
+
+@kernel
+def _measure(
+    data: Bytes, places: Integers, size: int, table: Integers, plain: bool, ends: Places
+) -> int:
+    """Set the ends of the translated values; their bytes in all, or -1 for no text."""
+    total = 0
+    for i in range(len(places)):
+        place = places[i]
+        if place >= 0:
+            length = cell_length(data, place - size, size)
+            if plain and _ascii(data, place, length):
+                total += length
+            else:
+                for byte in range(length):
+                    wide = table[u8(data, place + byte), 0]
+                    if wide == 0:
+                        return -1
+                    total += wide
+        ends[i + 1] = total
+    return total
+
+
+@kernel
+def _translate(
+    data: Bytes, places: Integers, size: int, table: Integers, ends: Places, out: Bytes
+) -> None:
+    for i in range(len(places)):
+        place = places[i]
+        if place < 0:
+            continue
+        begin, length = int(ends[i]), cell_length(data, place - size, size)
+        if int(ends[i + 1]) - begin == length and _ascii(data, place, length):
+            for byte in range(length):
+                put8(out, begin + byte, table[u8(data, place + byte), 1])
+            continue
+        for byte in range(length):
+            wide, value = table[u8(data, place + byte), 0], table[u8(data, place + byte), 1]
+            for piece in range(wide):
+                put8(out, begin, value >> 8 * piece)
+                begin += 1
+
+
+def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
+    places, offsets, _ = spans(column, cells)
+    ends = np.frombuffer(offsets, np.int32)
+    decode = text_decoder(charset)
+    lengths = np.diff(ends).tolist()
+    data = cells.data.data
+    try:
+        return pa.array(
+            [
+                None if at < 0 else decode(bytes(data[at : at + length]))
+                for at, length in zip(places.tolist(), lengths, strict=True)
+            ],
+            pa.string(),
+        )
+    except UnicodeDecodeError as error:
+        raise _undecodable(column) from error

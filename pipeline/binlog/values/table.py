@@ -1,0 +1,53 @@
+"""Which type is decoded where.
+
+A column's type name (as `table_map` gives it) leads to the function that makes its cells an
+Arrow array of the type that `schema.types` names; a test holds the two tables together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.binlog.cells import Cells
+from pipeline.binlog.values.decimals import decimals
+from pipeline.binlog.values.documents import documents
+from pipeline.binlog.values.integers import bits, floats, integers, years
+from pipeline.binlog.values.members import enums, sets
+from pipeline.binlog.values.spatial import geometries, vectors
+from pipeline.binlog.values.strings import binaries, texts
+from pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
+from pipeline.table import Column
+
+DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
+    {
+        "tinyint": integers,
+        "smallint": integers,
+        "mediumint": integers,
+        "int": integers,
+        "bigint": integers,
+        "float": floats,
+        "double": floats,
+        "decimal": decimals,
+        "bit": bits,
+        "year": years,
+        "date": dates,
+        "time": times,
+        "datetime": datetimes,
+        "timestamp": timestamps,
+        "char": texts,
+        "varchar": texts,
+        "text": texts,
+        "binary": binaries,
+        "varbinary": binaries,
+        "blob": binaries,
+        "enum": enums,
+        "set": sets,
+        "json": documents,
+        "geometry": geometries,
+        "vector": vectors,
+    }
+)

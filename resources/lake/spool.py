@@ -1,0 +1,193 @@
+"""The spool on disk: where row events wait that fit no memory, or whose end is not yet read.
+
+Belongs here: where the files lie, when they are durable, when they are gone. Does not:
+what is in them, which is `pipeline.binlog.spill`.
+
+Two kinds of files. A scratch file has no name, so the operating system takes it back with
+the process, however that ends. A prepared file is
+`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; a source's
+databases never begin with `_` there (`pipeline.changes.layout`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pipeline.batch import SegmentFile
+from pipeline.errors import SegmentsLost
+from pipeline.ports import EventFile
+from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+_WRITE_BYTES: Final = 1 << 20
+"""Smaller pieces are collected to this size before they are written."""
+
+_NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
+
+
+class FileSpool:
+    """`pipeline.ports.Spool` on folders of this machine.
+
+    `scratch` is a folder for files that need not survive the process; it is made at the
+    first one, for this account alone.
+    """
+
+    def __init__(self, lake: Path, scratch: Path) -> None:
+        self._lake = lake
+        self._scratch = scratch
+
+    def scratch(self) -> DiskEventFile:
+        with lake_errors(self._scratch):
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
+                return DiskEventFile(os.dup(file.fileno()), self._scratch)
+
+    def prepared(self, source: str, batch: int, number: int) -> DiskEventFile:
+        folder = self._folder(source)
+        path = folder / f"batch-{batch:012d}-{number:05d}.events"
+        with lake_errors(path):
+            make_durable_folder(folder)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        return DiskEventFile(descriptor, path, digest=hashlib.sha256())
+
+    def seal(self, file: EventFile) -> SegmentFile:
+        """`SegmentFile.path` is relative to the source's folder `_prepared`; its `images`
+        are not counted and 0."""
+        if not isinstance(file, DiskEventFile):
+            raise TypeError(f"{file!r} is no file of this spool")
+        sealed = SegmentFile(file.path.name, 0, *file.seal())
+        with lake_errors(file.path):
+            sync_folder(file.path.parent)
+        return sealed
+
+    def open(self, source: str, file: SegmentFile) -> DiskEventFile:
+        path = self._folder(source) / file.path
+        with lake_errors(path):
+            try:
+                descriptor = os.open(path, os.O_RDONLY)
+            except FileNotFoundError as error:
+                raise _lost(path, "is missing") from error
+            size = os.fstat(descriptor).st_size
+        opened = DiskEventFile(descriptor, path, size=size)
+        wrong = opened.unlike(file)
+        if wrong is not None:
+            opened.close()
+            raise _lost(path, wrong)
+        return opened
+
+    def discard(self, source: str, batch: int) -> int:
+        removed = 0
+        folder = self._folder(source)
+        with lake_errors(folder):
+            for path in folder.glob(f"batch-{batch:012d}-*.events"):
+                if _NAME.fullmatch(path.name):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def remove(self, source: str, file: SegmentFile) -> None:
+        """Delete a sealed file whose transaction was ended, once the batch that ended it
+        is acknowledged: an earlier end may be abandoned and the file needed again.
+        Repeating it changes nothing."""
+        path = self._folder(source) / file.path
+        with lake_errors(path):
+            path.unlink(missing_ok=True)
+
+    def _folder(self, source: str) -> Path:
+        return self._lake / source / "_prepared"
+
+
+class DiskEventFile:
+    """`pipeline.ports.EventFile` over a descriptor, which goes when this object does.
+
+    `path` is the file's, or of a file without a name the folder. `size` in bytes,
+    whatever of it waits to be written included.
+    """
+
+    def __init__(
+        self, descriptor: int, path: Path, *, size: int = 0, digest: _Hash | None = None
+    ) -> None:
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+        self._release = weakref.finalize(self, os.close, descriptor)
+        self._digest = digest
+        self._waiting = bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        if self._digest is not None:
+            self._digest.update(data)
+        length = memoryview(data).nbytes
+        self.size += length
+        with lake_errors(self.path):
+            if len(self._waiting) + length < _WRITE_BYTES:
+                self._waiting += data
+                return
+            self._flush()
+            self._write(memoryview(data).cast("B"))
+
+    def read(self, at: int, count: int) -> bytes:
+        if at < 0 or count < 0 or at + count > self.size:
+            raise _lost(self.path, f"ends at byte {self.size}, before {at} + {count}")
+        with lake_errors(self.path):
+            self._flush()
+            found = os.pread(self._descriptor, count, at)
+            while len(found) < count:
+                more = os.pread(self._descriptor, count - len(found), at + len(found))
+                if not more:
+                    raise _lost(self.path, "was cut off while it was read")
+                found += more
+        return found
+
+    def close(self) -> None:
+        """Repeating it changes nothing."""
+        self._release()
+        self._descriptor = -1
+        self._waiting.clear()
+
+    def seal(self) -> tuple[int, str]:
+        """Make the content durable and close; (size, SHA-256 in hex)."""
+        if self._digest is None:
+            raise ValueError(f"{self.path} is not a prepared file being written")
+        with lake_errors(self.path):
+            self._flush()
+            os.fsync(self._descriptor)
+        self.close()
+        return self.size, self._digest.hexdigest()
+
+    def unlike(self, file: SegmentFile) -> str | None:
+        """What differs from what was sealed, in words; None if nothing does."""
+        if self.size != file.size:
+            return f"has {self.size} bytes instead of {file.size}"
+        with (
+            lake_errors(self.path),
+            open(self._descriptor, "rb", buffering=0, closefd=False) as content,
+        ):
+            if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
+                return "has another checksum than when it was written"
+        return None
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._write(memoryview(bytes(self._waiting)))
+            self._waiting.clear()
+
+    def _write(self, data: memoryview) -> None:
+        done = 0
+        while done < len(data):
+            done += os.write(self._descriptor, data[done:])
+
+
+def _lost(path: Path, what: str) -> SegmentsLost:
+    return SegmentsLost(
+        f"Row events that waited in a file are lost: {path} {what}",
+        hint="nothing was recorded; restore the file from a copy of the lake, then run again",
+    )

@@ -1,0 +1,87 @@
+"""The spool in memory: `pipeline.ports.Spool` for tests without a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from pipeline.batch import SegmentFile
+from pipeline.errors import SegmentsLost
+from pipeline.ports import EventFile
+
+
+@dataclass(slots=True)
+class MemoryEventFile:
+    """`pipeline.ports.EventFile` over a bytearray; a scratch file has no name."""
+
+    name: str = ""
+    content: bytearray = field(default_factory=bytearray)
+    closed: bool = False
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.content += data
+
+    def read(self, at: int, count: int) -> bytes:
+        if at < 0 or count < 0 or at + count > len(self.content):
+            raise _lost(self.name, f"ends at byte {len(self.content)}, before {at} + {count}")
+        return bytes(self.content[at : at + count])
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass(slots=True)
+class MemorySpool:
+    """`files` holds every prepared file by source and name; `made` every scratch file."""
+
+    files: dict[tuple[str, str], MemoryEventFile] = field(default_factory=dict)
+    made: list[MemoryEventFile] = field(default_factory=list)
+
+    def scratch(self) -> MemoryEventFile:
+        self.made.append(MemoryEventFile())
+        return self.made[-1]
+
+    def prepared(self, source: str, batch: int, number: int) -> MemoryEventFile:
+        file = MemoryEventFile(f"batch-{batch:012d}-{number:05d}.events")
+        self.files[source, file.name] = file
+        return file
+
+    def seal(self, file: EventFile) -> SegmentFile:
+        if not isinstance(file, MemoryEventFile):
+            raise TypeError(f"{file!r} is no file of this spool")
+        if not file.name:
+            raise ValueError("a scratch file is not a prepared file being written")
+        file.close()
+        return SegmentFile(
+            file.name, 0, len(file.content), hashlib.sha256(file.content).hexdigest()
+        )
+
+    def open(self, source: str, file: SegmentFile) -> MemoryEventFile:
+        found = self.files.get((source, file.path))
+        if found is None:
+            raise _lost(file.path, "is missing")
+        if len(found.content) != file.size:
+            raise _lost(file.path, f"has {len(found.content)} bytes instead of {file.size}")
+        if hashlib.sha256(found.content).hexdigest() != file.sha256:
+            raise _lost(file.path, "has another checksum than when it was written")
+        return MemoryEventFile(found.name, found.content)
+
+    def discard(self, source: str, batch: int) -> int:
+        names = [
+            (of, name)
+            for of, name in self.files
+            if of == source and name.startswith(f"batch-{batch:012d}-")
+        ]
+        for name in names:
+            del self.files[name]
+        return len(names)
+
+    def remove(self, source: str, file: SegmentFile) -> None:
+        self.files.pop((source, file.path), None)
+
+
+def _lost(name: str, what: str) -> SegmentsLost:
+    return SegmentsLost(
+        f"Row events that waited in a file are lost: {name} {what}",
+        hint="nothing was recorded; restore the file from a copy of the lake, then run again",
+    )

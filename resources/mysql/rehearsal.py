@@ -1,0 +1,125 @@
+"""Compiles the engine before it is needed: `python -m resources.mysql.rehearsal`.
+
+A made log with one table of every type is read once, so that the first run does not wait
+for the compiler. `make setup` calls it; without it the first run does the same, later.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.compiled import cache_folder
+from pipeline.binlog.framing import HEADER, EventType
+from pipeline.binlog.intake import HEADROOM
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts
+from pipeline.ports import Received
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.types import arrow_schema
+from pipeline.table import Column, TableName, TableStructure
+from resources.memory.spool import MemorySpool
+
+_TEXT = Column("", "varchar", charset="utf8mb4")
+_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
+    (Column("", "tinyint"), 1, b""),
+    (Column("", "smallint"), 2, b""),
+    (Column("", "mediumint"), 9, b""),
+    (Column("", "int"), 3, b""),
+    (Column("", "bigint"), 8, b""),
+    (Column("", "float"), 4, b"\x04"),
+    (Column("", "double"), 5, b"\x08"),
+    (Column("", "decimal", precision=10, scale=2), 246, b"\x0a\x02"),
+    (Column("", "decimal", precision=30, scale=2), 246, b"\x1e\x02"),
+    (Column("", "decimal", precision=50, scale=2), 246, b"\x32\x02"),
+    (Column("", "bit", length=3), 16, b"\x03\x00"),
+    (Column("", "year"), 13, b""),
+    (Column("", "date"), 10, b""),
+    (Column("", "time", length=0), 19, b"\x00"),
+    (Column("", "datetime", length=0), 18, b"\x00"),
+    (Column("", "datetime", length=0), 12, b""),
+    (Column("", "timestamp", length=0), 17, b"\x00"),
+    (_TEXT, 15, b"\x28\x00"),
+    (replace(_TEXT, charset="latin1"), 15, b"\x28\x00"),
+    (Column("", "binary", length=4), 254, b"\xfe\x04"),
+    (Column("", "enum", members=("a",)), 254, b"\xf7\x01"),
+    (Column("", "set", members=("a",)), 254, b"\xf8\x01"),
+    (Column("", "geometry"), 255, b"\x04"),
+    (Column("", "vector"), 242, b"\x04"),
+    (Column("", "json"), 245, b"\x04"),
+)
+"""One of each way to decode: column, type code and metadata."""
+
+_EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
+_START: Final = Coordinates(LogFile("binlog", 1), 4)
+
+
+def rehearse() -> None:
+    """Read the made log; whatever is not compiled yet is compiled and kept."""
+    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=MemorySpool())
+    structure = TableStructure(
+        TableName("rehearsal", "every_type"),
+        tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_COLUMNS)),
+        ("c0",),
+    )
+    data = _wire()
+    array = np.empty(HEADROOM + len(data), np.uint8)
+    array[HEADROOM:] = np.frombuffer(data, np.uint8)
+    buffer.put(Received(array, HEADROOM, len(array)))
+    while (run := buffer.get()) is not None:
+        for block in run.blocks:
+            for number, _, events in by_map(block):
+                layouts = read_layouts(buffer.maps.known[number].raw)
+                list(TableDecoder(structure, layouts, arrow_schema(structure)).decode(events))
+        buffer.ack()
+
+
+def _wire() -> bytes:
+    """The log's packets: a format description, a statement, a row."""
+    count = len(_COLUMNS)
+    codes = bytes(code for _, code, _ in _COLUMNS)
+    metadata = b"".join(data for _, _, data in _COLUMNS)
+    names = b"\x09rehearsal\x00\x0aevery_type\x00"
+    nulls = bytearray(b"\xff" * ((count + 7) // 8))
+    nulls[(count - 1) >> 3] &= ~(1 << ((count - 1) & 7))
+    identity = bytes(6) + b"\x01\x00"
+    table_map = identity + names + bytes([count]) + codes + bytes([len(metadata)]) + metadata
+    rows = identity + b"\x02\x00" + bytes([count]) + b"\xff" * len(nulls)
+    events = (
+        (EventType.FORMAT_DESCRIPTION, struct.pack("<H50sIB", 4, b"", 0, 19) + bytes(40) + b"\x01"),
+        (EventType.ANONYMOUS_GTID, bytes(25)),
+        (EventType.QUERY, bytes(14) + b"DO 1"),
+        (EventType.ANONYMOUS_GTID, bytes(25)),
+        (EventType.QUERY, bytes(14) + b"BEGIN"),
+        (EventType.TABLE_MAP, table_map + b"\xff" * len(nulls)),
+        (EventType.WRITE_ROWS, rows + bytes(nulls) + _EMPTY_OBJECT),
+        (EventType.XID, bytes(8)),
+    )
+    packets, offset = [], 4
+    for number, (kind, body) in enumerate(events, start=1):
+        size = HEADER.size + len(body) + 4
+        offset += size
+        event = HEADER.pack(0, kind, 1, size, offset, 0) + body
+        event += struct.pack("<I", zlib.crc32(event))
+        packets.append(struct.pack("<I", 1 + size)[:3] + bytes([number, 0]) + event)
+    return b"".join([*packets, b"\x05\x00\x00", bytes([len(events) + 1]), b"\xfe\x00\x00\x02\x00"])
+
+
+def main() -> None:
+    """Compile, and say so: the first time it takes a while."""
+    folder = cache_folder()
+    print("Compiling the engine (once; half a minute)", flush=True)
+    clock = perf_counter()
+    rehearse()
+    where = f"kept in {folder}" if folder else "nowhere to keep it: compiled at every start"
+    print(f"compiled in {perf_counter() - clock:.1f} s, {where}")
+
+
+if __name__ == "__main__":
+    main()

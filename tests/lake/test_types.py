@@ -1,0 +1,204 @@
+"""Every Arrow type that `pipeline.schema.types` gives, through changelog and mirror."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from pipeline.schema.types import arrow_schema
+from pipeline.table import Column, TableName, TableStructure
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+from tests.lake.made import Row, a_write, changes, content, delete, update
+
+MIRROR = "shop/shop/people"
+FOLDER = "shop/_changes/shop/people"
+
+COLUMNS = (
+    Column("id", "int"),
+    Column("i8", "tinyint"),
+    Column("i16", "smallint"),
+    Column("i64", "bigint"),
+    Column("u64", "bigint", unsigned=True),
+    Column("d", "decimal", precision=38, scale=30),
+    Column("long", "decimal", precision=65, scale=30),
+    Column("f", "float"),
+    Column("g", "double"),
+    Column("yes", "bit", length=1),
+    Column("bits", "bit", length=63),
+    Column("all_bits", "bit", length=64),
+    Column("text", "varchar", length=80, charset="utf8mb4"),
+    Column("blob", "blob", length=4, charset="binary"),
+    Column("day", "date"),
+    Column("local", "datetime", length=6),
+    Column("moment", "timestamp", length=6),
+    Column("duration", "time", length=6),
+    Column("year", "year", unsigned=True),
+    Column("chosen", "enum", length=1, charset="utf8mb4", members=("a",)),
+    Column("several", "set", length=1, charset="utf8mb4", members=("a", "b")),
+    Column("document", "json", length=4),
+    Column("shape", "geometry", length=4),
+    Column("vector", "vector", length=4),
+)
+SCHEMA = arrow_schema(TableStructure(TableName("shop", "people"), COLUMNS, ("id",)))
+TINY = struct.unpack("<f", b"\x01\0\0\0")[0]
+
+LEAST: dict[str, Any] = {
+    "i8": -128,
+    "i16": -32768,
+    "i64": -(2**63),
+    "u64": Decimal(0),
+    "d": Decimal("-99999999.999999999999999999999999999999"),
+    "long": "-99999999999999999999999999999999999.999999999999999999999999999999",
+    "f": -0.0,
+    "g": -0.0,
+    "yes": False,
+    "bits": 0,
+    "all_bits": Decimal(0),
+    "text": "",
+    "blob": b"",
+    "day": date(1, 1, 1),
+    "local": datetime(1, 1, 1),
+    "moment": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+    "duration": "-838:59:59.000000",
+    "year": 0,
+    "chosen": "",
+    "several": "",
+    "document": "null",
+    "shape": b"",
+    "vector": [],
+}
+GREATEST: dict[str, Any] = {
+    "i8": 127,
+    "i16": 32767,
+    "i64": 2**63 - 1,
+    "u64": Decimal(2**64 - 1),
+    "d": Decimal("99999999.999999999999999999999999999999"),
+    "long": "99999999999999999999999999999999999.999999999999999999999999999999",
+    "f": TINY,
+    "g": 1.7976931348623157e308,
+    "yes": True,
+    "bits": 2**63 - 1,
+    "all_bits": Decimal(2**64 - 1),
+    "text": "\0 zwölf \U0010ffff ",
+    "blob": bytes(range(256)),
+    "day": date(9999, 12, 31),
+    "local": datetime(9999, 12, 31, 23, 59, 59, 999999),
+    "moment": datetime(2038, 1, 19, 3, 14, 7, 999999, tzinfo=UTC),
+    "duration": "838:59:59.000000",
+    "year": 2155,
+    "chosen": "a",
+    "several": "a,b",
+    "document": '{"a": 1.0, "b": [1, null]}',
+    "shape": bytes.fromhex("0101000020e6100000000000000000f03f0000000000000040"),
+    "vector": [-0.0, TINY, 3.4028234663852886e38],
+}
+NOTHING: dict[str, Any] = dict.fromkeys(LEAST)
+
+
+def exact(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows that are equal only if their floats are so to the bit."""
+    return [{name: _exact(value) for name, value in row.items()} for row in rows]
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    return value.hex() if isinstance(value, float) else value
+
+
+def test_every_type_survives_append_and_merge(lake: Lake) -> None:
+    """Least, greatest and no value at all, written, updated both ways and deleted."""
+    first = [{"id": 1, **LEAST}, {"id": 2, **GREATEST}, {"id": 3, **NOTHING}, {"id": 4, **LEAST}]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", first, schema=SCHEMA))
+    assert exact(content(lake.mirrors, MIRROR, SCHEMA, 0)) == exact(first)
+    merged = [
+        update(id=1, **GREATEST),
+        update(id=2, **NOTHING),
+        update(id=3, **LEAST),
+        delete(id=4, **LEAST),
+        {"id": 5, **GREATEST},
+    ]
+    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", merged, schema=SCHEMA))
+    assert exact(content(lake.mirrors, MIRROR, SCHEMA, 1)) == exact(
+        [
+            {"id": 1, **GREATEST},
+            {"id": 2, **NOTHING},
+            {"id": 3, **LEAST},
+            {"id": 5, **GREATEST},
+        ]
+    )
+
+
+def test_a_mirror_has_the_types_of_the_schema(disk: Lake, folder: Path) -> None:
+    """What Spark made of them is what Arrow calls them, lists included."""
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1, **LEAST}], schema=SCHEMA))
+    found = pa.schema(DeltaTable(folder / MIRROR).schema().to_arrow())
+    assert [field.type for field in found] == [field.type for field in SCHEMA]
+
+
+def test_every_type_survives_segment_and_changelog(
+    disk: Lake, folder: Path, spark: SparkProcess
+) -> None:
+    """Spark and delta-rs read from the published files what was written."""
+    rows: list[Row] = [{"id": 1, **LEAST}, {"id": 2, **GREATEST}, {"id": 3, **NOTHING}]
+    batch = changes(SCHEMA, rows)
+    writer = disk.segments.open(FOLDER, batch=1, schema_version=1, schema=batch.schema)
+    writer.write(batch)
+    files = writer.close()
+    disk.changelog.publish(
+        FOLDER, app_id="app", batch=1, schema=batch.schema, files=files, user_metadata="batch 1"
+    )
+    assert exact(_table_rows(disk.segments.read(FOLDER, files, SCHEMA.names))) == exact(rows)
+    query = QueryBuilder().register("log", DeltaTable(folder / FOLDER))
+    by_delta_rs = pa.table(query.execute("select * from log order by id").read_all())
+    assert exact(_table_rows(by_delta_rs.select(SCHEMA.names).cast(SCHEMA))) == exact(rows)
+    frame = spark.session().read.format("delta").load(str(folder / FOLDER)).orderBy("id")
+    by_spark = frame.select("shape", "vector", "yes", "all_bits", "f").collect()
+    wanted = [tuple(row[name] for name in by_spark[0].asDict()) for row in rows]
+    assert [tuple(row) for row in by_spark] == wanted
+
+
+def _table_rows(table: pa.Table) -> list[Row]:
+    rows: list[Row] = table.to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (pa.float32(), -0.0, TINY),
+        (pa.float64(), 0.1, 5e-324),
+        (pa.bool_(), True, False),
+        (pa.binary(), b"", b"\0"),
+        (pa.string(), "-00:00:01", "00:00:01"),
+        (pa.decimal128(20, 0), Decimal(2**64 - 1), Decimal(0)),
+    ],
+    ids=str,
+)
+def test_keys_of_every_kind(lake: Lake, kind: pa.DataType, one: Any, other: Any) -> None:
+    """A row is found again by a key of any type a MySQL key has."""
+    schema = pa.schema([("name", pa.string()), ("k", kind)])
+    first = [{"name": "a", "k": one}, {"name": "b", "k": other}]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", first, schema=schema, key=("k",)))
+    merged = [update(name="c", k=one), delete(name="b", k=other)]
+    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", merged, schema=schema, key=("k",)))
+    assert exact(content(lake.mirrors, MIRROR, schema, 1)) == exact([{"name": "c", "k": one}])
+
+
+def test_the_sign_of_a_zero_key_may_change(disk: Lake) -> None:
+    """MySQL takes -0.0 and 0.0 for one key, and so does the merge; the new sign is kept."""
+    schema = pa.schema([("name", pa.string()), ("k", pa.float64())])
+    zero, negative = {"name": "a", "k": 0.0}, update(name="b", k=-0.0)
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [zero], schema=schema, key=("k",)))
+    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [negative], schema=schema, key=("k",)))
+    found = exact(content(disk.mirrors, MIRROR, schema, 1))
+    assert found == exact([{"name": "b", "k": -0.0}])

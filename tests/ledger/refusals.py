@@ -1,0 +1,35 @@
+"""What a refused step has in common: the rule's name, and books that stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pipeline.batch import Lease
+from pipeline.errors import LedgerRefused
+from pipeline.ports import Ledger
+
+
+def _books(ledger: Ledger, source: str) -> list[object]:
+    batches = ledger.batches(source)
+    return [
+        batches,
+        [ledger.segments(batch.id) for batch in batches],
+        [ledger.settled(source, batch.id) for batch in batches],
+        [ledger.version_set(source, batch.id) for batch in batches],
+        ledger.table_states(source),
+        ledger.newest_versions(source),
+        ledger.open_intents(source),
+        ledger.open_prepared(source),
+    ]
+
+
+@contextmanager
+def refused(ledger: Ledger, lease: Lease, rule: str) -> Iterator[None]:
+    """The block is refused by this rule and the books are as before."""
+    before = _books(ledger, lease.source)
+    with pytest.raises(LedgerRefused, match=rf"\({rule}\)"):
+        yield
+    assert _books(ledger, lease.source) == before

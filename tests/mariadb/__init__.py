@@ -1,0 +1,1 @@
+"""MariaDB servers for the tests: where they come from, their data folders, their settings."""

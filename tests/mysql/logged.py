@@ -1,0 +1,86 @@
+"""The log of a real server, a whole database at once, beside what SELECT says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.errors import TableError
+from pipeline.ports import CHANGE_TYPES
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName, TableStructure
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import runs, server
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Logged:
+    """What the log says of one table: its images by change type, or why there are none."""
+
+    structure: TableStructure | None = None
+    images: dict[str, Rows] = field(default_factory=dict)
+    error: TableError | None = None
+
+    def rows(self, kind: str) -> Rows:
+        if self.error is not None:
+            raise self.error
+        return self.images.get(kind, [])
+
+
+def head(stand: MySqlStand) -> Coordinates:
+    """The end of the server's log."""
+    (*_, (file, size, *_)) = stand.rows("show binary logs")
+    return Coordinates(LogFile.parse(file), int(size))
+
+
+def logged(
+    stand: MySqlStand, start: Coordinates, database: str, flavour: str
+) -> dict[TableName, Logged]:
+    """The images of every table of a database, read in one pass."""
+    tables: dict[TableName, Logged] = {}
+    decoders: dict[int, TableDecoder] = {}
+    for buffer, run in runs(server(stand), start, wants=lambda name: name.database == database):
+        for block in run.blocks:
+            for number, _, part in by_map(block):
+                known = buffer.maps.known[number]
+                table = tables.setdefault(known.table, Logged())
+                try:
+                    if number not in decoders:
+                        table.structure = structure = read_structure(known.raw, flavour)
+                        layouts = read_layouts(known.raw, flavour)
+                        decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
+                    for found in decoders[number].decode(part):
+                        rows = found.columns.to_pylist()
+                        for kind, row in zip(found.change_type.to_pylist(), rows, strict=True):
+                            table.images.setdefault(CHANGE_TYPES[kind].value, []).append(row)
+                except TableError as error:
+                    table.error = error
+    return tables
+
+
+def selected(stand: MySqlStand, table: TableName) -> tuple[TableStructure, Rows]:
+    """The table's structure and rows as they are, in the order of `id`."""
+    source = server(stand)
+    structure = source.structure(table)
+    with source.rows(structure) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    return structure, sorted(rows, key=lambda row: row["id"])
+
+
+def exact(rows: Rows, *, moved: int = 0) -> Rows:
+    """Rows that are equal only if their floats are so to the bit; `id` moved by so much."""
+    return [
+        {name: _exact(value) for name, value in row.items()} | {"id": row["id"] + moved}
+        for row in rows
+    ]
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    return value.hex() if isinstance(value, float) else value

@@ -1,0 +1,177 @@
+"""The servers' own answers, for every code of every character set.
+
+A server that has no character for a code shows `?`, drops the end, answers NULL (MySQL,
+ill-formed) or UTF-8 of a surrogate (MariaDB): for us all of that is undecodable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+
+from pipeline.binlog.charset_tables import SINGLE_BYTE
+from pipeline.binlog.charsets import CHARACTER_SETS, single_byte, text_decoder
+from pipeline.binlog.collations import character_set
+from tests.fix_mysql import MySqlStand
+
+Limits = tuple[int, int]
+
+ALL: Limits = (0x00, 0xFF)
+HIGH: Limits = (0x80, 0xFF)
+DIGITS: Limits = (0x30, 0x39)
+QUESTION_MARKS = {"ucs2": b"\0?", "utf16": b"\0?", "utf16le": b"?\0", "utf32": b"\0\0\0?"}
+MYSQL_ALONE = {"gb18030"}
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Codes put to a server: a prefix in hexadecimal, then two bytes between these limits."""
+
+    charset: str
+    prefix: str = ""
+    lead: Limits = HIGH
+    trail: Limits = ALL
+
+    @property
+    def count(self) -> int:
+        return (self.lead[1] - self.lead[0] + 1) * (self.trail[1] - self.trail[0] + 1)
+
+
+CODES = [
+    *map(Codes, ["big5", "cp932", "euckr", "gb2312", "gb18030", "gbk", "sjis"]),
+    *map(Codes, ["eucjpms", "ujis", "utf8mb3", "utf8mb4"]),
+    *(Codes(name, lead=ALL) for name in ("ucs2", "utf16", "utf16le")),
+    *(Codes(name, "8f", trail=HIGH) for name in ("eucjpms", "ujis")),
+    *(Codes(name, lead, trail=HIGH) for name in ("utf8mb3", "utf8mb4") for lead in ("e0", "ed")),
+    *(Codes("utf8mb3", lead, trail=HIGH) for lead in ("e6", "ef", "f09f")),
+    *(Codes("utf8mb4", lead, trail=HIGH) for lead in ("e6", "ef", "f08f", "f09f", "f48f", "f490")),
+    # The pair of codes swapped in 2005, the end of the BMP, plane 1, the end of plane 16.
+    *(Codes("gb18030", lead, trail=DIGITS) for lead in ("8130", "8135", "8431", "8432")),
+    *(Codes("gb18030", lead, trail=DIGITS) for lead in ("9030", "e332", "e333", "fe39")),
+    Codes("utf16", "d83d", lead=(0xD0, 0xFF)),
+    Codes("utf16", "de00", lead=(0xD0, 0xFF)),
+    Codes("utf16le", "3dd8", lead=ALL, trail=(0xD0, 0xFF)),
+    Codes("utf32", "0000", lead=ALL),
+    Codes("utf32", "0010", lead=(0xFE, 0xFF)),
+    Codes("utf32", "0011", lead=(0x00, 0x01)),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A server with a table `byte` of all bytes."""
+
+    name: str
+    stand: MySqlStand
+    cursor: Cursor
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        self.cursor.execute(query)
+        return list(self.cursor.fetchall())
+
+    def answers(self, codes: Codes) -> Iterator[tuple[bytes, str | None]]:
+        """Each code and its text, in one query: a row per lead byte, for speed."""
+        code = f"concat(x'{codes.prefix}', one.b, two.b)"
+        rows = self.rows(
+            f"""
+            select one.b,
+                   group_concat(hex(two.b), ' ', ifnull({conversion(code, codes.charset)}, ''))
+              from byte one join byte two
+             where one.b between x'{codes.lead[0]:02x}' and x'{codes.lead[1]:02x}'
+               and two.b between x'{codes.trail[0]:02x}' and x'{codes.trail[1]:02x}'
+             group by one.b
+            """
+        )
+        for lead, listed in rows:
+            for trail, answer in (entry.split(" ") for entry in listed.split(",")):
+                whole = bytes.fromhex(codes.prefix) + lead + bytes.fromhex(trail)
+                yield whole, said(whole, codes.charset, answer)
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def asked(request: pytest.FixtureRequest) -> Iterator[Asked]:
+    """Each server in turn."""
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    name = stand.fresh_name()
+    stand.execute(f"create database `{name}`")
+    with stand.connect(name) as connection, connection.cursor() as cursor:
+        cursor.execute("create table byte (b varbinary(1) primary key)")
+        every = ", ".join(f"(x'{byte:02x}')" for byte in range(256))
+        cursor.execute(f"insert into byte values {every}")
+        cursor.execute("set session group_concat_max_len = 1 << 20")
+        yield Asked(request.param, stand, cursor)
+    stand.execute(f"drop database `{name}`")
+
+
+def conversion(code: str, charset: str) -> str:
+    """SQL for the text of a code as hexadecimal UTF-8; NULL where its end is dropped."""
+    own = f"convert({code} using {charset})"
+    text = f"convert({own} using utf8mb4)"
+    return f"if(char_length({own}) = char_length({text}), hex({text}), null)"
+
+
+def said(code: bytes, charset: str, answer: str | None) -> str | None:
+    """A server's answer as text, None where it means that there is none."""
+    try:
+        text = bytes.fromhex(answer or "").decode()
+    except UnicodeDecodeError:
+        return None
+    mark = QUESTION_MARKS.get(charset, b"?")
+    units = [code[at : at + len(mark)] for at in range(0, len(code), len(mark))]
+    return text if answer and text.count("?") == units.count(mark) else None
+
+
+def ours(code: bytes, charset: str) -> str | None:
+    try:
+        return text_decoder(charset)(code)
+    except UnicodeDecodeError:
+        return None
+
+
+def test_every_character_set_of_the_server_is_read(asked: Asked) -> None:
+    """All but `binary`, which is no text; MariaDB has no gb18030."""
+    listed = asked.rows("select character_set_name from information_schema.character_sets")
+    expected = CHARACTER_SETS - (MYSQL_ALONE if asked.name == "mariadb" else set())
+    assert expected | {"binary"} == {name for (name,) in listed}
+
+
+def test_every_byte_of_every_single_byte_set(asked: Asked) -> None:
+    """The table of a set is the server's, byte for byte."""
+    answers = ", ".join(conversion("b", charset) for charset in SINGLE_BYTE)
+    rows = asked.rows(f"select b, {answers} from byte order by b")
+    tables = {
+        charset: "".join(said(row[0], charset, row[place]) or "\uffff" for row in rows)
+        for place, charset in enumerate(SINGLE_BYTE, start=1)
+    }
+    assert tables == {charset: single_byte(charset) for charset in SINGLE_BYTE}
+
+
+@pytest.mark.parametrize("codes", CODES, ids=lambda codes: f"{codes.charset}-{codes.prefix}")
+def test_every_code_of_the_multi_byte_sets(asked: Asked, codes: Codes) -> None:
+    """A code decodes as the server says, or not at all where the server has no character."""
+    if codes.charset in MYSQL_ALONE and asked.name != "mysql":
+        pytest.skip(f"{asked.name} has no {codes.charset}")
+    answers = dict(asked.answers(codes))
+    differing = {
+        code.hex(): (answer, read)
+        for code, answer in answers.items()
+        if (read := ours(code, codes.charset)) != answer
+    }
+    assert (differing, len(answers)) == ({}, codes.count)
+
+
+def test_every_collation_number(asked: Asked) -> None:
+    """The numbers in a log mean what the server that wrote it says."""
+    query = {
+        "mysql": "select id, character_set_name from information_schema.collations",
+        "mariadb": """
+            select id, character_set_name
+              from information_schema.collation_character_set_applicability
+        """,
+    }[asked.name]
+    listed = asked.rows(query)
+    assert {number: character_set(number) for number, _ in listed} == dict(listed)

@@ -1,0 +1,114 @@
+"""Columns that the cases of values cannot make: hidden keys, refused types, bare logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.errors import TableError
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head, logged
+from tests.mysql.reading import changes, server
+
+
+def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str) -> None:
+    """my_row_id stands first in the images, in information_schema and in a SELECT by name."""
+    start = head(mysql)
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_generate_invisible_primary_key = on")
+        cursor.execute("create table t (v varchar(5), w int)")
+        cursor.execute("insert into t values ('a', 1), ('b', null)")
+    table = TableName(database, "t")
+    source = server(mysql)
+    structure = source.structure(table)
+    with source.rows(structure) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    log = logged(mysql, start, database, "mysql")[table]
+    assert structure.primary_key == ("my_row_id",)
+    assert (log.structure, log.rows("insert")) == (structure, rows)
+    assert rows == [{"my_row_id": 1, "v": "a", "w": 1}, {"my_row_id": 2, "v": "b", "w": None}]
+
+
+def test_rows_without_metadata_are_read_by_the_server_s_structure(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Logged with binlog_row_metadata=MINIMAL: names, signs, sets and members come from
+    information_schema, and the values are the same."""
+    columns = (
+        "id int unsigned primary key, v varchar(9) character set latin1, e enum('ä','b'), "
+        "s set('x','y') character set cp1251, b bigint unsigned, m binary(3), t text, y year"
+    )
+    source, table = server(mysql), TableName(database, "t")
+    mysql.execute(f"create table {table} ({columns}) character set utf8mb4")
+    start = head(mysql)
+    mysql.execute("set global binlog_row_metadata = minimal")
+    try:
+        mysql.execute(
+            f"insert into {table} values (4294967295, 'é', 'ä', 'x,y', ~0, 'a', '€', 2155)"
+        )
+    finally:
+        mysql.execute("set global binlog_row_metadata = full")
+    structure = source.structure(table)
+    with source.rows(structure) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    found = [row for _, _, row in changes(source, start, table, structure=lambda _: structure)]
+    assert found == rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("date", "2024-02-31"), ("datetime", "2023-02-29 1:1")]
+)
+def test_invalid_dates_set_the_table_aside(
+    mysql: MySqlStand, database: str, kind: str, value: str
+) -> None:
+    """What ALLOW_INVALID_DATES lets in is refused on the log's path too."""
+    start = head(mysql)
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_mode = 'ALLOW_INVALID_DATES'")
+        cursor.execute(f"create table t (id int primary key, d {kind})")
+        cursor.execute(f"insert into t values (1, '{value}')")
+    log = logged(mysql, start, database, "mysql")[TableName(database, "t")]
+    with pytest.raises(TableError, match="no calendar"):
+        log.rows("insert")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("varchar(90) compressed", "COMPRESSED VARCHAR"),
+        ("text compressed", "COMPRESSED TEXT"),
+        ("blob compressed", "COMPRESSED BLOB"),
+    ],
+)
+def test_compressed_columns_are_refused_by_name(
+    mariadb: MySqlStand, mariadb_database: str, kind: str, name: str
+) -> None:
+    """MariaDB's column compression is unpacked by neither path."""
+    start, table = head(mariadb), TableName(mariadb_database, "t")
+    mariadb.execute(
+        f"create table {table} (id int primary key, v {kind})",
+        f"insert into {table} values (1, 'v')",
+    )
+    with pytest.raises(TableError, match=name):
+        arrow_schema(server(mariadb).structure(table))
+    with pytest.raises(TableError):
+        logged(mariadb, start, mariadb_database, "mariadb")[table].rows("insert")
+
+
+@pytest.mark.parametrize("kind", ["time(3)", "datetime", "timestamp(6) null"])
+def test_old_times_of_mariadb_are_refused(
+    mariadb: MySqlStand, mariadb_database: str, kind: str
+) -> None:
+    """Their width in the log depends on digits that the log does not tell."""
+    start, table = head(mariadb), TableName(mariadb_database, "t")
+    mariadb.execute("set global mysql56_temporal_format = off")
+    try:
+        mariadb.execute(f"create table {table} (id int primary key, v {kind})")
+    finally:
+        mariadb.execute("set global mysql56_temporal_format = on")
+    mariadb.execute(f"insert into {table} values (1, '2024-01-01 01:02:03')")
+    with pytest.raises(TableError, match="OLD"):
+        arrow_schema(server(mariadb).structure(table))
+    with pytest.raises(TableError):
+        logged(mariadb, start, mariadb_database, "mariadb")[table].rows("insert")

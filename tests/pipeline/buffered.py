@@ -1,0 +1,90 @@
+"""Runs a made log through a transaction buffer, however it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.ring import Run
+from pipeline.position import Coordinates, LogFile
+from resources.memory.spool import MemorySpool
+from tests.pipeline.made import received
+
+START = Coordinates(LogFile("binlog", 1), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A transaction that came out: its GTID, where it ends, its statements, and the bytes
+    of its row events, one after the other."""
+
+    gtid: str
+    end: int
+    statements: tuple[str, ...]
+    events: tuple[bytes, ...]
+
+    @property
+    def values(self) -> list[int]:
+        """The INT of each row of `made.rows`."""
+        found: list[int] = []
+        for event in self.events:
+            images = np.frombuffer(event[19 + 10 + 2 :], np.uint8).reshape(-1, 5)
+            found.extend(images[:, 1:].copy().view("<i4").ravel().tolist())
+        return found
+
+
+def a_buffer(**options: Any) -> TransactionBuffer:
+    chosen: dict[str, Any] = {
+        "wants": lambda _: True,
+        "spool": MemorySpool(),
+        "ring_bytes": 1 << 12,
+        "run_bytes": 1 << 10,
+        "events": 64,
+        "transactions": 16,
+    }
+    return TransactionBuffer(options.pop("start", START), **{**chosen, **options})
+
+
+def feed(buffer: TransactionBuffer, pieces: Iterable[bytes]) -> Iterator[Out]:
+    """Every transaction that comes out while the pieces go in."""
+    for piece in pieces:
+        buffer.put(received(piece))
+        yield from taken(buffer)
+        if buffer.ended or buffer.stopped:
+            return
+
+
+def taken(buffer: TransactionBuffer) -> Iterator[Out]:
+    while (run := buffer.get()) is not None:
+        yield from outs(run)
+        buffer.ack()
+
+
+def outs(run: Run) -> list[Out]:
+    events: list[list[bytes]] = [[] for _ in run.transactions]
+    for block in run.blocks:
+        for event in block.events.tolist():
+            at, size = event[columns.AT], event[columns.SIZE]
+            events[event[columns.TRANSACTION]].append(block.data[at : at + size].tobytes())
+    return [
+        Out(
+            gtid_text(row, run.sources),
+            int(row[columns.END_OFFSET]),
+            tuple(query.text for at, query in run.statements if at == number),
+            tuple(events[number]),
+        )
+        for number, row in enumerate(run.transactions)
+    ]
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """The bytes in pieces that end at these places."""
+    borders = [0, *sorted({place for place in places if 0 < place < len(data)}), len(data)]
+    return [data[a:b] for a, b in pairwise(borders)]
