@@ -377,13 +377,15 @@ class Changelog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MirrorWrite:
-    """One write to a mirror: rows to append, or folded changes to merge.
+    """One write to a mirror: rows to append, or changes to merge.
 
     `files` are absolute paths of Parquet files whose columns are spelled as a changelog
     spells them (`layout.changelog_names`). `mode` "append": row images whose table
-    columns become new rows. `mode` "merge": one image per key, `_change_type` telling
-    upsert (insert, update_postimage) from delete. `bounds` are the least and
-    greatest value of leading key columns, where known, as SQL literals for the ON clause.
+    columns become new rows. "merge": one image per key, `_change_type` telling upsert
+    (insert, update_postimage) from delete. "fold": row images, any number per key, which
+    the lake folds to the last one in the order of `_sequence` before it merges. `bounds`
+    are the least and greatest value of leading key columns, where known, as SQL literals
+    for the ON clause.
     """
 
     mirror: str

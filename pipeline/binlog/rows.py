@@ -134,7 +134,7 @@ class TableDecoder:
             array = DECODED_BY[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
-                softened[column.name] = cells.softened
+                softened[column.name] = self._allowed(column.name, cells.softened)
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
             event=pa.array(walked.event[:count] + np.int32(first)),
@@ -142,6 +142,15 @@ class TableDecoder:
             change_type=pa.array(walked.kind[:count]),
             softened=softened,
         )
+
+    def _allowed(self, column: str, softened: int) -> int:
+        """In a key nothing is softened: rows whose keys differ would become one."""
+        if column in self._structure.primary_key:
+            raise TableError(
+                f"column {column!r} of its key holds a zero or partial date",
+                hint="correct those rows in the source, or exclude the table",
+            )
+        return softened
 
     def _wrong(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name

@@ -287,7 +287,9 @@ def _with_charset(column: Column, collation: int) -> Column:
 
 
 def _with_members(column: Column, members: list[bytes]) -> Column:
-    decode: Callable[[bytes], str] = text_decoder(column.charset or "utf8mb4")
+    # Names of members are text in any case; a set called binary leaves them as they came.
+    charset = column.charset if column.charset not in (None, "binary") else "utf8mb4"
+    decode: Callable[[bytes], str] = text_decoder(charset or "utf8mb4")
     try:
         return replace(column, members=tuple(decode(member) for member in members))
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""How a table's captured changes get into its mirror: append or merge, and with which bounds.
+"""How a table's captured changes get into its mirror: append, merge or fold, with which bounds.
 
 Pure: from counts and folded keys to a plan. Writing it is `resources.lake`.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import RowCounts
+from pipeline.batch import RowCounts, SegmentFile
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:
@@ -22,6 +22,21 @@ def only_inserts(counts: Iterable[RowCounts]) -> bool:
     """
     total = sum(counts, RowCounts())
     return total.updated == total.deleted == 0
+
+
+FOLDED_IMAGES = 4_000_000
+FOLDED_BYTES = 96 << 20
+"""What is folded in this process's memory at most: row images, and bytes of their files,
+which take ten times that when they are unpacked."""
+
+
+def too_many_to_fold(files: Iterable[SegmentFile]) -> bool:
+    """Whether a table's changes are to be folded by the lake, on disk."""
+    images = size = 0
+    for file in files:
+        images += file.images
+        size += file.size
+    return images > FOLDED_IMAGES or size > FOLDED_BYTES
 
 
 def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:

@@ -27,7 +27,7 @@ from pipeline.batch import (
 )
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import application_id, changelog_names
-from pipeline.changes.plan import key_bounds, only_inserts
+from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
 from pipeline.errors import CommitConflict, ForeignCommit, TableError
 from pipeline.ports import MirrorCommit, MirrorWrite
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
@@ -177,13 +177,15 @@ def _write_once(work: Workplace, job: _Job) -> MirrorCommit:
     recorded = mirrors.recorded(job.state.mirror, intent.app_id, intent.txn_version)
     if recorded is not None:
         return _require_ours(job, recorded)
+    files = tuple(
+        mirrors.path(f"{job.state.changelog}/{file.path}")
+        for segment in job.segments
+        for file in segment.files
+    )
     if only_inserts(segment.counts for segment in job.segments):
-        files = tuple(
-            mirrors.path(f"{job.state.changelog}/{file.path}")
-            for segment in job.segments
-            for file in segment.files
-        )
         return mirrors.write(_mirror_write(job, "append", files))
+    if too_many_to_fold(file for segment in job.segments for file in segment.files):
+        return mirrors.write(_mirror_write(job, "fold", files))
     staged, bounds = _stage(work, job)
     try:
         return mirrors.write(_mirror_write(job, "merge", (staged,), bounds))

@@ -7,10 +7,12 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,6 +26,7 @@ from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.ports import MirrorCommit, MirrorWrite
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, recorded
+from resources.lake.folding import fold
 from resources.lake.java_errors import spark_errors
 from resources.lake.scan import scanned
 from resources.lake.segments import GROUP_ROWS
@@ -162,6 +165,22 @@ class SparkMirrors:
 
     def _commit(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
         changes = _changes(session, write)
+        if write.mode != "fold":
+            self._commit_changes(session, changes, write, exists)
+            return
+        with lake_errors(self._staging):
+            self._staging.mkdir(parents=True, exist_ok=True)
+            folder = tempfile.mkdtemp(prefix="folded-", dir=self._staging)
+        try:
+            fold(session, changes, write, folder)
+            folded = replace(write, mode="merge", files=(folder,))
+            self._commit_changes(session, _changes(session, folded), folded, exists)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _commit_changes(
+        self, session: SparkSession, changes: DataFrame, write: MirrorWrite, exists: bool
+    ) -> None:
         if write.mode == "append" or not exists:
             self._append(changes, write)
             return
@@ -202,15 +221,17 @@ class SparkMirrors:
 def _changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
     """The write's files as Spark reads them: by a schema made here, nothing inferred."""
     from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     names = changelog_names(write.schema.names)
     fields = [
         StructField(name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
         for name, field in zip(names, write.schema, strict=True)
     ]
-    if write.mode == "merge":
+    if write.mode in ("merge", "fold"):
         fields.insert(0, StructField("_change_type", StringType()))
+    if write.mode == "fold":
+        fields.insert(0, StructField("_sequence", LongType()))
     reader = session.read.schema(StructType(fields)).option("recursiveFileLookup", "true")
     return reader.parquet(*write.files)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pipeline.batch import SegmentFile
+from pipeline.changes.latest import latest
 from pipeline.changes.layout import changelog_names
 from pipeline.errors import ForeignCommit, SegmentsLost
 from pipeline.ports import MirrorCommit, MirrorWrite, Published
@@ -177,6 +178,11 @@ class MemoryMirrors:
             commits = self._lake.tables.setdefault(write.mirror, [])
             before = commits[-1].rows if commits else write.schema.empty_table()
             changes = pa.concat_tables([self._lake.files[path] for path in write.files])
+            if write.mode == "fold":
+                spelled = dict(
+                    zip(write.schema.names, changelog_names(write.schema.names), strict=True)
+                )
+                changes = latest(changes, [spelled[name] for name in write.key])
             rows = _appended(before, changes) if write.mode == "append" else None
             if rows is None:
                 rows = _merged(before, changes, write.key)

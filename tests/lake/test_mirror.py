@@ -73,6 +73,43 @@ def test_a_changed_key_is_a_delete_and_an_insert(lake: Lake) -> None:
     assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [{"id": 2, "name": "a"}]
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_images_are_folded_in_their_order(lake: Lake, exists: bool) -> None:
+    """Any number of images per key, over several files: the last word counts."""
+    if exists:
+        before = [{"id": number, "name": "old"} for number in (1, 2, 3)]
+        lake.mirrors.write(a_write(lake.mirrors, 1, "append", before))
+    images = [
+        ("update_preimage", 1, "old"),
+        ("update_postimage", 1, "new"),
+        ("insert", 4, "four"),
+        ("delete", 4, "four"),
+        ("delete", 2, "old"),
+        ("insert", 2, "again"),
+        ("update_preimage", 3, "old"),
+        ("update_postimage", 5, "moved"),
+    ]
+    folder = "shop/_changes/shop/people"
+    paths: list[str] = []
+    for part in (images[:3], images[3:]):
+        first = 1 + len(paths) * 3
+        rows = changes(PEOPLE, [{"id": i, "name": n} for _, i, n in part], first=first)
+        kinds = pa.array([kind for kind, _, _ in part])
+        rows = rows.set_column(0, rows.schema.field(0), kinds)
+        writer = lake.segments.open(
+            folder, batch=len(paths) + 1, schema_version=1, schema=rows.schema
+        )
+        writer.write(rows)
+        paths += [lake.mirrors.path(f"{folder}/{file.path}") for file in writer.close()]
+    write = replace(a_write(lake.mirrors, 2, "fold", []), files=tuple(paths))
+    commit = lake.mirrors.write(write)
+    assert content(lake.mirrors, MIRROR, PEOPLE, commit.delta_version) == [
+        {"id": 1, "name": "new"},
+        {"id": 2, "name": "again"},
+        {"id": 5, "name": "moved"},
+    ]
+
+
 def test_merge_into_no_table_keeps_the_upserts(lake: Lake) -> None:
     """A table whose first batch already has updates and deletes."""
     first = [update(id=1, name="a"), delete(id=2, name="b")]

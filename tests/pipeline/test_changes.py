@@ -7,7 +7,6 @@ from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +19,6 @@ from pipeline.changes.layout import (
     path_part,
 )
 from pipeline.changes.plan import key_bounds, only_inserts
-from pipeline.errors import TableError
 from pipeline.runs.verify import difference
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
@@ -155,21 +153,6 @@ def test_zeros_of_both_signs_are_one_key() -> None:
         }
     )
     assert str(latest(images, ["k"]).to_pydict()["k"]) == "[-0.0, 1.0]"
-
-
-@pytest.mark.parametrize(
-    "column", [Column("x", "compressed text"), Column("y", "old time"), Column("z", "tuple")]
-)
-def test_unlisted_types_set_the_table_aside(column: Column) -> None:
-    """No type is ever guessed."""
-    with pytest.raises(TableError, match=column.type.upper()):
-        arrow_schema(TableStructure(TableName("a", "b"), (column,), ()))
-
-
-def test_a_vector_is_no_key() -> None:
-    """Nothing in the lake joins on a list."""
-    with pytest.raises(TableError, match="VECTOR"):
-        arrow_schema(TableStructure(TableName("a", "b"), (Column("v", "vector"),), ("v",)))
 
 
 def test_structures_survive_json() -> None:
