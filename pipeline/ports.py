@@ -308,9 +308,13 @@ class Spool(Protocol):
 
 
 class SegmentWriter(Protocol):
-    """One segment being written; files roll over by size. Not durable before `close`."""
+    """One segment being written; files roll over by size. Not durable before `close`.
 
-    def write(self, changes: pa.RecordBatch) -> None: ...
+    Writing may go on after `write` returned; what goes wrong then is raised by a later call.
+    """
+
+    def write(self, changes: pa.Table) -> None:
+        """Row images enough for a row group, or all there are."""
 
     def cut(self) -> int:
         """End the file at hand: what follows goes to files of its own. How many there are."""

@@ -7,6 +7,7 @@ source. Table maps are `table_map`, row events the decoder's.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,8 +17,8 @@ from pipeline.batch import Xid
 from pipeline.binlog.framing import Event
 from pipeline.binlog.gtid_sets import decoded
 from pipeline.binlog.reading import Reader
-from pipeline.errors import DamagedEvent
-from pipeline.position import GtidSet
+from pipeline.errors import DamagedEvent, UnsupportedStatement
+from pipeline.position import Coordinates, GtidSet
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2
@@ -92,21 +93,49 @@ def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
 
 
 _XA: Final = re.compile(
-    r"XA\s+\w+\s+X'(?P<gtrid>[0-9a-f]*)'\s*,\s*X'(?P<bqual>[0-9a-f]*)'\s*,\s*(?P<format>\d+)",
+    r"XA\s+\w+\s+X'(?P<gtrid>(?:[0-9a-f]{2})*)'\s*,\s*X'(?P<bqual>(?:[0-9a-f]{2})*)'"
+    r"\s*,\s*(?P<format>[0-9]{1,20})\b",
     re.IGNORECASE,
 )
 
 
-def read_xid(statement: str) -> Xid:
-    """The XID of an XA statement as a server logs it: both parts in hex, all three there."""
+def read_xid(statement: str, at: Coordinates) -> Xid:
+    """The XID of an XA statement as a server logs it: both parts in hex, all three there;
+    `at` is where it stands.
+
+    UnsupportedStatement for a format id of more than 32 bits, which MySQL takes, though its
+    XA_PREPARE event has no room for it: two XIDs would become one.
+    """
     found = _XA.match(statement)
     if found is None:
         raise DamagedEvent(
-            f"an XA statement names no XID: {statement[:80]!r}",
+            f"an XA statement names no XID, at {at}: {statement[:80]!r}",
             hint="nothing was recorded; look at that place with mysqlbinlog",
         )
+    if (format_id := int(found["format"])) >> 32:
+        raise UnsupportedStatement(
+            f"an XA transaction has the format id {format_id}, of more than 32 bits, at {at}",
+            hint="nothing was recorded; use format ids of 32 bits, the log cannot tell larger "
+            "ones apart, and start behind that transaction",
+        )
     gtrid, bqual = (bytes.fromhex(found[part]) for part in ("gtrid", "bqual"))
-    return Xid(_signed(int(found["format"]) & 0xFFFFFFFF), gtrid, bqual)
+    return Xid(_signed(format_id), gtrid, bqual)
+
+
+_SAVEPOINT: Final = re.compile(
+    r"(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+(?P<name>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
+
+
+def savepoint_name(statement: str) -> str:
+    """The name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included. Names that are one to
+    the server, which compares them by utf8mb3_general_ci, are one here."""
+    found = _SAVEPOINT.match(statement)
+    name = unicodedata.normalize("NFD", found["name"].strip() if found else "")
+    bare = "".join(letter for letter in name if not unicodedata.combining(letter))
+    return bare.replace(_SHARP_S, "S").upper()
 
 
 def _signed(value: int) -> int:

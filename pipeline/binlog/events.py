@@ -6,7 +6,6 @@ the rules themselves (`rules`), events' bodies (`control`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,6 +19,7 @@ from pipeline.binlog.control import (
     read_tagged_gtid,
     read_xa_prepare,
     read_xid,
+    savepoint_name,
 )
 from pipeline.binlog.damage import damaged
 from pipeline.binlog.framing import (
@@ -30,7 +30,7 @@ from pipeline.binlog.framing import (
     read_description,
 )
 from pipeline.binlog.intake import Nested
-from pipeline.binlog.mariadb import plain_query, plain_rows
+from pipeline.binlog.mariadb import changes_nothing_yet, plain_query, plain_rows
 from pipeline.binlog.payload import payload_pieces
 from pipeline.binlog.ring import Block
 from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
@@ -48,10 +48,6 @@ _PLACES: Final = frozenset(
         EventType.MARIADB_GTID_LIST,
         EventType.MARIADB_START_ENCRYPTION,
     }
-)
-_SAVEPOINT: Final = re.compile(
-    r"(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+(?P<name>.+)",
-    re.IGNORECASE | re.DOTALL,
 )
 _KINDS: Final = {
     EventType.GTID: Input.GTID,
@@ -141,20 +137,28 @@ class RareEvents:
             case Action.DROP_TO_MARK:
                 assembly.drop_to(savepoint_name(query.text))
             case Action.EMIT:
-                if kind in (Input.STATEMENT, Input.CREATE):
+                if kind in (Input.STATEMENT, Input.CREATE) and not self._two_phase(event):
                     assembly.keep(query)
                 self._emit(event)
             case Action.EMIT_NOTHING:
                 assembly.drop_open()
                 self._emit(event)
             case Action.EMIT_PREPARED:
-                xid = read_xid(query.text)
+                xid = read_xid(query.text, event.at)
                 self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
             case Action.FORGET_PREPARED:
-                self._prepared.forget(read_xid(query.text))
+                self._prepared.forget(read_xid(query.text, event.at))
                 self._emit(event)
+            case Action.PASS if kind is Input.XA_END:
+                # XA_PREPARE has 32 bits of the format id; here a larger one is noticed.
+                read_xid(query.text, event.at)
             case _:
                 pass
+
+    def _two_phase(self, event: Event) -> bool:
+        """Whether a statement is one that MariaDB announces, or takes back."""
+        flavour = self.description.flavour if self.description else ""
+        return flavour == "mariadb" and changes_nothing_yet(event)
 
     def finish(self) -> None:
         """All events of `nested` are read: the event that held them is done with."""
@@ -174,18 +178,20 @@ class RareEvents:
         self.nested, self._holder = nested, event
 
     def _begin(self, event: Event) -> None:
-        begin = self._assembly.begin
         match event.type:
             case EventType.GTID_TAGGED:
                 gtid = read_tagged_gtid(event)
                 source, _, number = gtid.text.rpartition(":")
                 at = self._assembly.tagged(source)
-                begin(columns.TAGGED, at, 0, int(number), gtid.committed_at or 0)
+                identity = columns.TAGGED, at, 0, int(number), gtid.committed_at or 0
             case EventType.MARIADB_GTID:
                 made = read_mariadb_gtid(event)
-                begin(columns.MARIADB, made.domain, event.server_id, made.number, 0)
+                identity = columns.MARIADB, made.domain, event.server_id, made.number, 0
             case _:
                 raise damaged("a GTID event ends within its identity", event.at)
+        if max(identity) >> 63:
+            raise damaged("a GTID event has a number or a time that there cannot be", event.at)
+        self._assembly.begin(*identity)
 
     def _move(self, event: Event) -> None:
         assembly = self._assembly
@@ -203,7 +209,7 @@ class RareEvents:
 
     def _rotate(self, event: Event) -> None:
         assembly = self._assembly
-        file = _rotated(event)
+        file, offset = _rotated(event)
         if file.base != event.file.base:
             raise damaged(f"the log rotates to {file}, another log", event.at)
         if event.artificial and file == assembly.at.file:
@@ -211,7 +217,7 @@ class RareEvents:
             return
         if not event.artificial:
             self.place = event
-        assembly.move_to(Coordinates(file, int.from_bytes(event.body[:8], "little")))
+        assembly.move_to(Coordinates(file, offset))
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
         self._assembly.state[stream.EVENT_CRC] = event.crc32
@@ -219,10 +225,14 @@ class RareEvents:
         self._assembly.emit(event.timestamp, size, blocks)
 
 
-def _rotated(event: Event) -> LogFile:
+def _rotated(event: Event) -> tuple[LogFile, int]:
+    """Where the log goes on: the offset 8, the file's name."""
+    offset = int.from_bytes(event.body[:8], "little")
     name = event.body[8:].decode("utf-8", "replace")
+    if offset >> 63:
+        raise damaged(f"the log rotates to offset {offset}", event.at)
     try:
-        return LogFile.parse(name)
+        return LogFile.parse(name), offset
     except ValueError:
         raise damaged(f"the log rotates to {name!r}, which is no log file", event.at) from None
 
@@ -270,10 +280,15 @@ def classify_statement(text: str) -> Input:
             return Input.STATEMENT
 
 
-def savepoint_name(statement: str) -> str:
-    """The name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included."""
-    found = _SAVEPOINT.match(statement)
-    return found["name"].strip() if found else ""
+_NO_ROWS: Final = (
+    "some session writes with binlog_format=STATEMENT or MIXED; its rows are not in the log. "
+    "Nothing was recorded"
+)
+_DROPPED: Final = (
+    "nothing was recorded; MariaDB so logs a CREATE OR REPLACE TABLE … SELECT that failed (the "
+    "table is gone), and any server a temporary table of a session in statement format; start "
+    "behind that transaction"
+)
 
 
 def refused(
@@ -281,11 +296,10 @@ def refused(
 ) -> DamagedEvent | UnsupportedStatement:
     """The error for an event that no rule allows in that phase."""
     if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):
+        word = (query.text.split(None, 1) or [""])[0].upper()
         return UnsupportedStatement(
-            f"a transaction holds a statement instead of rows, at {event.at}: "
-            f"{query.text.split(None, 1)[0].upper()} …",
-            hint="some session writes with binlog_format=STATEMENT or MIXED; its rows are not "
-            "in the log. Nothing was recorded",
+            f"a transaction holds a statement instead of rows, at {event.at}: {word} …",
+            hint=_DROPPED if word == "DROP" else _NO_ROWS,
         )
     return DamagedEvent(
         f"a {event.type.name} event stands {phase.words}, at {event.at}",

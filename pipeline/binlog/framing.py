@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -191,9 +191,9 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
 
 
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
-    """A format description brings its own algorithm in the byte before its checksum. Its
-    CRC32 leaves out the flag "log in use" (0x1), which the server clears when it closes
-    the file."""
+    """A format description brings its own algorithm in the byte before its checksum. It has
+    one in a log without checksums too, where it is not looked at. Its CRC32 leaves out the
+    flag "log in use" (0x1), which the server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise _damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
@@ -202,9 +202,7 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(bare))):
         raise _damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
-    if algorithm == 0:
-        return read_event(packet, at, checksum=None)
-    return event
+    return event if algorithm else replace(event, crc32=zlib.crc32(packet))
 
 
 def _crc_matches(packet: bytes) -> bool:

@@ -20,8 +20,15 @@ from pipeline.ports import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.table import TableName, TableStructure
 
-HELD_BYTES = 96 << 20
-"""Decoded rows of all tables are held in memory up to this size before files are opened."""
+GROUP_IMAGES = 128 * 1024
+"""A table's images are written when there are so many: a row group, small enough that both
+cores of a small machine find work when it is read."""
+
+GROUP_BYTES = 48 << 20
+"""… or when they take so many bytes."""
+
+HELD_BYTES = 128 << 20
+"""Images of all tables are held up to this size; then the largest are written."""
 
 
 @dataclass(slots=True)
@@ -36,6 +43,8 @@ class CapturedTable:
     state: TableState
     schema: pa.Schema
     held: list[pa.RecordBatch] = field(default_factory=list)
+    held_images: int = 0
+    held_bytes: int = 0
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first: int = 0
@@ -115,11 +124,17 @@ class CapturedTables:
         return aside
 
     def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
-        """Keep rows until they are worth a file."""
+        """Keep rows until they are worth a row group, or memory runs short."""
         one.held.append(rows)
+        one.held_images += rows.num_rows
+        one.held_bytes += rows.nbytes
         self._held_bytes += rows.nbytes
+        if one.held_images >= GROUP_IMAGES or one.held_bytes >= GROUP_BYTES:
+            self._write(one)
         if self._held_bytes >= HELD_BYTES:
-            for other in self._open.values():
+            for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
+                if self._held_bytes < HELD_BYTES // 2:
+                    break
                 self._write(other)
 
     # -- transactions that come in parts ----------------------------------------------
@@ -137,8 +152,7 @@ class CapturedTables:
             one.before = None
 
     def _take_back(self, one: CapturedTable, before: _Before) -> None:
-        self._held_bytes -= sum(rows.nbytes for rows in one.held)
-        one.held.clear()
+        self._let_go(one)
         if one.writer is not None:
             one.writer.drop(before.files)
         one.counts, one.first, one.last = before.counts, before.first, before.last
@@ -167,10 +181,13 @@ class CapturedTables:
                 schema_version=one.version.version,
                 schema=one.schema,
             )
-        for rows in one.held:
-            one.writer.write(rows)
-            self._held_bytes -= rows.nbytes
-        one.held.clear()
+        one.writer.write(pa.Table.from_batches(one.held, schema=one.schema))
+        self._let_go(one)
+
+    def _let_go(self, one: CapturedTable) -> None:
+        self._held_bytes -= one.held_bytes
+        one.held = []
+        one.held_images = one.held_bytes = 0
 
     # -- tables seen for the first time ---------------------------------------------------
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
+from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 FILE_BYTES = 512 * 1024**2
@@ -26,7 +29,9 @@ FILE_BYTES = 512 * 1024**2
 GROUP_ROWS = 128 * 1024
 """Rows of a row group: small enough that both cores of a small machine find work."""
 
-_GROUP_BYTES = 64 * 1024**2
+AHEAD = 2
+"""Writes that may wait for the thread that writes."""
+
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}\.parquet")
 
 
@@ -36,12 +41,13 @@ class ParquetSegments:
     def __init__(self, lake: Path, *, file_bytes: int = FILE_BYTES) -> None:
         self._lake = lake
         self._file_bytes = file_bytes
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
 
     def open(
         self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
     ) -> ParquetSegmentWriter:
         stem = f"batch-{batch:012d}-v{schema_version}"
-        return ParquetSegmentWriter(self._lake / folder, stem, schema, self._file_bytes)
+        return ParquetSegmentWriter(self._lake / folder, stem, schema, self._file_bytes, self._pool)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
@@ -71,35 +77,43 @@ class ParquetSegments:
 
 
 class ParquetSegmentWriter:
-    """`pipeline.ports.SegmentWriter`: row groups in memory, files that roll over."""
+    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread.
 
-    def __init__(self, folder: Path, stem: str, schema: pa.Schema, file_bytes: int) -> None:
+    Encoding takes as long as decoding and holds no lock of Python's, so the two run side by
+    side. At most `AHEAD` writes wait; whatever went wrong is raised by the next call.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stem: str,
+        schema: pa.Schema,
+        file_bytes: int,
+        pool: ThreadPoolExecutor,
+    ) -> None:
         self._folder = folder
         self._stem = stem
         self._schema = schema
         self._file_bytes = file_bytes
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = 0
-        self._waiting_bytes = 0
+        self._pool = pool
+        self._coming: deque[Future[None]] = deque()
         self._current: _OpenFile | None = None
         self._finished: list[SegmentFile] = []
 
-    def write(self, changes: pa.RecordBatch) -> None:
-        self._waiting.append(changes)
-        self._waiting_rows += changes.num_rows
-        self._waiting_bytes += changes.nbytes
-        if self._waiting_rows >= GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
-            self._flush()
+    def write(self, changes: pa.Table) -> None:
+        if not changes.num_rows:
+            return
+        self._wait(AHEAD)
+        self._coming.append(self._pool.submit(self._write, changes))
 
     def cut(self) -> int:
-        if self._waiting_rows:
-            self._flush()
+        self._wait(0)
         if self._current is not None:
             self._finish(self._current)
         return len(self._finished)
 
     def drop(self, files: int) -> None:
-        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        self._wait(0)
         gone, self._finished = self._finished[files:], self._finished[:files]
         with lake_errors(self._folder):
             if self._current is not None:
@@ -109,8 +123,7 @@ class ParquetSegmentWriter:
                 (self._folder / file.path).unlink()
 
     def close(self) -> tuple[SegmentFile, ...]:
-        if self._waiting_rows:
-            self._flush()
+        self._wait(0)
         if self._current is not None:
             self._finish(self._current)
         if self._finished:
@@ -118,20 +131,23 @@ class ParquetSegmentWriter:
                 sync_folder(self._folder)
         return tuple(self._finished)
 
-    def _flush(self) -> None:
-        table = pa.Table.from_batches(self._waiting, schema=self._schema)
-        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+    def _wait(self, most: int) -> None:
+        """Until no more writes than that are under way."""
+        while len(self._coming) > most:
+            self._coming.popleft().result()
+
+    def _write(self, table: pa.Table) -> None:
         with lake_errors(self._folder):
-            current = self._current or self._begin()
+            current = self._current or self._begin(table)
             self._current = current
             current.write(table)
         if current.size >= self._file_bytes:
             self._finish(current)
 
-    def _begin(self) -> _OpenFile:
+    def _begin(self, first: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
         name = f"{self._stem}-{len(self._finished):05d}.parquet"
-        return _OpenFile(self._folder / name, self._schema)
+        return _OpenFile(self._folder / name, self._schema, choose(first))
 
     def _finish(self, current: _OpenFile) -> None:
         with lake_errors(current.path):
@@ -142,7 +158,7 @@ class ParquetSegmentWriter:
 class _OpenFile:
     """One Parquet file being written, hashed on its way to disk."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, encodings: Encodings) -> None:
         self.path = path
         self._images = 0
         self._sink = _HashingSink(path)
@@ -152,6 +168,8 @@ class _OpenFile:
             compression="zstd",
             coerce_timestamps="us",
             store_decimal_as_integer=True,
+            use_dictionary=list(encodings.dictionary),
+            column_encoding=dict.fromkeys(encodings.delta, "DELTA_BINARY_PACKED"),
         )
 
     @property

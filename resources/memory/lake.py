@@ -85,19 +85,19 @@ class MemorySegmentWriter:
         self._folder = folder
         self._name = name
         self._schema = schema
-        self._batches: list[pa.RecordBatch] = []
+        self._tables: list[pa.Table] = []
 
-    def write(self, changes: pa.RecordBatch) -> None:
-        self._batches.append(changes)
+    def write(self, changes: pa.Table) -> None:
+        self._tables.append(changes)
 
     def cut(self) -> int:
-        return len(self._batches)
+        return len(self._tables)
 
     def drop(self, files: int) -> None:
-        del self._batches[files:]
+        del self._tables[files:]
 
     def close(self) -> tuple[SegmentFile, ...]:
-        table = pa.Table.from_batches(self._batches, schema=self._schema)
+        table = pa.concat_tables([self._schema.empty_table(), *self._tables])
         if not table.num_rows:
             return ()
         self._lake.files[self._lake.path(f"{self._folder}/{self._name}")] = table

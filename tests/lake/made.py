@@ -15,14 +15,14 @@ PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string())])
 Row = Mapping[str, Any]
 
 
-def changes(schema: pa.Schema, rows: Sequence[Row], *, first: int = 1) -> pa.RecordBatch:
+def changes(schema: pa.Schema, rows: Sequence[Row], *, first: int = 1) -> pa.Table:
     """Insert images of `rows` as a changelog holds them; marks nobody asks about are NULL."""
     full = pa.schema([*MARKS, *schema])
     images = [
         {"_change_type": "insert", "_sequence": first + number, "_derived": False, **row}
         for number, row in enumerate(rows)
     ]
-    return pa.RecordBatch.from_pylist(images, schema=full)
+    return pa.Table.from_pylist(images, schema=full)
 
 
 def folded(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:

@@ -22,7 +22,7 @@ FOLDER = "shop/_changes/shop/t=C3=A4ble"
 def published(
     lake: Lake,
     batch: int,
-    rows: pa.RecordBatch,
+    rows: pa.Table,
     files: tuple[SegmentFile, ...] | None = None,
 ) -> Published:
     if files is None:
