@@ -346,6 +346,9 @@ class SegmentStore(Protocol):
     ) -> pa.Table:
         """The files' row images in order, `columns` of them or all."""
 
+    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+        """Bytes of the files' values before compression, without reading them."""
+
     def discard(self, source: str, batch: int) -> int:
         """Delete every file of a batch below the source's changelogs; how many."""
 

@@ -60,6 +60,9 @@ _NAMES: Final = {
     _GEOMETRY: "geometry",
 }
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
+TYPE_NAMES: Final = frozenset(_NAMES.values())
+"""Base types as a table map tells them, before its character sets make bytes of strings."""
+
 _METADATA_BYTES: Final = {
     4: 1,
     5: 1,

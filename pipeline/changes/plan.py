@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import RowCounts, SegmentFile
+from pipeline.batch import RowCounts
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:
@@ -25,18 +25,13 @@ def only_inserts(counts: Iterable[RowCounts]) -> bool:
 
 
 FOLDED_IMAGES = 4_000_000
-FOLDED_BYTES = 96 << 20
-"""What is folded in this process's memory at most: row images, and bytes of their files,
-which take ten times that when they are unpacked."""
+FOLDED_BYTES = 192 << 20
+"""What is folded in this process's memory at most: row images, and bytes of their values."""
 
 
-def too_many_to_fold(files: Iterable[SegmentFile]) -> bool:
+def too_many_to_fold(images: int, unpacked: int) -> bool:
     """Whether a table's changes are to be folded by the lake, on disk."""
-    images = size = 0
-    for file in files:
-        images += file.images
-        size += file.size
-    return images > FOLDED_IMAGES or size > FOLDED_BYTES
+    return images > FOLDED_IMAGES or unpacked > FOLDED_BYTES
 
 
 def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from threading import Lock
 from time import perf_counter
 
 from pipeline.batch import (
@@ -37,6 +38,8 @@ from pipeline.table import TableName, TableStructure
 
 TABLES_AT_ONCE = 4
 CONFLICT_TRIES = 3
+_FOLDING = Lock()
+"""One table is folded in memory at a time: what that takes is bounded per table."""
 
 
 def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
@@ -177,16 +180,15 @@ def _write_once(work: Workplace, job: _Job) -> MirrorCommit:
     recorded = mirrors.recorded(job.state.mirror, intent.app_id, intent.txn_version)
     if recorded is not None:
         return _require_ours(job, recorded)
-    files = tuple(
-        mirrors.path(f"{job.state.changelog}/{file.path}")
-        for segment in job.segments
-        for file in segment.files
-    )
+    files = [file for segment in job.segments for file in segment.files]
+    paths = tuple(mirrors.path(f"{job.state.changelog}/{file.path}") for file in files)
     if only_inserts(segment.counts for segment in job.segments):
-        return mirrors.write(_mirror_write(job, "append", files))
-    if too_many_to_fold(file for segment in job.segments for file in segment.files):
-        return mirrors.write(_mirror_write(job, "fold", files))
-    staged, bounds = _stage(work, job)
+        return mirrors.write(_mirror_write(job, "append", paths))
+    unpacked = work.segments.unpacked(job.state.changelog, files)
+    if too_many_to_fold(sum(file.images for file in files), unpacked):
+        return mirrors.write(_mirror_write(job, "fold", paths))
+    with _FOLDING:
+        staged, bounds = _stage(work, job)
     try:
         return mirrors.write(_mirror_write(job, "merge", (staged,), bounds))
     finally:

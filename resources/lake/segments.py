@@ -65,6 +65,9 @@ class ParquetSegments:
             raise ValueError("a segment has at least one file")
         return pa.concat_tables(tables)
 
+    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+        return sum(_unpacked(self._lake / folder / file.path) for file in files)
+
     def discard(self, source: str, batch: int) -> int:
         removed = 0
         changes = self._lake / source / "_changes"
@@ -272,3 +275,9 @@ def _read(path: Path, columns: list[str] | None) -> pa.Table:
     """One file by itself: a dataset would take `=XX` in folder names for partitions."""
     with pq.ParquetFile(path) as file:
         return file.read(columns=columns)
+
+
+def _unpacked(path: Path) -> int:
+    with lake_errors(path), pq.ParquetFile(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        return sum(file.metadata.row_group(group).total_byte_size for group in groups)

@@ -65,6 +65,10 @@ class MemorySegments:
         table = pa.concat_tables(found)
         return table if columns is None else table.select(list(columns))
 
+    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+        found = (self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files)
+        return sum(table.nbytes for table in found)
+
     def discard(self, source: str, batch: int) -> int:
         below = self._lake.path(f"{source}/_changes/")
         gone = [

@@ -1,0 +1,92 @@
+"""What the engine adds to a run: XA over runs, compressed transactions, budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+    start = head(mysql)
+    mysql.execute(f"create table {database}.orders (id int primary key, v int)")
+    return Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start
+    )
+
+
+def equal(project: Project) -> bool:
+    return bool(project.json("verify")["exit_code"] == 0)
+
+
+def prepare(mysql: MySqlStand, database: str, xid: str, number: int) -> None:
+    """A prepared transaction that inserts one row; its session ends."""
+    mysql.execute(
+        f"xa start {xid}",
+        f"insert into orders values ({number}, 0)",
+        f"xa end {xid}",
+        f"xa prepare {xid}",
+        database=database,
+    )
+
+
+def test_a_prepared_transaction_waits_for_a_later_run(
+    project: Project, mysql: MySqlStand, database: str
+) -> None:
+    """Its rows come at its commit, although the log of its prepare is gone, and although
+    the run that read the commit was killed before it was recorded."""
+    prepare(mysql, database, "'kept','b',3", 1)
+    prepare(mysql, database, "'gone'", 2)
+    assert project.json("run")["sources"]["shop"]["rows"] == 0
+    files = list((project.lake / "shop" / "_prepared").glob("batch-*.events"))
+    assert len(files) == 2
+    mysql.execute("flush binary logs", f"insert into {database}.orders values (3, 0)")
+    assert project.json("run")["sources"]["shop"]["rows"] == 1
+    assert equal(project)
+    last = mysql.rows("show binary logs")[-1][0]
+    mysql.execute(f"purge binary logs to '{last}'", "xa commit 'kept','b',3", "xa rollback 'gone'")
+    project.killed("resources.postgres.ledger:PostgresLedger.record_capture", "before")
+    told = project.json("run")["sources"]["shop"]
+    assert told["tables"][f"{database}.orders"]["inserted"] == 1
+    assert equal(project)
+    assert mysql.rows(f"select id from {database}.orders order by id") == [(1,), (3,)]
+
+
+def test_a_compressed_transaction_is_a_transaction(
+    project: Project, mysql: MySqlStand, database: str
+) -> None:
+    """Any session may switch compression on."""
+    mysql.execute(
+        "set session binlog_transaction_compression = on",
+        f"insert into {database}.orders values (1, 1), (2, 2)",
+        f"update {database}.orders set v = v + 1",
+        f"delete from {database}.orders where id = 1",
+    )
+    assert project.json("run")["sources"]["shop"]["rows"] == 5
+    assert equal(project)
+
+
+def test_a_budget_ends_a_run_between_transactions(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """Each run takes its share, says so, and the next one goes on from there."""
+    start = head(mysql)
+    mysql.execute(f"create table {database}.orders (id int primary key, v int)")
+    for number in range(4):
+        mysql.execute(f"insert into {database}.orders values ({number}, 0), ({number + 10}, 0)")
+    project = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start=start,
+        extra="[sources.bounds]\nmax_transactions = 2\nmax_bytes = '4GiB'\nmax_seconds = 100\n",
+    )
+    first = project.run("run")
+    assert "max_transactions = 2" in first.stderr + first.stdout
+    rows = [project.json("run")["sources"]["shop"]["rows"] for _ in range(3)]
+    assert rows == [4, 2, 0]
+    assert equal(project)
