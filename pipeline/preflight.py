@@ -64,7 +64,6 @@ _REQUIRED = (
     ("binlog_row_image", "FULL", "rows would be logged in part"),
     ("binlog_row_metadata", "FULL", "rows would be logged without column names"),
     ("binlog_row_value_options", "", "JSON documents would be logged in part"),
-    ("binlog_transaction_compression", "OFF", "transactions would be logged compressed"),
 )
 """Global settings this version needs; a session may still differ, and is then stopped."""
 

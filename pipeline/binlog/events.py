@@ -149,9 +149,6 @@ class RareEvents:
             case Action.FORGET_PREPARED:
                 self._prepared.forget(read_xid(query.text, event.at))
                 self._emit(event)
-            case Action.PASS if kind is Input.XA_END:
-                # XA_PREPARE has 32 bits of the format id; here a larger one is noticed.
-                read_xid(query.text, event.at)
             case _:
                 pass
 

@@ -91,6 +91,7 @@ def walk(
         if not whole or not whole_after:
             state[INCOMPLETE] = 1
         while at < end:
+            row = at
             if image + 2 > room:
                 state[AT] = at - begin
                 state[IMAGES] = image
@@ -112,6 +113,8 @@ def walk(
                 event_of[image], row_of[image] = event, state[ROW]
                 kind_of[image] = AFTER
                 image += 1
+            if at == row:
+                return DAMAGED  # no column is present: such rows would never end
             state[ROW] += 1
         state[EVENT] += 1
         state[AT] = state[ROW] = 0

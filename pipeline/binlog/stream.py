@@ -370,6 +370,11 @@ def _put(
         return HUGE
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
+    if skipped and state[PUT] == state[ACK]:
+        # Nothing is in the ring: the rest of its round need not be kept free.
+        state[PUT] += skipped
+        state[GET] = state[ACK] = state[PUT]
+        skipped = place = 0
     if state[PUT] + skipped + size - state[ACK] > len(ring):
         return FULL
     if skipped:
