@@ -99,7 +99,9 @@ class Assembly:
     @property
     def alone(self) -> bool:
         """Whether the newest complete transaction is a run of its own."""
-        return self._coming is not None or any(n == self.complete - 1 for n, _ in self._statements)
+        if self._coming is not None or (self.complete and self.state[stream.ALONE]):
+            return True
+        return any(n == self.complete - 1 for n, _ in self._statements)
 
     def move_to(self, at: Coordinates) -> None:
         """The log goes on there; another file's statements have table maps of their own."""
@@ -212,7 +214,8 @@ class Assembly:
             self.state[stream.PUT] = self.state[stream.GET]
         else:
             self.state[stream.EVENTS] = complete + mark.events
-            self.state[stream.PUT] = mark.put
+            # Without events before it, the ring's sequence may have left a gap since.
+            self.state[stream.PUT] = mark.put if mark.events else self.state[stream.GET]
 
     def drop_open(self) -> None:
         """Forget the open transaction's events; it stays open."""

@@ -56,8 +56,13 @@ def read_tagged_gtid(event: Event) -> Gtid:
     (`libs/mysql/serialization/readme.md`): after a version, a size and the last field that
     may not be ignored, a field's number and its value, in ascending order."""
     reader = Reader(event.body, "a tagged GTID event")
-    for _ in range(3):
-        reader.serialized()
+    _, size, _ = (reader.serialized() for _ in range(3))
+    if size != len(event.body):
+        raise DamagedEvent(
+            f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}, "
+            f"at {event.at}",
+            hint="nothing was recorded; look at that place with mysqlbinlog",
+        )
     source, number, immediate, original = "", 0, 0, 0
     while reader.left:
         match reader.serialized():

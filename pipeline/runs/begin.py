@@ -74,6 +74,12 @@ def _damage(work: Workplace, batch: Batch) -> str | None:
         wrong = work.segments.damaged(states[segment.table].changelog, segment.files)
         if wrong:
             return wrong[0]
+    for prepared in work.ledger.open_prepared(batch.source):
+        if prepared.batch == batch.id and prepared.file is not None:
+            try:
+                work.spool.open(batch.source, prepared.file).close()
+            except SegmentsLost as error:
+                return error.message
     return None
 
 

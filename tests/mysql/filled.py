@@ -1,0 +1,82 @@
+"""The cases of values as tables of a real server, and where its log tells of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from pipeline.position import Coordinates
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.value_cases import ValueCase, value_cases
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """`cases`: every table of `database` and what it is made of; the log from `start` has
+    their rows."""
+
+    stand: MySqlStand
+    flavour: str
+    database: str
+    start: Coordinates
+    cases: dict[TableName, ValueCase]
+
+
+@contextmanager
+def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> Iterator[Filled]:
+    """Rows inserted twice, all updated, one of each two deleted; dropped at the end.
+
+    `cases`: all of them, unless told.
+    """
+    start, database = head(stand), stand.fresh_name()
+    tables = {
+        TableName(database, f"t{number}"): case
+        for number, case in enumerate(cases or value_cases())
+        if flavour in case.servers
+    }
+    stand.execute(f"create database {database} character set utf8mb4")
+    with unhurried(stand), stand.connect(database, autocommit=False) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+        for table, case in tables.items():
+            _fill(connection, table.name, case)
+    yield Filled(stand, flavour, database, start, tables)
+    stand.execute(f"drop database {database}")
+
+
+@contextmanager
+def unhurried(stand: MySqlStand) -> Iterator[None]:
+    """A server that leaves writing to disk to the system; no power is cut here."""
+    names = ("sync_binlog", "innodb_flush_log_at_trx_commit")
+    before = stand.rows(f"select {', '.join(f'@@global.{name}' for name in names)}")[0]
+    stand.execute("set global sync_binlog = 0", "set global innodb_flush_log_at_trx_commit = 2")
+    try:
+        yield
+    finally:
+        stand.execute(*(f"set global {n} = {v}" for n, v in zip(names, before, strict=True)))
+
+
+def outermost() -> list[ValueCase]:
+    """Of cases that differ in a number alone, as widths do, the first and the last."""
+    alike: dict[tuple[str, tuple[str, ...]], list[ValueCase]] = {}
+    for case in value_cases():
+        alike.setdefault((re.sub(r"\d+", "", case.name), case.servers), []).append(case)
+    ends = [(cases[0], cases[-1]) for cases in alike.values()]
+    return [case for pair in ends for case in dict.fromkeys(pair)]
+
+
+def _fill(connection: pymysql.Connection[Any], table: str, case: ValueCase) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(case.create(table))
+        for statement in case.inserts(table):
+            cursor.execute(statement)
+        cursor.execute(f"update {table} set id = id + 1000")
+        cursor.execute(f"delete from {table} where id % 2 = 1")
+    connection.commit()

@@ -1,0 +1,167 @@
+"""Random transactions over random tables: what their log folds to is what the tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pymysql.constants import CLIENT
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.changes.latest import latest
+from pipeline.ports import CHANGE_TYPES, RowImages
+from pipeline.position import Coordinates
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName, TableStructure
+from tests.fix_mysql import MySqlStand
+from tests.mysql.filled import unhurried
+from tests.mysql.logged import head
+from tests.mysql.random_tables import random_tables
+from tests.mysql.random_writes import RandomWrites
+from tests.mysql.reading import runs, server
+
+TABLES = 20
+SMALL = {"ring_bytes": 1 << 14, "run_bytes": 1 << 12, "events": 64, "transactions": 16}
+"""A ring that many of the transactions do not fit into."""
+
+Key = tuple[Any, ...]
+Rows = dict[Key, tuple[Any, ...]]
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 1_000), pytest.param(2, 10_000, marks=pytest.mark.soak)]
+)
+def test_what_the_log_folds_to_is_what_the_tables_hold(
+    mysql: MySqlStand, database: str, seed: int, count: int
+) -> None:
+    """Each before image is the row as it stood, each table ends as SELECT has it, through a
+    ring that holds all and through one that holds next to nothing."""
+    start = head(mysql)
+    _write(mysql, database, Random(seed), count)
+    whole = _read(mysql, start, database)
+    small = _read(mysql, start, database, **SMALL)
+    source = server(mysql)
+    structures = [one for one in source.structures() if one.name.database == database]
+    for structure in structures:
+        with source.rows(structure) as batches:
+            expected = _by_key(structure, batches)
+        changes = whole.changes(structure)
+        assert _replayed(structure, changes) == expected
+        assert _by_key(structure, _folded(structure, changes).to_batches()) == expected
+        assert small.changes(structure).equals(changes)
+    assert len(structures) == TABLES
+    assert whole.gtids == small.gtids
+    assert len(set(whole.gtids)) == len(whole.gtids) > count * 0.8
+
+
+def _write(stand: MySqlStand, database: str, chance: Random, count: int) -> None:
+    with (
+        unhurried(stand),
+        stand.connect(database, client_flag=CLIENT.MULTI_STATEMENTS) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("set time_zone = '+00:00'")
+        tables = list(random_tables(chance, TABLES))
+        for table in tables:
+            cursor.execute(table.create())
+        writes = RandomWrites(chance, tables)
+        for _ in range(count):
+            cursor.execute("; ".join(writes.transaction()))
+            while cursor.nextset():
+                pass
+
+
+@dataclass(slots=True)
+class _Read:
+    """What a log says: the images of each table, and the transactions in order."""
+
+    tables: dict[TableName, list[pa.Table]] = field(default_factory=dict)
+    gtids: list[str] = field(default_factory=list)
+
+    def changes(self, structure: TableStructure) -> pa.Table:
+        """The table's images with `_change_type` and `_sequence`, in order."""
+        schema = arrow_schema(structure)
+        for name, kind in (("_change_type", pa.string()), ("_sequence", pa.int64())):
+            schema = schema.append(pa.field(name, kind))
+        found = self.tables.get(structure.name) or [schema.empty_table()]
+        changes = pa.concat_tables(found).sort_by("_sequence").combine_chunks()
+        return changes.set_column(
+            changes.num_columns - 1, "_sequence", pa.array(range(len(changes)), pa.int64())
+        )
+
+
+def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) -> _Read:
+    read = _Read()
+    decoders: dict[int, TableDecoder] = {}
+    events = 0
+    wanted = {"wants": lambda name: name.database == database, **options}
+    for buffer, run in runs(server(stand), start, **wanted):
+        read.gtids += [gtid_text(row, run.sources) for row in run.transactions]
+        for block in run.blocks:
+            for number, which, part in by_map(block):
+                known = buffer.maps.known[number]
+                if number not in decoders:
+                    structure = read_structure(known.raw)
+                    layouts = read_layouts(known.raw)
+                    decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
+                for images in decoders[number].decode(part):
+                    table = _numbered(images, which + events)
+                    read.tables.setdefault(known.table, []).append(table)
+            events += len(block.events)
+    return read
+
+
+def _numbered(images: RowImages, events: columns.Integers) -> pa.Table:
+    """`_sequence`: the image's event, then its place within it."""
+    event = images.event.to_numpy()
+    place = np.arange(len(event)) - np.searchsorted(event, event)
+    names = pa.array([kind.value for kind in CHANGE_TYPES])
+    table = pa.Table.from_batches([images.columns])
+    table = table.append_column("_change_type", names.take(images.change_type))
+    return table.append_column("_sequence", pa.array((events[event] << 20) + place))
+
+
+def _replayed(structure: TableStructure, changes: pa.Table) -> Rows:
+    """The rows after all images, one after the other; each is as the last one left it."""
+    rows: Rows = {}
+    kinds = changes.column("_change_type").to_pylist()
+    images = changes.drop_columns(["_change_type", "_sequence"])
+    for kind, (key, row) in zip(kinds, _keyed(structure, images.to_pylist()), strict=True):
+        if kind in ("delete", "update_preimage"):
+            assert rows.pop(key) == row
+        else:
+            assert key not in rows
+            rows[key] = row
+    return rows
+
+
+def _folded(structure: TableStructure, changes: pa.Table) -> pa.Table:
+    folded = latest(changes, structure.primary_key)
+    kinds = folded.column("_change_type").to_pylist()
+    kept = folded.filter(pa.array([kind != "delete" for kind in kinds], pa.bool_()))
+    return kept.drop_columns(["_change_type"])
+
+
+def _by_key(structure: TableStructure, batches: Any) -> Rows:
+    return {key: row for batch in batches for key, row in _keyed(structure, batch.to_pylist())}
+
+
+def _keyed(structure: TableStructure, rows: list[dict[str, Any]]) -> Iterator[tuple[Key, Key]]:
+    """Each row with its key, floats to the bit but in keys, where 0 is -0."""
+    for row in rows:
+        key = tuple(row[name] for name in structure.primary_key)
+        yield key, tuple(_exact(value) for value in row.values())
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_exact(item) for item in value)
+    return value.hex() if isinstance(value, float) else value

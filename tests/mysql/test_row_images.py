@@ -1,0 +1,110 @@
+"""Row images that leave something out: columns, or most of a document."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.errors import TableError
+from pipeline.position import Coordinates
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import changes, runs, server
+from tests.mysql.sessions import changes_after
+
+
+@pytest.mark.parametrize("image", ["minimal", "noblob"])
+def test_columns_an_image_leaves_out_are_null(mysql: MySqlStand, database: str, image: str) -> None:
+    """What is there is decoded; that something is missing is said."""
+    start, table = head(mysql), TableName(database, "t")
+    mysql.execute(
+        "create table t (id int primary key, a int, b varchar(9), c blob, d int default 4)",
+        f"set binlog_row_image = {image}",
+        "insert into t (id, a, c) values (1, 2, x'ff')",
+        "update t set b = 'x'",
+        "delete from t",
+        database=database,
+    )
+    found = [(kind, *row.values()) for _, kind, row in changes(server(mysql), start, table)]
+    expected = {
+        "minimal": [
+            ("insert", 1, 2, None, b"\xff", None),
+            ("update_preimage", 1, None, None, None, None),
+            ("update_postimage", None, None, "x", None, None),
+            ("delete", 1, None, None, None, None),
+        ],
+        "noblob": [
+            ("insert", 1, 2, None, b"\xff", 4),
+            ("update_preimage", 1, 2, None, None, 4),
+            ("update_postimage", 1, 2, "x", None, 4),
+            ("delete", 1, 2, "x", None, 4),
+        ],
+    }
+    assert found == expected[image]
+    assert not complete(mysql, start)
+
+
+def test_full_images_are_complete(mysql: MySqlStand, database: str) -> None:
+    """Every column is there, those that are NULL too."""
+    start = head(mysql)
+    mysql.execute(
+        "create table t (id int primary key, v int)",
+        "insert into t values (1, null)",
+        "update t set v = 2",
+        database=database,
+    )
+    assert complete(mysql, start)
+
+
+def complete(mysql: MySqlStand, start: Coordinates) -> bool:
+    """Whether the decoders of all tables since `start` say so."""
+    found = []
+    for buffer, run in runs(server(mysql), start):
+        for block in run.blocks:
+            for number, _, part in by_map(block):
+                raw = buffer.maps.known[number].raw
+                structure = read_structure(raw)
+                decoder = TableDecoder(structure, read_layouts(raw), arrow_schema(structure))
+                list(decoder.decode(part))
+                found.append(decoder.complete)
+    return all(found)
+
+
+def test_whole_documents_of_partial_json_are_read(mysql: MySqlStand, database: str) -> None:
+    """PARTIAL_UPDATE_ROWS carries a document whole where it was replaced, or has none."""
+    found = changes_after(
+        mysql,
+        database,
+        "create table t (id int primary key, d json, n int)",
+        "insert into t values (1, '[1]', 1)",
+        "set binlog_row_value_options = PARTIAL_JSON",
+        "update t set d = '[2]'",
+        "update t set d = null, n = null",
+        "update t set d = '[3]'",
+        "set binlog_row_image = minimal",
+        "update t set n = 5",
+    )
+    after_images = [row for _, kind, row in found if kind == "update_postimage"]
+    assert after_images == [
+        (1, "[2]", 1),
+        (1, None, None),
+        (1, "[3]", None),
+        (None, None, 5),
+    ]
+
+
+def test_a_diff_of_a_document_sets_the_table_aside(mysql: MySqlStand, database: str) -> None:
+    """Its value would have to be computed from the one before."""
+    start, table = head(mysql), TableName(database, "t")
+    mysql.execute(
+        "create table t (id int primary key, d json)",
+        "insert into t values (1, json_object('a', 1, 'b', repeat('x', 99)))",
+        "set binlog_row_value_options = PARTIAL_JSON",
+        "update t set d = json_set(d, '$.a', 2)",
+        database=database,
+    )
+    with pytest.raises(TableError, match="PARTIAL_JSON"):
+        list(changes(server(mysql), start, table))

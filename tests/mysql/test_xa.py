@@ -1,0 +1,191 @@
+"""XA transactions of real servers: rows come out where they are committed, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from pipeline.errors import PreparedElsewhere
+from tests.fix_mysql import MySqlStand
+from tests.mysql.sessions import Shop, inserted
+
+UNKNOWN_XID = 1397
+FLAVOURS = {"mysql": "mysql", "mariadb": "mariadb", "mariadb11": "mariadb"}
+
+
+@pytest.fixture(params=FLAVOURS)
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """Each server in turn; nothing stays prepared there."""
+    yield from _shop(request.getfixturevalue(request.param), FLAVOURS[request.param])
+
+
+@pytest.fixture
+def mysql_shop(mysql: MySqlStand) -> Iterator[Shop]:
+    """One for what MySQL alone does."""
+    yield from _shop(mysql, "mysql")
+
+
+def _shop(stand: MySqlStand, flavour: str) -> Iterator[Shop]:
+    name = stand.fresh_name()
+    stand.execute(f"create database {name}", f"create table {name}.t (id int primary key)")
+    yield Shop(stand, name, flavour)
+    for form, gtrid, _, xid in stand.rows("xa recover"):
+        parts = xid.encode("latin-1") if isinstance(xid, str) else xid
+        one, two = parts[:gtrid].hex(), parts[gtrid:].hex()
+        stand.execute(f"xa rollback x'{one}', x'{two}', {form}")
+    stand.execute(f"drop database {name}")
+
+
+def prepared(xid: str, *values: int) -> list[str]:
+    """The statements of a transaction that is prepared."""
+    return [f"xa start {xid}", *rows(*values), f"xa end {xid}", f"xa prepare {xid}"]
+
+
+def rows(*values: int) -> list[str]:
+    return [f"insert into t values ({value})" for value in values]
+
+
+def end(shop: Shop, word: str, xid: str) -> None:
+    """In another session, once the server has let go of the one that prepared."""
+    for _ in range(1000):
+        try:
+            return shop.do(f"xa {word} {xid}")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != UNKNOWN_XID:
+                raise
+    raise AssertionError(f"{xid} is not there")
+
+
+def test_rows_come_out_at_the_commit(shop: Shop) -> None:
+    """What was committed meanwhile comes first; what is rolled back never comes."""
+    source = shop.source()
+    shop.do(*prepared("'a'", 1, 2))
+    shop.do(*rows(3))
+    end(shop, "commit", "'a'")
+    shop.do(*prepared("'a'", 4))
+    end(shop, "rollback", "'a'")
+    shop.do(*prepared("'a'", 5))
+    shop.do(*rows(6))
+    end(shop, "commit", "'a'")
+    assert inserted(source.capture()) == [3, 1, 2, 6, 5]
+
+
+def test_one_phase_is_a_commit(shop: Shop) -> None:
+    """Nothing waits; what is rolled back before its prepare is not in the log."""
+    source = shop.source()
+    shop.do("xa start 'a'", "insert into t values (1)", "xa end 'a'", "xa commit 'a' one phase")
+    shop.do("xa start 'a'", "insert into t values (2)", "xa end 'a'", "xa rollback 'a'")
+    assert (inserted(source.capture()), source.prepared) == ([1], {})
+
+
+def test_each_commit_finds_its_own(shop: Shop) -> None:
+    """In any order, whichever session commits, whatever bytes and parts the XID has."""
+    xids = ["'a'", "'a','b'", "'ab','c',7", "'A','',2147483647", "x'00ff27','',0"]
+    xids.append(f"'{'g' * 64}','{'b' * 64}',5")
+    source = shop.source()
+    for number, xid in enumerate(xids):
+        shop.do(*prepared(xid, number))
+    for xid in reversed(xids):
+        end(shop, "commit", xid)
+    assert inserted(source.capture()) == [5, 4, 3, 2, 1, 0]
+
+
+def test_what_was_prepared_before_the_start_stops(shop: Shop) -> None:
+    """Its commit has no rows to give; its rollback needs none."""
+    shop.do(*prepared("'early'", 1))
+    shop.do(*prepared("'undone'", 2))
+    source = shop.source()
+    end(shop, "rollback", "'undone'")
+    assert source.capture() == []
+    end(shop, "commit", "'early'")
+    with pytest.raises(PreparedElsewhere, match="X'6561726c79'"):
+        source.capture()
+
+
+def test_a_commit_finds_rows_whose_log_was_purged(shop: Shop) -> None:
+    """Prepared in one capture, committed in the third, its own log gone."""
+    source = shop.source()
+    shop.do(*prepared("'kept'", 1))
+    shop.do(*prepared("'undone'", 2))
+    assert source.capture() == []
+    assert len(source.prepared) == 2
+    shop.do(*rows(3))
+    assert inserted(source.capture()) == [3]
+    shop.do("flush binary logs")
+    assert source.capture() == []
+    shop.do(f"purge binary logs to '{source.at.file}'")
+    end(shop, "rollback", "'undone'")
+    end(shop, "commit", "'kept'")
+    assert inserted(source.capture()) == [1]
+    assert source.prepared == {}
+
+
+def test_an_xid_is_used_again_over_captures(shop: Shop) -> None:
+    """Each capture begins with the XID open and ends with it open anew."""
+    source, found = shop.source(), []
+    shop.do(*prepared("'again'", 0))
+    for number in range(1, 4):
+        found.append(inserted(source.capture()))
+        end(shop, "commit", "'again'")
+        shop.do(*prepared("'again'", number))
+    end(shop, "rollback", "'again'")
+    found.append(inserted(source.capture()))
+    assert found == [[], [0], [1], [2]]
+    assert source.prepared == {}
+
+
+def test_prepared_rows_larger_than_the_ring(shop: Shop) -> None:
+    """They wait in a file, and come out whole in a later capture."""
+    shop.do("alter table t add v varchar(2000)")
+    source = shop.source()
+    large = [f"insert into t values ({n}, repeat('x', 2000))" for n in range(50)]
+    shop.do("xa start 'big'", *large, "xa end 'big'", "xa prepare 'big'")
+    assert source.capture(ring_bytes=1 << 14) == []
+    end(shop, "commit", "'big'")
+    assert inserted(source.capture(ring_bytes=1 << 14)) == list(range(50))
+
+
+def test_without_rows_nothing_waits(shop: Shop) -> None:
+    """An XA transaction that only read leaves the log as readable as before."""
+    source = shop.source()
+    shop.do("xa start 'r'", "select * from t", "xa end 'r'", "xa prepare 'r'", "xa commit 'r'")
+    shop.do(*rows(1))
+    assert (inserted(source.capture()), source.prepared) == ([1], {})
+
+
+@pytest.mark.parametrize("word", ["commit", "rollback"])
+def test_a_compressed_one_waits_too(mysql_shop: Shop, word: str) -> None:
+    """Its XA_PREPARE stands inside the payload."""
+    source, compressed = mysql_shop.source(), "set binlog_transaction_compression = on"
+    mysql_shop.do(compressed, *prepared("'p'", 1, 2))
+    mysql_shop.do(*rows(3))
+    end(mysql_shop, word, "'p'")
+    one_phase = ["insert into t values (4)", "xa end 'p'", "xa commit 'p' one phase"]
+    mysql_shop.do(compressed, "xa start 'p'", *one_phase)
+    assert inserted(source.capture()) == ([3, 1, 2, 4] if word == "commit" else [3, 4])
+
+
+def test_with_tagged_gtids(mysql_shop: Shop) -> None:
+    """Prepare and commit have an identity each, both with the tag."""
+    source = mysql_shop.source()
+    start = source.at
+    statements = ["set gtid_next = 'AUTOMATIC:xa'", *prepared("'g'", 1), "xa commit 'g'"]
+    mysql_shop.do(*statements, "set gtid_next = 'AUTOMATIC'")
+    assert inserted(source.capture()) == [1]
+    identities = [one.gtid.split(":")[1:] for one in mysql_shop.read(start)]
+    assert identities == [["xa", "1"], ["xa", "2"]]
+
+
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1, 2**32 + 1])
+def test_format_ids_beyond_31_bits(mysql_shop: Shop, number: int) -> None:
+    """MySQL takes 64 bits, and XA_PREPARE has four bytes of them; two that differ in it
+    alone cannot be open at once."""
+    source = mysql_shop.source()
+    mysql_shop.do(*prepared(f"'f','',{number}", 1))
+    with pytest.raises(pymysql.err.OperationalError, match="XAER_DUPID"):
+        mysql_shop.do(*prepared("'f','',1", 2))
+    assert source.capture() == []
+    end(mysql_shop, "commit", f"'f','',{number}")
+    assert inserted(source.capture()) == [1]
