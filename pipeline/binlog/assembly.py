@@ -75,6 +75,7 @@ class Assembly:
         self._coming: Iterator[Block] | None = None
         self._statements: list[tuple[int, Query]] = []
         self._marks: dict[str, _Mark] = {}
+        self._marked = (-1, -1)
         self.begin_counting(limits)
 
     # -- where it stands -----------------------------------------------------------
@@ -102,6 +103,11 @@ class Assembly:
         if self._coming is not None or (self.complete and self.state[stream.ALONE]):
             return True
         return any(n == self.complete - 1 for n, _ in self._statements)
+
+    @property
+    def full(self) -> bool:
+        """Whether the index has no room for another transaction."""
+        return self.complete + 1 >= len(self.ring.transactions)
 
     def move_to(self, at: Coordinates) -> None:
         """The log goes on there; another file's statements have table maps of their own."""
@@ -196,17 +202,33 @@ class Assembly:
         state = self.state
         blocks = self._spill.blocks if self._spill else 0
         events = int(state[stream.EVENTS] - state[stream.COMPLETE_EVENTS])
-        self._marks[name] = _Mark(blocks, events, int(state[stream.PUT]))
+        marks = self._own_marks()
+        # The order of the dictionary is that of the places.
+        marks.pop(name, None)
+        marks[name] = _Mark(blocks, events, int(state[stream.PUT]))
+
+    def _own_marks(self) -> dict[str, _Mark]:
+        """The savepoints of the open transaction; those of the one before are forgotten."""
+        one = self.ring.transactions[self.complete]
+        begin = int(one[columns.FILE]), int(one[columns.BEGIN_OFFSET])
+        if begin != self._marked:
+            self._marked = begin
+            self._marks.clear()
+        return self._marks
 
     def drop_to(self, name: str) -> None:
-        """Forget what came after the savepoint; DamagedEvent if there was none."""
-        mark = self._marks.get(name)
+        """Forget what came after the savepoint, savepoints too; DamagedEvent if there was
+        none."""
+        marks = self._own_marks()
+        mark = marks.get(name)
         if mark is None:
             raise DamagedEvent(
                 f"a transaction is rolled back to a savepoint {name!r} that it does not have, "
                 f"at {self.at}",
                 hint="nothing was recorded; look at that place with mysqlbinlog",
             )
+        while next(reversed(marks)) != name:
+            marks.popitem()
         complete = self.state[stream.COMPLETE_EVENTS]
         if self._spill is not None and mark.blocks < self._spill.blocks:
             self._spill.cut(mark.blocks, mark.events)

@@ -77,6 +77,7 @@ class TransactionBuffer:
         first = self._limits if self._skip_to is None else Limits(end=start)
         self._assembly = Assembly(begins or start, ring, wants=wants, spool=spool, limits=first)
         self.prepared = PreparedTransactions(source, spool, prepared)
+        self.prepared.passing = self._skip_to is not None
         self._rare = RareEvents(self._assembly, self.prepared, created=created)
         self._wire = Wire()
         self._rules = compiled_table()
@@ -136,6 +137,9 @@ class TransactionBuffer:
 
     def stop(self) -> None:
         """Stop at the next end of a transaction: time is up."""
+        if self._skip_to is not None:
+            self.ended = True
+            return
         self._assembly.stop_here()
         if self.phase is Phase.BETWEEN and self._rare.nested is None:
             self.stopped = True
@@ -161,7 +165,8 @@ class TransactionBuffer:
 
     def _skip(self, start: Coordinates) -> None:
         """Leave out what lies before `start`; there, begin."""
-        if self._assembly.complete and self._rare.nested is None:
+        ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
+        if self._assembly.complete and not ends_nested:
             self._assembly.drop_complete()
             self._ready = False
         if self.stopped:
@@ -171,6 +176,7 @@ class TransactionBuffer:
                     hint=f"choose {self._assembly.at}, or a place that SHOW BINLOG EVENTS lists",
                 )
             self._skip_to, self.stopped, self._rare.place = None, False, None
+            self.prepared.passing = False
             self._assembly.begin_counting(self._limits)
             self._stop_between()
 

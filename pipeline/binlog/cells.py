@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pipeline.binlog.compiled import kernel
 from pipeline.binlog.loads import Bytes
+from pipeline.errors import TableError
 
 Places = npt.NDArray[np.int32]
 
@@ -46,9 +47,19 @@ _ENUM, _SET, _STRING, _VARCHAR, _VAR_STRING = 247, 248, 254, 15, 253
 _LONG: Final = frozenset({242, 245, 252, 255})
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
+# What metadata may say. 38 digits behind the point is MariaDB's limit, MySQL's is 30.
+_MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
+_MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 64, 65, 38, 4
+
 
 def layout(code: int, data: bytes) -> Layout:
-    """The layout for a type code and its metadata bytes in a TABLE_MAP."""
+    """The layout for a type code and its metadata bytes in a TABLE_MAP; TableError for
+    metadata that the type cannot have."""
+    if not _possible(code, data):
+        raise TableError(
+            f"a column of the type number {code} is laid out as this version does not know",
+            hint="exclude the table, and report this log to us",
+        )
     if code == _STRING and data[0] in (_ENUM, _SET):
         return Layout(data[0], data[1])
     if code in _FIXED:
@@ -69,6 +80,20 @@ def layout(code: int, data: bytes) -> Layout:
     else:
         width = int.from_bytes(data, "little")
     return Layout(code, -1 if width < 256 else -2, width=width)
+
+
+def _possible(code: int, data: bytes) -> bool:
+    if code in (_STRING, _ENUM, _SET):
+        kind = code if code != _STRING else data[0]
+        sizes = _MEMBER_BYTES.get(kind)
+        return sizes is None or data[1] in sizes
+    if code in _TEMPORAL:
+        return data[0] <= _MOST_FRACTION
+    if code == _BIT:
+        return data[0] < 8 and 0 < data[1] * 8 + data[0] <= _MOST_BITS
+    if code == _DECIMAL:
+        return 0 < data[0] <= _MOST_DIGITS and data[1] <= min(data[0], _MOST_SCALE)
+    return code not in _LONG or 1 <= data[0] <= _MOST_LENGTH_BYTES
 
 
 def decimal_size(precision: int, scale: int) -> int:

@@ -23,6 +23,8 @@ from pipeline.position import Coordinates, GtidSet
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2
 _55_BITS = (1 << 55) - 1
+_MAX_NUMBER = (1 << 63) - 1
+_LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,18 @@ def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
         committed_at = immediate & _55_BITS
         if immediate >> 55:
             committed_at = reader.integer(7)
-    return Gtid("" if anonymous else f"{uuid}:{number}", committed_at or None)
+    if anonymous:
+        return Gtid("", committed_at or None)
+    if not 1 <= number <= _MAX_NUMBER:
+        raise _no_gtid(f"its number is {number}")
+    return Gtid(f"{uuid}:{number}", committed_at or None)
+
+
+def _no_gtid(why: str) -> DamagedEvent:
+    return DamagedEvent(
+        f"a GTID event holds no GTID: {why}",
+        hint="nothing was recorded; look at that place with mysqlbinlog",
+    )
 
 
 def read_tagged_gtid(event: Event) -> Gtid:
@@ -84,7 +97,12 @@ def read_tagged_gtid(event: Event) -> Gtid:
                 original = reader.serialized()
             case _:
                 break
-    return Gtid(f"{source}:{number}", original or immediate or None)
+    text = f"{source}:{number}"
+    try:
+        GtidSet.parse(text)
+    except ValueError as error:
+        raise _no_gtid(str(error)) from error
+    return Gtid(text, original or immediate or None)
 
 
 def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
@@ -156,6 +174,8 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
     (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
     reader = Reader(event.body, "a GTID event")
     number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
+    if number > _MAX_NUMBER:
+        raise _no_gtid(f"its number is {number}")
     if flags & 0x02:
         reader.take(8)
     xid = None
@@ -204,5 +224,7 @@ def _text(data: bytes) -> str:
 
 
 def moment(microseconds: int) -> datetime:
-    """Microseconds since the epoch → UTC."""
+    """Microseconds since the epoch → UTC; DamagedEvent beyond the year 9999."""
+    if microseconds > _LAST_MOMENT:
+        raise _no_gtid(f"it was committed {microseconds} microseconds after the epoch")
     return EPOCH + timedelta(microseconds=microseconds)

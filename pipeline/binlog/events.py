@@ -74,6 +74,11 @@ _XA: Final = {
     "COMMIT": Input.XA_COMMIT,
     "ROLLBACK": Input.XA_ROLLBACK,
 }
+_WORD: Final = 20
+"""Of a statement that is refused, so much is looked at for its first word."""
+
+_NAME_SHOWN: Final = 80
+"""… and of a file's name so much is shown."""
 
 
 class RareEvents:
@@ -95,10 +100,13 @@ class RareEvents:
             event = plain_query(event)
         kind, query = classify(event)
         phase = self._assembly.phase
+        if self.nested is not None and phase is Phase.BETWEEN:
+            raise damaged("a compressed transaction goes on behind its end", event.at)
         action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
         if action is Action.REFUSE:
             raise refused(event, phase, kind, query)
-        if self._assembly.complete and _comes_alone(action, kind):
+        full = action is Action.BEGIN and self._assembly.full
+        if self._assembly.complete and (full or _comes_alone(action, kind)):
             return False
         self._act(action, event, kind, query)
         self._assembly.state[stream.PHASE] = following
@@ -185,7 +193,7 @@ class RareEvents:
                 made = read_mariadb_gtid(event)
                 identity = columns.MARIADB, made.domain, event.server_id, made.number, 0
             case _:
-                raise damaged("a GTID event ends within its identity", event.at)
+                raise damaged("a GTID event holds no GTID", event.at)
         if max(identity) >> 63:
             raise damaged("a GTID event has a number or a time that there cannot be", event.at)
         self._assembly.begin(*identity)
@@ -208,7 +216,8 @@ class RareEvents:
         assembly = self._assembly
         file, offset = _rotated(event)
         if file.base != event.file.base:
-            raise damaged(f"the log rotates to {file}, another log", event.at)
+            shown = str(file)[:_NAME_SHOWN]
+            raise damaged(f"the log rotates to {shown}, another log", event.at)
         if event.artificial and file == assembly.at.file:
             # Where the dump begins: what was asked for counts, the field may wrap.
             return
@@ -226,12 +235,13 @@ def _rotated(event: Event) -> tuple[LogFile, int]:
     """Where the log goes on: the offset 8, the file's name."""
     offset = int.from_bytes(event.body[:8], "little")
     name = event.body[8:].decode("utf-8", "replace")
-    if offset >> 63:
+    if offset >> 62:
         raise damaged(f"the log rotates to offset {offset}", event.at)
     try:
         return LogFile.parse(name), offset
     except ValueError:
-        raise damaged(f"the log rotates to {name!r}, which is no log file", event.at) from None
+        shown = name[:_NAME_SHOWN]
+        raise damaged(f"the log rotates to {shown!r}, which is no log file", event.at) from None
 
 
 def _comes_alone(action: Action, kind: Input) -> bool:
@@ -293,7 +303,7 @@ def refused(
 ) -> DamagedEvent | UnsupportedStatement:
     """The error for an event that no rule allows in that phase."""
     if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):
-        word = (query.text.split(None, 1) or [""])[0].upper()
+        word = "".join(query.text[:_WORD].upper().split()[:1])
         return UnsupportedStatement(
             f"a transaction holds a statement instead of rows, at {event.at}: {word} …",
             hint=_DROPPED if word == "DROP" else _NO_ROWS,

@@ -19,6 +19,7 @@ from pipeline.binlog.ring import (
     TAGGED,
     Integers,
 )
+from pipeline.errors import DamagedEvent
 
 _64 = (1 << 64) - 1
 
@@ -56,12 +57,19 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
 
 
 def gtid_intervals(transactions: Integers, sources: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The GTIDs as (what stands before the number, first, last), runs of numbers joined."""
+    """The GTIDs as (what stands before the number, first, last), runs of numbers joined;
+    DamagedEvent for a number that no server gives."""
     named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
     if not len(named):
         return []
     identities, which = _identities(named)
     numbers = named[:, GTID_NUMBER]
+    if int(numbers.min()) < 1:
+        raise DamagedEvent(
+            f"a GTID has the number {numbers.min()}",
+            hint="nothing was recorded; run again, and if it stays, look at the log with "
+            "mysqlbinlog",
+        )
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(which) != 0)) + 1
     starts = np.concatenate(([0], breaks))
     ends = np.concatenate((breaks, [len(named)])) - 1

@@ -19,15 +19,21 @@ import numpy.typing as npt
 
 from pipeline.binlog.loads import Bytes
 from pipeline.binlog.refusals import is_end, refused_by
-from pipeline.binlog.stream import NESTED, PACKET_LIMIT, WHOLE, WIRE
+from pipeline.binlog.stream import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
 from pipeline.errors import DamagedEvent
 from pipeline.ports import Received
 
 HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""
 
+_REFUSAL_BYTES: Final = 1 << 10
+"""More than a server says when it ends a dump."""
+
 MAX_EVENT_BYTES: Final = (1 << 30) + (1 << 20)
 """No server sends more (`max_allowed_packet` ends at 1 GiB)."""
+
+_SIZE_AT: Final = 9
+"""Where an event's header has its size, 4 bytes."""
 
 
 @dataclass(slots=True)
@@ -145,6 +151,8 @@ class _Large:
         return True
 
     def _whole(self) -> LargeEvent:
+        if self._bytes[0] != 0:
+            raise refused_by(bytes(self._bytes[:_REFUSAL_BYTES]))
         data = np.frombuffer(self._bytes, np.uint8)
         return LargeEvent(data, 1, len(data), WHOLE, self._packets)
 
@@ -160,9 +168,12 @@ class Nested:
         """Put the next piece behind what is unread; False if there is none.
 
         Twice as much as is unread is fetched at least, so that the bytes of a large event
-        are moved a bounded number of times.
+        are moved a bounded number of times; DamagedEvent for one that says it is too large.
         """
         unread = self.input.data[self.input.at : self.input.stop]
+        declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
+        if len(unread) >= HEADER and declared > MAX_EVENT_BYTES:
+            raise _too_large()
         pieces, wanted = [unread], len(unread) + 1
         for piece in self._pieces:
             pieces.append(piece)
@@ -173,10 +184,15 @@ class Nested:
             if len(pieces) == 1:
                 return False
         data = np.concatenate(pieces)
-        if len(data) > 2 * MAX_EVENT_BYTES:
-            raise _too_large()
         self.input = Input(data, 0, len(data), NESTED)
         return True
+
+
+def _too_short() -> DamagedEvent:
+    return DamagedEvent(
+        "an event is too short to have a header",
+        hint="nothing was recorded; run again, and look at the server's error log",
+    )
 
 
 def _too_large() -> DamagedEvent:
@@ -189,7 +205,7 @@ def _too_large() -> DamagedEvent:
 def events(dump: Iterable[Received]) -> Iterator[bytes]:
     """A dump's events one at a time, whole and unchecked: for looking at a few of them.
 
-    Ends at the server's end of log; a refusal is raised.
+    Ends at the server's end of log; a refusal is raised. Each has a header at least.
     """
     waiting = bytearray()
     event = bytearray()
@@ -202,12 +218,16 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
                 break
             event += waiting[at + 4 : at + 4 + length]
             at += 4 + length
+            if len(event) > MAX_EVENT_BYTES:
+                raise _too_large()
             if length == PACKET_LIMIT:
                 continue
             if event[:1] != b"\0":
                 if is_end(bytes(event)):
                     return
-                raise refused_by(bytes(event))
+                raise refused_by(bytes(event[:_REFUSAL_BYTES]))
+            if len(event) <= HEADER:
+                raise _too_short()
             yield bytes(event[1:])
             event.clear()
         del waiting[:at]

@@ -102,7 +102,7 @@ def _plain(event: Event, data: bytes) -> bytes:
         plain = unpacker.decompress(data[1 + count :], min(declared, _MAX_BYTES) + 1)
     except zlib.error as error:
         raise damaged("a compressed event does not unpack", event.at) from error
-    if len(plain) != declared:
+    if len(plain) != declared or not unpacker.eof:
         raise damaged(f"a compressed event does not unpack to {declared} bytes", event.at)
     return plain
 

@@ -95,9 +95,12 @@ class Ring:
 
     @classmethod
     def of(cls, size: int, *, events: int, transactions: int) -> Ring:
-        """A ring of `size` bytes, which must be a power of two."""
+        """A ring of `size` bytes, which must be a power of two, for so many events and
+        transactions, of which one more than the complete ones is always open."""
         if size <= 0 or size & size - 1:
             raise ValueError(f"{size} is not a power of two")
+        if events < 1 or transactions < 2:
+            raise ValueError(f"no room for an event ({events}) and a transaction ({transactions})")
         return cls(
             np.empty(size, np.uint8),
             np.empty((events, EVENT_COLUMNS), np.int64),

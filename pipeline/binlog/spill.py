@@ -106,7 +106,9 @@ def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], B
     at += index.nbytes
     data = np.frombuffer(file.read(at, count), np.uint8)
     table = index.reshape(events, EVENT_COLUMNS).copy()
-    if len(table) and int((table[:, AT] + table[:, SIZE]).max()) > count:
+    places, sizes = table[:, AT], table[:, SIZE]
+    inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
+    if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in found]).all():
         raise SegmentsLost(
             "a file of row events does not fit its own index",
             hint="nothing was recorded; run again",

@@ -18,7 +18,7 @@ from pipeline.binlog import ring as columns
 from pipeline.binlog.compiled import kernel, part
 from pipeline.binlog.loads import Bytes, b64, copy, crc32, i64, u8, u16, u32
 from pipeline.binlog.ring import Integers
-from pipeline.binlog.rules import Action, Input
+from pipeline.binlog.rules import Action, Input, Phase
 
 # What the loop knows from call to call: the places of `state`.
 (
@@ -129,7 +129,7 @@ def scan(
             return found
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
         what = _classify(wire, event, end, code)
-        if what < 0:
+        if what < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return EVENT
         action, phase = rules[state[PHASE], what, 0], rules[state[PHASE], what, 1]
         if action == Action.BEGIN:
@@ -185,6 +185,8 @@ def _find(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
             return WRONG_SIZE
         if stop - at < size:
             return MORE
+        if mode == WHOLE and stop - at > size:
+            return WRONG_SIZE
         state[EVENT_AT], state[NEXT] = at, at + size
     state[EVENT_SIZE] = size
     return _NONE
@@ -239,7 +241,7 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
     if code == _GTID or code == _ANONYMOUS_GTID:
         return Input.GTID.value if end - body >= 25 else _PYTHON
     if code == _MARIADB_GTID:
-        if end - body < 13 or u8(wire, body + 12) & _XA_FLAGS:
+        if end - body < 13 or u8(wire, body + 12) & _XA_FLAGS or i64(wire, body) < 0:
             return _PYTHON
         return Input.GTID.value if u8(wire, body + 12) & _STANDALONE else Input.GROUP.value
     if code == _ROWS_QUERY or code == _ANNOTATE:

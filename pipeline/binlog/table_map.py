@@ -224,18 +224,28 @@ class _Optional:
                 "its log has no column names (binlog_row_metadata=MINIMAL)", hint=_METADATA_HINT
             )
         reader = Reader(data, self._what)
-        return [reader.packed_text().decode("utf-8", "surrogateescape") for _ in self._slots]
+        try:
+            names = [reader.packed_text().decode("utf-8") for _ in self._slots]
+        except UnicodeDecodeError as error:
+            raise _wrong("a name that is no UTF-8") from error
+        if len({*names, ""}) <= len(names):
+            raise _wrong("a name that two columns have, or none")
+        return names
 
     def primary_key(self) -> list[int]:
         """Column indexes in key order; whole columns also where the key has prefixes,
         because a value whose prefix is unique is unique itself."""
         if _SIMPLE_KEY in self._fields:
-            return list(self._packed(_SIMPLE_KEY))
-        if _PREFIX_KEY in self._fields:
-            return list(self._packed(_PREFIX_KEY))[::2]
-        raise TableError(
-            "it has no PRIMARY KEY", hint="add a PRIMARY KEY to the table, or exclude it"
-        )
+            key = list(self._packed(_SIMPLE_KEY))
+        elif _PREFIX_KEY in self._fields:
+            key = list(self._packed(_PREFIX_KEY))[::2]
+        else:
+            raise TableError(
+                "it has no PRIMARY KEY", hint="add a PRIMARY KEY to the table, or exclude it"
+            )
+        if len(set(key)) < len(key) or any(index >= len(self._slots) for index in key):
+            raise _wrong("a key of columns that it does not have")
+        return key
 
     def columns(self) -> list[Column]:
         columns = [slot.column for slot in self._slots]
@@ -271,6 +281,8 @@ class _Optional:
         """(column, collation): either one per slot, or a default and its exceptions."""
         if default in self._fields:
             numbers = list(self._packed(default))
+            if not numbers:
+                raise _wrong("no default character set where one should be")
             exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=False))
             return [(i, exceptions.get(slot, numbers[0])) for slot, i in enumerate(indexes)]
         return list(zip(indexes, self._packed(each), strict=False))
@@ -279,6 +291,13 @@ class _Optional:
         reader = Reader(self._fields.get(field, b""), self._what)
         while reader.left:
             yield [reader.packed_text() for _ in range(reader.packed())]
+
+
+def _wrong(what: str) -> TableError:
+    return TableError(
+        f"its log describes it with {what}",
+        hint="exclude the table, and report this log to us",
+    )
 
 
 def _with_charset(column: Column, collation: int) -> Column:

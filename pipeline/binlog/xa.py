@@ -49,11 +49,18 @@ class PreparedTransactions:
         self._waiting: dict[Xid, _Waiting] = {}
         self._bytes = 0
         self.ended: list[Ended] = []
+        self.passing = False
+        """What is read lies before the start: earlier batches recorded what became of it."""
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
-        """The transaction is prepared, its last event at `at`; a block must be packed."""
+        """The transaction is prepared, its last event at `at`; a block must be packed. One
+        of the same XID was ended by a session that wrote no log."""
+        self._drop(xid)
+        if self.passing:
+            _release(events)
+            return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
             spill = Spill(self._spool.scratch())
             spill.add(events, maps)
@@ -64,6 +71,8 @@ class PreparedTransactions:
 
     def commit(self, xid: Xid, at: Coordinates, maps: TableMaps) -> Iterator[Block]:
         """Its row events, to come out at `at`, where its XA COMMIT stands."""
+        if self.passing:
+            return iter(())
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes -= waiting.bytes
@@ -82,13 +91,17 @@ class PreparedTransactions:
 
     def forget(self, xid: Xid) -> None:
         """It was rolled back; one never read changes nothing."""
+        if not self._drop(xid) and not self.passing:
+            self._end(xid, committed=False)
+
+    def _drop(self, xid: Xid) -> bool:
+        """Forget what waits under the XID; whether anything did."""
         waiting = self._waiting.pop(xid, None)
         if waiting is None:
-            self._end(xid, committed=False)
-            return
+            return False
         self._bytes -= waiting.bytes
-        if isinstance(waiting.events, Spill):
-            waiting.events.file.close()
+        _release(waiting.events)
+        return True
 
     def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
         """Make what is still open durable, for the ledger to record with the batch."""
@@ -113,6 +126,11 @@ class PreparedTransactions:
         if prepared is not None:
             self.ended.append(Ended(prepared, committed))
         return prepared
+
+
+def _release(events: Block | Spill | None) -> None:
+    if isinstance(events, Spill):
+        events.file.close()
 
 
 def _closing(file: EventFile, blocks: Iterator[Block]) -> Iterator[Block]:

@@ -40,7 +40,8 @@ def mariadb_server(
         folder,
         cache,
         port=port,
-        options=options,
+        # Servers that share a folder for temporary files delete each other's.
+        options=(f"--tmpdir={folder}", *options),
         settings=SETTINGS,
         prepare=prepare_mariadb_data,
     )
