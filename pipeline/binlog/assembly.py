@@ -7,50 +7,30 @@ Does not: when it is done (`events`, `buffer`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
+from pipeline.binlog import registers, stream
 from pipeline.binlog import ring as columns
-from pipeline.binlog import stream
 from pipeline.binlog.control import Query
+from pipeline.binlog.identity import members
 from pipeline.binlog.intake import Input
+from pipeline.binlog.limits import Limits, begin_counting, stops, watch_end
 from pipeline.binlog.maps import TableMaps
 from pipeline.binlog.ring import Block, Integers, Ring, Run, packed
 from pipeline.binlog.rules import Phase
+from pipeline.binlog.savepoints import Place, Savepoints
 from pipeline.binlog.spill import Spill
-from pipeline.binlog.stream import WIRE
+from pipeline.binlog.wire_format import WIRE
 from pipeline.errors import DamagedEvent
+from pipeline.gtid import GtidSet
 from pipeline.ports import Spool
 from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 
-_NEVER: Final = int(np.iinfo(np.int64).max)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where reading stops: at the first place between transactions at or behind `end`, or
-    after so many transactions or bytes of the log; None means without limit."""
-
-    end: Coordinates | None = None
-    transactions: int | None = None
-    log_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A place inside the open transaction: so many blocks in its file, so many events in
-    the ring's index, and the ring's sequence there."""
-
-    blocks: int
-    events: int
-    put: int
-
 
 class Assembly:
-    """Complete transactions first, then the open one. `state` is that of `stream`."""
+    """Complete transactions first, then the open one. `state`: the `registers` of the loop."""
 
     def __init__(
         self,
@@ -66,41 +46,42 @@ class Assembly:
         self.files: list[LogFile] = [start.file]
         self.sources: list[str] = []
         self.input = Input(np.empty(0, np.uint8), 0, 0, WIRE)
-        self.state: Integers = np.zeros(stream.STATE_SIZE, np.int64)
-        self.state[stream.CHECKSUM] = -1
-        self.state[stream.SEQUENCE] = 1
-        self.state[stream.OFFSET] = start.offset
+        self.state: Integers = np.zeros(registers.COUNT, np.int64)
+        self.state[registers.CHECKSUM] = -1
+        self.state[registers.SEQUENCE] = 1
+        self.state[registers.OFFSET] = start.offset
         self._spool = spool
         self._spill: Spill | None = None
         self._coming: Iterator[Block] | None = None
         self._statements: list[tuple[int, Query]] = []
-        self._marks: dict[str, _Mark] = {}
-        self._marked = (-1, -1)
+        self._savepoints = Savepoints()
         self.begin_counting(limits)
 
     # -- where it stands -----------------------------------------------------------
 
     @property
     def at(self) -> Coordinates:
-        return Coordinates(self.files[self.state[stream.FILE]], int(self.state[stream.OFFSET]))
+        return Coordinates(
+            self.files[self.state[registers.FILE]], int(self.state[registers.OFFSET])
+        )
 
     @property
     def phase(self) -> Phase:
-        return Phase(int(self.state[stream.PHASE]))
+        return Phase(int(self.state[registers.PHASE]))
 
     @property
     def complete(self) -> int:
         """Transactions that may be handed out."""
-        return int(self.state[stream.TRANSACTIONS])
+        return int(self.state[registers.TRANSACTIONS])
 
     @property
     def complete_bytes(self) -> int:
-        return int(self.state[stream.GET] - self.state[stream.ACK])
+        return int(self.state[registers.GET] - self.state[registers.ACK])
 
     @property
     def alone(self) -> bool:
         """Whether the newest complete transaction is a run of its own."""
-        if self._coming is not None or (self.complete and self.state[stream.ALONE]):
+        if self._coming is not None or (self.complete and self.state[registers.ALONE]):
             return True
         return any(n == self.complete - 1 for n, _ in self._statements)
 
@@ -113,39 +94,24 @@ class Assembly:
         """The log goes on there; another file's statements have table maps of their own."""
         if at.file != self.files[-1]:
             self.files.append(at.file)
-            self.state[stream.FILE] = len(self.files) - 1
-        self.state[stream.OFFSET] = at.offset
-        self._watch_end()
+            self.state[registers.FILE] = len(self.files) - 1
+        self.state[registers.OFFSET] = at.offset
+        watch_end(self.state, self._limits, self.files[-1])
 
     def begin_counting(self, limits: Limits) -> None:
         """From here on these limits hold."""
         self._limits = limits
-        self.state[stream.ALL_TRANSACTIONS] = self.state[stream.ALL_BYTES] = 0
-        self.state[stream.STOP_TRANSACTIONS] = limits.transactions or _NEVER
-        self.state[stream.STOP_BYTES] = limits.log_bytes or _NEVER
-        self._watch_end()
-
-    def _watch_end(self) -> None:
-        end = self._limits.end
-        here = self.files[-1].number
-        if end is None or here < end.file.number:
-            self.state[stream.STOP_OFFSET] = _NEVER
-        else:
-            self.state[stream.STOP_OFFSET] = end.offset if here == end.file.number else 0
+        begin_counting(self.state, limits)
+        watch_end(self.state, limits, self.files[-1])
 
     def stop_here(self) -> None:
         """Reading stops at the next end of a transaction."""
-        self.state[stream.STOP_TRANSACTIONS] = 0
+        self.state[registers.STOP_TRANSACTIONS] = 0
 
     @property
     def stops(self) -> bool:
         """Whether reading is to stop, given that it stands between transactions."""
-        state = self.state
-        return bool(
-            state[stream.OFFSET] >= state[stream.STOP_OFFSET]
-            or state[stream.ALL_TRANSACTIONS] >= state[stream.STOP_TRANSACTIONS]
-            or state[stream.ALL_BYTES] >= state[stream.STOP_BYTES]
-        )
+        return stops(self.state)
 
     # -- the open transaction --------------------------------------------------------
 
@@ -159,6 +125,11 @@ class Assembly:
         one[columns.GTID_NUMBER] = number
         one[columns.COMMITTED_AT] = committed_at
 
+    def open_is_in(self, gtids: GtidSet) -> bool:
+        """Whether the transaction that is open is one of the set."""
+        one = self.ring.transactions[self.complete : self.complete + 1]
+        return bool(members(one, self.sources, gtids)[0])
+
     def tagged(self, source: str) -> int:
         """The number of a tagged GTID's `uuid:tag` in `sources`."""
         if source not in self.sources:
@@ -168,30 +139,30 @@ class Assembly:
     def advance(self) -> None:
         """Step over the event at hand, which Python took."""
         stream.advance(self.input.data, self.input.mode, self.state, self.ring.transactions)
-        self.input.at = int(self.state[stream.AT])
+        self.input.at = int(self.state[registers.AT])
 
     def enter(self) -> None:
         """Step over the event at hand in the input, but not yet in the log: what it holds
         is read first."""
-        self.state[stream.AT] = self.input.at = int(self.state[stream.NEXT])
+        self.state[registers.AT] = self.input.at = int(self.state[registers.NEXT])
         if self.input.mode == WIRE:
-            self.state[stream.SEQUENCE] += 1
+            self.state[registers.SEQUENCE] += 1
 
     def leave(self, size: int) -> None:
         """What an event of so many bytes held is read: the log stands behind it."""
-        self.state[stream.OFFSET] += size
+        self.state[registers.OFFSET] += size
         self.ring.transactions[self.complete, columns.LOG_BYTES] += size
 
     def complete_payload(self, size: int, crc32: int) -> None:
         """The newest transaction came out of a payload of so many bytes that ends here."""
-        self.state[stream.OFFSET] += size
+        self.state[registers.OFFSET] += size
         one = self.ring.transactions[self.complete - 1]
-        offset = int(self.state[stream.OFFSET])
+        offset = int(self.state[registers.OFFSET])
         one[columns.END_OFFSET], one[columns.LAST_OFFSET] = offset, offset - size
         one[columns.LAST_SIZE], one[columns.LAST_CRC] = size, crc32
         one[columns.LOG_BYTES] += size
-        self.state[stream.ALL_TRANSACTIONS] += 1
-        self.state[stream.ALL_BYTES] += one[columns.LOG_BYTES]
+        self.state[registers.ALL_TRANSACTIONS] += 1
+        self.state[registers.ALL_BYTES] += one[columns.LOG_BYTES]
 
     def keep(self, query: Query) -> None:
         """A statement that may change a structure is part of the open transaction."""
@@ -201,80 +172,72 @@ class Assembly:
         """A savepoint; one of the same name moves here."""
         state = self.state
         blocks = self._spill.blocks if self._spill else 0
-        events = int(state[stream.EVENTS] - state[stream.COMPLETE_EVENTS])
-        marks = self._own_marks()
-        # The order of the dictionary is that of the places.
-        marks.pop(name, None)
-        marks[name] = _Mark(blocks, events, int(state[stream.PUT]))
+        events = int(state[registers.EVENTS] - state[registers.COMPLETE_EVENTS])
+        place = Place(blocks, events, int(state[registers.PUT]))
+        self._savepoints.put(self._open, name, place)
 
-    def _own_marks(self) -> dict[str, _Mark]:
-        """The savepoints of the open transaction; those of the one before are forgotten."""
+    @property
+    def _open(self) -> tuple[int, int]:
+        """Which transaction is open: where it begins."""
         one = self.ring.transactions[self.complete]
-        begin = int(one[columns.FILE]), int(one[columns.BEGIN_OFFSET])
-        if begin != self._marked:
-            self._marked = begin
-            self._marks.clear()
-        return self._marks
+        return int(one[columns.FILE]), int(one[columns.BEGIN_OFFSET])
 
     def drop_to(self, name: str) -> None:
         """Forget what came after the savepoint, savepoints too; DamagedEvent if there was
         none."""
-        marks = self._own_marks()
-        mark = marks.get(name)
+        mark = self._savepoints.back_to(self._open, name)
         if mark is None:
             raise DamagedEvent(
                 f"a transaction is rolled back to a savepoint {name!r} that it does not have, "
                 f"at {self.at}",
                 hint="nothing was recorded; look at that place with mysqlbinlog",
             )
-        while next(reversed(marks)) != name:
-            marks.popitem()
-        complete = self.state[stream.COMPLETE_EVENTS]
+        complete = self.state[registers.COMPLETE_EVENTS]
         if self._spill is not None and mark.blocks < self._spill.blocks:
             self._spill.cut(mark.blocks, mark.events)
-            self.state[stream.EVENTS] = complete
-            self.state[stream.PUT] = self.state[stream.GET]
+            self.state[registers.EVENTS] = complete
+            self.state[registers.PUT] = self.state[registers.GET]
         else:
-            self.state[stream.EVENTS] = complete + mark.events
+            self.state[registers.EVENTS] = complete + mark.events
             # Without events before it, the ring's sequence may have left a gap since.
-            self.state[stream.PUT] = mark.put if mark.events else self.state[stream.GET]
+            self.state[registers.PUT] = mark.put if mark.events else self.state[registers.GET]
 
     def drop_open(self) -> None:
         """Forget the open transaction's events; it stays open."""
-        self.state[stream.EVENTS] = self.state[stream.COMPLETE_EVENTS]
-        self.state[stream.PUT] = self.state[stream.GET]
+        self.state[registers.EVENTS] = self.state[registers.COMPLETE_EVENTS]
+        self.state[registers.PUT] = self.state[registers.GET]
         if self._spill is not None:
             self._spill.file.close()
         self._forget_open()
 
     def take_open(self) -> Block | Spill | None:
         """The open transaction's events, to be kept elsewhere; it stays open, without."""
-        first, end = self.state[stream.COMPLETE_EVENTS], self.state[stream.EVENTS]
+        first, end = self.state[registers.COMPLETE_EVENTS], self.state[registers.EVENTS]
         block = packed(self.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
             self._spill.add(block, self.maps)
         taken = self._spill or block
-        self.state[stream.EVENTS] = first
-        self.state[stream.PUT] = self.state[stream.GET]
+        self.state[registers.EVENTS] = first
+        self.state[registers.PUT] = self.state[registers.GET]
         self._forget_open()
         return taken
 
     def _forget_open(self) -> None:
         self._spill = None
-        self._marks.clear()
+        self._savepoints.clear()
         self._statements = [kept for kept in self._statements if kept[0] < self.complete]
-        self.state[stream.ALONE] = 0
+        self.state[registers.ALONE] = 0
 
     def spill_open(self) -> None:
         """Move the open transaction's events to a file; only when no other is complete."""
         if self._spill is None:
             self._spill = Spill(self._spool.scratch())
-        if self.state[stream.EVENTS]:
-            self._spill.add(self.ring.block(0, int(self.state[stream.EVENTS])), self.maps)
+        if self.state[registers.EVENTS]:
+            self._spill.add(self.ring.block(0, int(self.state[registers.EVENTS])), self.maps)
         state = self.state
-        state[stream.EVENTS] = 0
-        state[stream.GET] = state[stream.ACK] = state[stream.PUT]
-        state[stream.ALONE] = 1
+        state[registers.EVENTS] = 0
+        state[registers.GET] = state[registers.ACK] = state[registers.PUT]
+        state[registers.ALONE] = 1
 
     def spill_event(self, data: Block) -> None:
         """Put one event, too large for the ring, behind what is in the file."""
@@ -292,10 +255,10 @@ class Assembly:
 
     def run(self) -> Run:
         """Everything complete; its room is taken until `ack`."""
-        count, events = self.complete, int(self.state[stream.COMPLETE_EVENTS])
+        count, events = self.complete, int(self.state[registers.COMPLETE_EVENTS])
         blocks = self._coming
         from_file = blocks is not None
-        if self._spill is not None and self.state[stream.ALONE]:
+        if self._spill is not None and self.state[registers.ALONE]:
             blocks, from_file = self._from_file(self._spill), True
         elif blocks is None:
             blocks = iter((self.ring.block(0, events),) if events else ())
@@ -310,8 +273,8 @@ class Assembly:
         )
 
     def _from_file(self, spill: Spill) -> Iterator[Block]:
-        if self.state[stream.EVENTS]:
-            spill.add(self.ring.block(0, int(self.state[stream.EVENTS])), self.maps)
+        if self.state[registers.EVENTS]:
+            spill.add(self.ring.block(0, int(self.state[registers.EVENTS])), self.maps)
         for block in spill.read():
             block.events[:, columns.TRANSACTION] = 0
             yield block
@@ -319,18 +282,18 @@ class Assembly:
 
     def drop_complete(self) -> None:
         """Nobody wants what is complete."""
-        if self._spill is not None and self.state[stream.ALONE]:
+        if self._spill is not None and self.state[registers.ALONE]:
             self._spill.file.close()
         self.ack()
 
     def ack(self) -> None:
         """The run handed out is done with: its room is free, the open one moves up."""
         state, ring = self.state, self.ring
-        count, first = self.complete, int(state[stream.COMPLETE_EVENTS])
-        end = int(state[stream.EVENTS])
-        if state[stream.ALONE]:
+        count, first = self.complete, int(state[registers.COMPLETE_EVENTS])
+        end = int(state[registers.EVENTS])
+        if state[registers.ALONE]:
             self._spill, self._coming = None, None
-            state[stream.ALONE] = 0
+            state[registers.ALONE] = 0
         self._coming = None
         ring.events[: end - first] = ring.events[first:end]
         ring.events[: end - first, columns.TRANSACTION] -= count
@@ -338,6 +301,6 @@ class Assembly:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
         self._statements = [(n - count, q) for n, q in self._statements if n >= count]
-        state[stream.EVENTS] = end - first
-        state[stream.COMPLETE_EVENTS] = state[stream.TRANSACTIONS] = 0
-        state[stream.ACK] = state[stream.GET]
+        state[registers.EVENTS] = end - first
+        state[registers.COMPLETE_EVENTS] = state[registers.TRANSACTIONS] = 0
+        state[registers.ACK] = state[registers.GET]

@@ -16,14 +16,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pipeline.batch import Prepared, Xid
+from pipeline.binlog import outcomes, registers, stream, wire_format
 from pipeline.binlog import ring as columns
-from pipeline.binlog import stream
-from pipeline.binlog.assembly import Assembly, Limits
+from pipeline.binlog.assembly import Assembly
 from pipeline.binlog.damage import damage
+from pipeline.binlog.description import Description
 from pipeline.binlog.events import RareEvents
-from pipeline.binlog.framing import Description, read_event, read_first_event
+from pipeline.binlog.framing import read_event, read_first_event
 from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.intake import Input, LargeEvent, Wire
+from pipeline.binlog.leaving import LeaveOut
+from pipeline.binlog.limits import Limits
 from pipeline.binlog.maps import TableMaps
 from pipeline.binlog.refusals import is_end, refused_by
 from pipeline.binlog.ring import Block, Ring, Run
@@ -31,6 +34,7 @@ from pipeline.binlog.rules import Phase, compiled_table
 from pipeline.binlog.table_map import read_table_map
 from pipeline.binlog.xa import PreparedTransactions
 from pipeline.errors import NotAnEventBoundary
+from pipeline.gtid import GtidSet
 from pipeline.ports import Received, Spool
 from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
@@ -51,8 +55,9 @@ class TransactionBuffer:
     `wants`: whether a table's rows are to come out; asked once per table map. `spool`:
     where transactions wait that are prepared or do not fit; `prepared`: those that earlier
     batches recorded and that are still open. `begins`: where the dump begins, if that is
-    before `start`: what lies between is read and left out. `created`: when the file was
-    made, if that is known. Sizes are in bytes and rows of the indexes.
+    before `start`: what lies between is read and left out. `leave_out`: transactions that
+    were read before, from another server perhaps; they do not come out again. `created`:
+    when the file was made, if that is known. Sizes are in bytes and rows of the indexes.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class TransactionBuffer:
         prepared: Mapping[Xid, Prepared] | None = None,
         created: int = 0,
         limits: Limits | None = None,
+        leave_out: GtidSet | None = None,
         ring_bytes: int = RING_BYTES,
         run_bytes: int = RUN_BYTES,
         events: int = EVENTS,
@@ -78,7 +84,10 @@ class TransactionBuffer:
         self._assembly = Assembly(begins or start, ring, wants=wants, spool=spool, limits=first)
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.passing = self._skip_to is not None
-        self._rare = RareEvents(self._assembly, self.prepared, created=created)
+        self._leave_out = LeaveOut(leave_out) if leave_out else None
+        self._rare = RareEvents(
+            self._assembly, self.prepared, created=created, again=leave_out or GtidSet()
+        )
         self._wire = Wire()
         self._rules = compiled_table()
         self._run_bytes = run_bytes
@@ -125,6 +134,11 @@ class TransactionBuffer:
         at = self._assembly.at if self.phase is Phase.BETWEEN else event.after
         return at, Witness(event.offset, event.size, event.crc32, "", self._rare.created)
 
+    @property
+    def out_of_order(self) -> int:
+        """Transactions left out that this server committed behind one that came out."""
+        return 0 if self._leave_out is None else self._leave_out.out_of_order
+
     # -- bytes in, runs out ----------------------------------------------------------
 
     def put(self, received: Received) -> None:
@@ -156,12 +170,15 @@ class TransactionBuffer:
             over = self.stopped or self.ended
             enough = assembly.complete_bytes >= self._run_bytes or self._ready or over
             if enough and assembly.complete and self._rare.nested is None:
-                return self._hand_out()
+                if (run := self._hand_out()) is not None:
+                    return run
+                continue
             current = None if over else self._input()
             if current is None:
                 return None
-            if self._turn(self._scan(current), current) and self._skip_to is None:
-                return self._hand_out()
+            turned = self._turn(self._scan(current), current) and self._skip_to is None
+            if turned and (run := self._hand_out()) is not None:
+                return run
 
     def _skip(self, start: Coordinates) -> None:
         """Leave out what lies before `start`; there, begin."""
@@ -187,7 +204,8 @@ class TransactionBuffer:
         self._out = False
         self._assembly.ack()
 
-    def _hand_out(self) -> Run:
+    def _hand_out(self) -> Run | None:
+        """What is complete; None if all of it is to be left out."""
         run = self._assembly.run()
         self._ready = False
         last = run.transactions[-1]
@@ -197,8 +215,12 @@ class TransactionBuffer:
         )
         gtid = gtid_text(last, run.sources)
         self._witness = Witness(offset, size, crc, gtid, self._rare.created)
+        rest = run if self._leave_out is None else self._leave_out.rest(run)
+        if rest is None:
+            self._assembly.drop_complete()
+            return None
         self._out = True
-        return run
+        return rest
 
     # -- one step --------------------------------------------------------------------
 
@@ -211,7 +233,7 @@ class TransactionBuffer:
     def _scan(self, current: Input) -> int:
         assembly = self._assembly
         assembly.input = current
-        assembly.state[stream.AT] = current.at
+        assembly.state[registers.AT] = current.at
         code = stream.scan(
             current.data,
             current.stop,
@@ -225,31 +247,32 @@ class TransactionBuffer:
             assembly.maps.places,
             self._rules,
         )
-        current.at = int(assembly.state[stream.AT])
+        current.at = int(assembly.state[registers.AT])
         return code
 
     def _turn(self, code: int, current: Input) -> bool:
         """Do what the loop came back for; whether complete transactions must go out."""
         match code:
-            case stream.MORE:
+            case outcomes.MORE:
                 self._more(current)
-            case stream.EVENT:
+            case outcomes.EVENT:
                 return self._event(current)
-            case stream.FULL:
+            case outcomes.FULL:
                 if self._assembly.complete:
                     return True
                 self._assembly.spill_open()
-            case stream.HUGE:
+            case outcomes.HUGE:
                 return self._huge(current)
-            case stream.NEW_MAP:
+            case outcomes.NEW_MAP:
                 self._map(current)
-            case stream.EMITTED:
+            case outcomes.EMITTED:
                 self._ready = True
-            case stream.STOPPED:
+                self._stop_between()
+            case outcomes.STOPPED:
                 self.stopped = True
-            case stream.LARGE:
+            case outcomes.LARGE:
                 self._wire.large()
-            case stream.PACKET:
+            case outcomes.PACKET:
                 self._packet(current)
             case _:
                 raise damage(code, self._assembly.at)
@@ -260,23 +283,23 @@ class TransactionBuffer:
         if nested is None:
             if isinstance(current, LargeEvent):
                 if current.at < current.stop:
-                    raise damage(stream.WRONG_SIZE, self._assembly.at)
-                self._assembly.state[stream.SEQUENCE] += current.packets
+                    raise damage(outcomes.WRONG_SIZE, self._assembly.at)
+                self._assembly.state[registers.SEQUENCE] += current.packets
             self._wire.read()
             return
         if nested.refill():
             return
         if nested.input.at < nested.input.stop:
-            raise damage(stream.WRONG_SIZE, self._assembly.at)
+            raise damage(outcomes.WRONG_SIZE, self._assembly.at)
         self._rare.finish()
         self._stop_between()
 
     def _event(self, current: Input) -> bool:
         state = self._assembly.state
-        begin, size = int(state[stream.EVENT_AT]), int(state[stream.EVENT_SIZE])
+        begin, size = int(state[registers.EVENT_AT]), int(state[registers.EVENT_SIZE])
         packet = current.data[begin : begin + size].tobytes()
         nested = self._rare.nested is not None
-        known = bool(state[stream.CHECKSUM]) if state[stream.CHECKSUM] >= 0 else None
+        known = bool(state[registers.CHECKSUM]) if state[registers.CHECKSUM] >= 0 else None
         if not nested and (known is None or packet[4] in _FIRST):
             event = read_first_event(packet, self._assembly.at, checksum=known)
         else:
@@ -298,25 +321,25 @@ class TransactionBuffer:
         assembly = self._assembly
         if assembly.complete:
             return True
-        row = int(assembly.state[stream.EVENTS])
+        row = int(assembly.state[registers.EVENTS])
         index = assembly.ring.events[row : row + 1].copy()
         assembly.spill_event(Block(current.data, index))
         stream.pass_rows(current.data, current.mode, assembly.state, assembly.ring.transactions)
-        current.at = int(assembly.state[stream.AT])
+        current.at = int(assembly.state[registers.AT])
         return False
 
     def _map(self, current: Input) -> None:
         state = self._assembly.state
-        begin, end = int(state[stream.EVENT_AT]), int(state[stream.EVENT_SIZE])
+        begin, end = int(state[registers.EVENT_AT]), int(state[registers.EVENT_SIZE])
         end += begin
-        if self._rare.nested is None and state[stream.CHECKSUM] == 1:
-            end -= stream.CHECKSUM_BYTES
+        if self._rare.nested is None and state[registers.CHECKSUM] == 1:
+            end -= wire_format.CHECKSUM_BYTES
         table_map = read_table_map(current.data[begin:end].tobytes())
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
     def _packet(self, current: Input) -> None:
         """A packet that holds no event: the end of the log, or a refusal."""
-        packet = current.data[current.at + 4 : int(self._assembly.state[stream.NEXT])].tobytes()
+        packet = current.data[current.at + 4 : int(self._assembly.state[registers.NEXT])].tobytes()
         if not is_end(packet):
             raise refused_by(packet)
         self.ended = True

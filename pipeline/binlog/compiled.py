@@ -5,7 +5,8 @@ Belongs here: the decorators and the choice of a cache folder. Does not: any loo
 numba compiles at the first call and keeps the result. It would notice a change only in
 the file of the function called, so the folder is named after the content of every module
 of this package. Where neither the package's folder nor the user's cache can be written
-to, the code is compiled once per process.
+to, the code is compiled once per process; so is what cannot be kept or read back once a
+folder is chosen, on a full disk or after a power cut that left files empty.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 import numba
@@ -48,14 +50,26 @@ class kernel(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._compiled is None:
             self._compiled = _compiled(self._function)
+        try:
+            return self._compiled(*args, **kwargs)
+        except (OSError, EOFError, UnpicklingError) as error:
+            # The cache's: compiled code opens nothing, and has not begun.
+            folder = cache_folder()
+            if folder is not None and not isinstance(error, OSError):
+                shutil.rmtree(folder, ignore_errors=True)
+            self._compiled = _uncached(self._function)
         return self._compiled(*args, **kwargs)
+
+
+def _uncached(function: Callable[P, R]) -> Callable[P, R]:
+    compiled: Callable[P, R] = numba.njit(nogil=True)(function)
+    return compiled
 
 
 def _compiled(function: Callable[P, R]) -> Callable[P, R]:
     folder = cache_folder()
     if folder is None:
-        plain: Callable[P, R] = numba.njit(nogil=True)(function)
-        return plain
+        return _uncached(function)
     # numba looks at this setting when a function is decorated, and nowhere else.
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)

@@ -18,7 +18,8 @@ from pipeline.binlog.framing import Event
 from pipeline.binlog.gtid_sets import decoded
 from pipeline.binlog.reading import Reader
 from pipeline.errors import DamagedEvent
-from pipeline.position import Coordinates, GtidSet
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2

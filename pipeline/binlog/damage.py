@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog import stream
+from pipeline.binlog import outcomes
 from pipeline.errors import DamagedEvent
 from pipeline.position import Coordinates
 
 _SENTENCES: Final = {
-    stream.NO_HEADER: "an event is too short to have a header",
-    stream.WRONG_SIZE: "an event has another size than it says",
-    stream.WRONG_CHECKSUM: "an event's checksum does not match its bytes",
-    stream.WRONG_OFFSET: "an event says that it ends elsewhere than was counted",
-    stream.WRONG_PACKET: "a packet of the server's stream is missing or doubled",
-    stream.NO_MAP: "rows refer to a table map that is not there",
-    stream.SHORT: "a row event or table map ends within its head",
+    outcomes.NO_HEADER: "an event is too short to have a header",
+    outcomes.WRONG_SIZE: "an event has another size than it says",
+    outcomes.WRONG_CHECKSUM: "an event's checksum does not match its bytes",
+    outcomes.WRONG_OFFSET: "an event says that it ends elsewhere than was counted",
+    outcomes.WRONG_PACKET: "a packet of the server's stream is missing or doubled",
+    outcomes.NO_MAP: "rows refer to a table map that is not there",
+    outcomes.SHORT: "a row event or table map ends within its head",
 }
 
 
 def damage(code: int, at: Coordinates) -> DamagedEvent:
-    """The error for a code of `stream`, at the place of the event concerned."""
+    """The error for one of the `outcomes`, at the place of the event concerned."""
     return damaged(_SENTENCES[code], at)
 
 

@@ -1,7 +1,7 @@
 """The rare events: everything the compiled loop leaves to Python, one at a time.
 
-Belongs here: what an event is to the rules, and carrying out what they say. Does not:
-the rules themselves (`rules`), events' bodies (`control`).
+Belongs here: carrying out what the rules say. Does not: the rules themselves (`rules`), what
+an event is to them (`kinds`), events' bodies (`control`).
 """
 
 from __future__ import annotations
@@ -9,71 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pipeline.binlog import registers
 from pipeline.binlog import ring as columns
-from pipeline.binlog import stream
 from pipeline.binlog.assembly import Assembly
 from pipeline.binlog.control import (
     Query,
     read_mariadb_gtid,
-    read_query,
     read_tagged_gtid,
     read_xa_prepare,
     read_xid,
     savepoint_name,
 )
 from pipeline.binlog.damage import damaged
+from pipeline.binlog.description import Description, read_description
 from pipeline.binlog.framing import (
     COMPRESSED_ROWS,
-    Description,
     Event,
     EventType,
-    read_description,
 )
 from pipeline.binlog.intake import Nested
+from pipeline.binlog.kinds import classify
 from pipeline.binlog.mariadb import changes_nothing_yet, plain_query, plain_rows
 from pipeline.binlog.payload import payload_pieces
 from pipeline.binlog.ring import Block
 from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
 from pipeline.binlog.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent, UnsupportedStatement
+from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile
 
-_PLACES: Final = frozenset(
-    {
-        EventType.ROTATE,
-        EventType.FORMAT_DESCRIPTION,
-        EventType.PREVIOUS_GTIDS,
-        EventType.STOP,
-        EventType.MARIADB_BINLOG_CHECKPOINT,
-        EventType.MARIADB_GTID_LIST,
-        EventType.MARIADB_START_ENCRYPTION,
-    }
-)
-_KINDS: Final = {
-    EventType.GTID: Input.GTID,
-    EventType.ANONYMOUS_GTID: Input.GTID,
-    EventType.GTID_TAGGED: Input.GTID,
-    EventType.XID: Input.COMMIT,
-    EventType.TRANSACTION_PAYLOAD: Input.PAYLOAD,
-    EventType.ROWS_QUERY: Input.NOTE,
-    EventType.MARIADB_ANNOTATE_ROWS: Input.NOTE,
-    EventType.VIEW_CHANGE: Input.NOTE,
-    EventType.HEARTBEAT: Input.HEARTBEAT,
-    EventType.HEARTBEAT_V2: Input.HEARTBEAT,
-    **dict.fromkeys(_PLACES, Input.PLACE),
-}
-_STATEMENTS: Final = {
-    ("BEGIN",): Input.BEGIN,
-    ("COMMIT",): Input.COMMIT,
-    ("ROLLBACK",): Input.ROLLBACK,
-}
-_XA: Final = {
-    "START": Input.XA_START,
-    "BEGIN": Input.XA_START,
-    "END": Input.XA_END,
-    "COMMIT": Input.XA_COMMIT,
-    "ROLLBACK": Input.XA_ROLLBACK,
-}
+_OF_PREPARED: Final = frozenset({Action.PREPARE, Action.EMIT_PREPARED, Action.FORGET_PREPARED})
 _WORD: Final = 20
 """Of a statement that is refused, so much is looked at for its first word."""
 
@@ -84,9 +49,17 @@ _NAME_SHOWN: Final = 80
 class RareEvents:
     """Takes rare events; `nested` is the payload that has to be read next, if any."""
 
-    def __init__(self, assembly: Assembly, prepared: PreparedTransactions, *, created: int) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        prepared: PreparedTransactions,
+        *,
+        created: int,
+        again: GtidSet,
+    ) -> None:
         self._assembly = assembly
         self._prepared = prepared
+        self._again = again
         self.description: Description | None = None
         self.nested: Nested | None = None
         self.place: Event | None = None
@@ -109,7 +82,7 @@ class RareEvents:
         if self._assembly.complete and (full or _comes_alone(action, kind)):
             return False
         self._act(action, event, kind, query)
-        self._assembly.state[stream.PHASE] = following
+        self._assembly.state[registers.PHASE] = following
         return True
 
     def _act(self, action: Action, event: Event, kind: Input, query: Query | None) -> None:
@@ -126,6 +99,8 @@ class RareEvents:
         if action is Action.BEGIN:
             self._begin(event)
         self._assembly.advance()
+        if self._again and action in _OF_PREPARED:
+            self._prepared.again = self._assembly.open_is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
         elif action is Action.PREPARE:
@@ -202,7 +177,7 @@ class RareEvents:
         assembly = self._assembly
         if event.type is EventType.FORMAT_DESCRIPTION:
             self.description = read_description(event)
-            assembly.state[stream.CHECKSUM] = self.description.checksum
+            assembly.state[registers.CHECKSUM] = self.description.checksum
             assembly.maps.forget_ids()
             if not event.artificial:
                 self.created = self.description.created
@@ -226,7 +201,7 @@ class RareEvents:
         assembly.move_to(Coordinates(file, offset))
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
-        self._assembly.state[stream.EVENT_CRC] = event.crc32
+        self._assembly.state[registers.EVENT_CRC] = event.crc32
         size = 0 if self.nested is not None else event.size
         self._assembly.emit(event.timestamp, size, blocks)
 
@@ -249,42 +224,6 @@ def _comes_alone(action: Action, kind: Input) -> bool:
     their own."""
     statement = action is Action.EMIT and kind in (Input.STATEMENT, Input.CREATE)
     return statement or action is Action.EMIT_PREPARED
-
-
-def classify(event: Event) -> tuple[Input, Query | None]:
-    """What an event is to the rules, and its statement if it is a QUERY."""
-    if event.type is EventType.QUERY:
-        query = read_query(event)
-        return classify_statement(query.text), query
-    if event.type is EventType.XA_PREPARE:
-        _, one_phase = read_xa_prepare(event)
-        return (Input.XA_ONE_PHASE if one_phase else Input.XA_PREPARE), None
-    if event.type is EventType.MARIADB_GTID:
-        gtid = read_mariadb_gtid(event)
-        if gtid.prepares:
-            return Input.XA_GROUP, None
-        return (Input.GTID if gtid.standalone or gtid.xid else Input.GROUP), None
-    return _KINDS.get(event.type, Input.CHANGE), None
-
-
-def classify_statement(text: str) -> Input:
-    """The server writes these words itself, in this spelling, in row format."""
-    words = text[:80].upper().split()
-    if (first := tuple(words)) in _STATEMENTS:
-        return _STATEMENTS[first]
-    match words[:2]:
-        case ["XA", word] if word in _XA:
-            return _XA[word]
-        case ["SAVEPOINT", _]:
-            return Input.SAVEPOINT
-        case ["ROLLBACK", "TO" | "WORK"]:
-            return Input.ROLLBACK_TO
-        case ["RELEASE", "SAVEPOINT"]:
-            return Input.RELEASE
-        case ["CREATE", "TABLE" | "OR"]:
-            return Input.CREATE
-        case _:
-            return Input.STATEMENT
 
 
 _NO_ROWS: Final = (

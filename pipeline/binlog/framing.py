@@ -1,11 +1,11 @@
-"""Events one at a time: the allow-list of their types, and what a log says of itself.
+"""Events one at a time: the allow-list of their types, and their heads.
 
-Belongs here: `Event`, for the rare events that Python looks at, the check of the two
-that come before the checksum is known, and the format description. The many are framed
-by the compiled loop in `stream`, by the same rules.
+Belongs here: `Event`, for the rare events that Python looks at, and the check of the two
+that come before the checksum is known. The many are framed by the compiled loop in
+`stream`, by the same rules. Does not: events' bodies (`control`, `description`).
 
-Format: MySQL manual, "Binary Log Event Header" and `FORMAT_DESCRIPTION_EVENT`; MariaDB's
-numbers from `sql/log_event.h` of its source.
+Format: MySQL manual, "Binary Log Event Header"; MariaDB's numbers from `sql/log_event.h` of
+its source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from pipeline.binlog.reading import Reader
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.position import Coordinates, LogFile
 
@@ -208,54 +207,6 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
 def _crc_matches(packet: bytes) -> bool:
     body = memoryview(packet)[:-CHECKSUM_BYTES]
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a log file says of itself: the server's version and flavour, whether its events
-    carry CRC32, and when the file was made (seconds since the epoch)."""
-
-    version: str
-    flavour: str
-    checksum: bool
-    created: int
-
-
-_ROW_EVENTS_V1: Final = range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1)
-_POST_HEADERS: Final[dict[int, int]] = {
-    EventType.QUERY: 13,
-    EventType.TABLE_MAP: 8,
-    **dict.fromkeys(_ROW_EVENTS_V1, 8),
-    EventType.WRITE_ROWS: 10,
-    EventType.UPDATE_ROWS: 10,
-    EventType.DELETE_ROWS: 10,
-}
-"""How long the fixed part of an event is, for those whose fixed part we read. A server that
-declares another length speaks a dialect that nobody described."""
-
-
-def read_description(event: Event) -> Description:
-    """The format description: version of the format 2 (always 4), of the server 50, time
-    4, header length 1 (always 19), then one byte per event type; a checksum algorithm."""
-    reader = Reader(event.raw[HEADER.size :], "the format description")
-    form = reader.integer(2)
-    version = reader.take(50).rstrip(b"\0").decode("latin-1")
-    reader.take(4)
-    header = reader.integer(1)
-    lengths = reader.rest()[:-1]
-    odd = [
-        EventType(kind).name
-        for kind, length in _POST_HEADERS.items()
-        if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
-    ]
-    if form != 4 or header != HEADER.size or odd:
-        what = f"format {form}, headers of {header} bytes" + (f", other {odd[0]}" if odd else "")
-        raise UnsupportedEvent(
-            f"the log at {event.at} has a format this version does not read ({what})",
-            hint="nothing was recorded; MySQL 5.7 to 9, and MariaDB 10.6 to 11, write version 4",
-        )
-    flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
-    return Description(version, flavour, event.raw[-1] == 1, event.timestamp)
 
 
 def _damaged(what: str, at: Coordinates) -> DamagedEvent:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pipeline.binlog.reading import Reader
 from pipeline.errors import DamagedEvent
-from pipeline.position import GtidSet
+from pipeline.gtid import GtidSet
 
 
 def encoded(gtids: GtidSet) -> bytes:

@@ -7,8 +7,7 @@ Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source
 flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
 number of columns (length-encoded), a bitmap of the columns present (two for an update), and
 row images: a bitmap of nulls among the columns present, and their cells. In
-PARTIAL_UPDATE_ROWS each after image begins with value options (length-encoded) and, if bit
-0 is set, one bit per JSON column that tells a diff from a document.
+PARTIAL_UPDATE_ROWS more stands before each after image (`partial`).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pipeline.binlog import ring as columns
 from pipeline.binlog.cells import ABSENT, NULL, Places
 from pipeline.binlog.compiled import kernel, part
 from pipeline.binlog.loads import Bytes, u8, u16, u32
+from pipeline.binlog.partial import behind_options, put_unchanged
 from pipeline.binlog.ring import Integers
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -31,7 +31,7 @@ INSERT, BEFORE, AFTER, DELETE = range(4)
 DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)
 """FULL: no room for more images; to be called again. DAMAGED: a length leads out of the
 event. OTHER_COLUMNS: the event has another number of columns than its table map. DIFF: an
-image holds a diff in place of a JSON document."""
+image holds a diff in place of a JSON document, and more than the before image is needed."""
 
 # What a walk knows from call to call: the places of `state`.
 EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
@@ -103,13 +103,16 @@ def walk(
             kind_of[image] = first
             image += 1
             if update:
+                options = at
                 if code == _PARTIAL:
-                    at = _behind_options(data, at, end, json)
+                    at = behind_options(data, at, end, json)
                     if at < 0:
-                        return DAMAGED if at == -1 else DIFF
+                        return DAMAGED
                 at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
                 if at < 0:
                     return DAMAGED
+                if code == _PARTIAL and not put_unchanged(data, options, json, sizes, cells, image):
+                    return DIFF
                 event_of[image], row_of[image] = event, state[ROW]
                 kind_of[image] = AFTER
                 image += 1
@@ -232,25 +235,3 @@ def _length(data: Bytes, at: int, end: int, size: int) -> int:
     if size == -3:
         return 3 + (u16(data, at) | u8(data, at + 2) << 16)
     return 4 + u32(data, at)
-
-
-@part
-def _behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
-    """Behind a partial update's value options; -1 damaged, -2 a diff."""
-    if at >= end:
-        return -1
-    options = u8(data, at)
-    at += 1
-    if options >= 0xFB:
-        return -1
-    if options & 1:
-        documents = 0
-        for column in range(len(json)):
-            documents += json[column]
-        if at + (documents + 7) // 8 > end:
-            return -1
-        for document in range(documents):
-            if u8(data, at + (document >> 3)) >> (document & 7) & 1:
-                return -2
-        at += (documents + 7) // 8
-    return at

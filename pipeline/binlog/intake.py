@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pipeline.binlog.loads import Bytes
 from pipeline.binlog.refusals import is_end, refused_by
-from pipeline.binlog.stream import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
+from pipeline.binlog.wire_format import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
 from pipeline.errors import DamagedEvent
 from pipeline.ports import Received
 
@@ -38,7 +38,7 @@ _SIZE_AT: Final = 9
 
 @dataclass(slots=True)
 class Input:
-    """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`stream`)."""
+    """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`wire_format`)."""
 
     data: Bytes
     at: int

@@ -16,10 +16,15 @@ from pipeline.errors import (
     PrivilegeMissing,
     SourceUnavailable,
     StartUnreachable,
+    TransactionsWithoutGtid,
 )
 
 DUMP_REFUSED: Final = 1236
 _EOF_MAX_BYTES: Final = 9
+_TEXT_BYTES: Final = 5 + 1 + 512
+"""A server's text has no more, the SQL state before it included (MYSQL_ERRMSG_SIZE of
+`include/mysql_com.h`); whatever else sends an error is not quoted without end."""
+
 _PRIVILEGE: Final = frozenset({1044, 1045, 1142, 1227})
 
 
@@ -35,6 +40,13 @@ def refusal(text: str) -> LockstepError:
         return StartUnreachable(
             f"the server's log does not reach the start: {text}",
             hint="compare with SHOW BINARY LOGS and choose a start that is there",
+        )
+    if "cannot replicate" in lowered and "transaction when" in lowered:
+        # With gtid_mode ON it sends none without a GTID, with OFF none that has one.
+        return TransactionsWithoutGtid(
+            f"the server does not send a transaction that its gtid_mode forbids: {text}",
+            hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
+            "once, which reads them, then set it back",
         )
     if any(words in lowered for words in _NO_BOUNDARY):
         return NotAnEventBoundary(
@@ -64,7 +76,7 @@ def refused_by(packet: bytes) -> LockstepError:
             hint="nothing was recorded; run again, and look at the server's error log",
         )
     number = int.from_bytes(packet[1:3], "little")
-    text = packet[3:].decode("utf-8", "replace")
+    text = packet[3 : 3 + _TEXT_BYTES].decode("utf-8", "replace")
     if text.startswith("#"):
         text = text[6:]
     if number == DUMP_REFUSED:

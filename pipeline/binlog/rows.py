@@ -1,8 +1,8 @@
 """Row events of one table → Arrow columns.
 
 Belongs here: one table map's decoder: the walk over the images (`images`), then each
-column by its type (`values.table`). Does not: which events belong to the table, or what
-becomes of the rows.
+column by its type (`values.table`), or nothing but a count. Does not: which events belong
+to the table, or what becomes of the rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.binlog.cells import Cells, Layout
 from pipeline.binlog.ring import Block, Integers
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
-from pipeline.ports import RowImages
+from pipeline.ports import CHANGE_TYPES, RowImages
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
@@ -42,6 +42,14 @@ class _Walked:
     event: npt.NDArray[np.int32]
     row: npt.NDArray[np.int32]
     kind: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Images by kind, as `CHANGE_TYPES` counts them, and how many rows each event has."""
+
+    kinds: Integers
+    rows: Integers
 
 
 class TableDecoder:
@@ -80,9 +88,28 @@ class TableDecoder:
         for first, end in _portions(block.events):
             yield from self._decode(block.data, block.events[first:end], first)
 
+    def count(self, block: Block) -> Counted:
+        """The rows of the block's events, without reading a value. Errors are as of
+        `decode`, but for those of values."""
+        kinds = np.zeros(len(CHANGE_TYPES), np.int64)
+        rows = np.zeros(len(block.events), np.int64)
+        for walked, count in self._walks(block.data, block.events):
+            kind = walked.kind[:count]
+            kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
+            events = walked.event[:count][kind != images.BEFORE]
+            rows += np.bincount(events, minlength=len(rows))
+        return Counted(kinds, rows)
+
     def _decode(
         self, data: npt.NDArray[np.uint8], events: Integers, first: int
     ) -> Iterator[RowImages]:
+        for walked, count in self._walks(data, events):
+            yield self._images(data, walked, count, first)
+
+    def _walks(
+        self, data: npt.NDArray[np.uint8], events: Integers
+    ) -> Iterator[tuple[_Walked, int]]:
+        """Where the images lie, a batch at a time, with how many it has."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         room = self._room(events)
         code = images.FULL
@@ -105,7 +132,7 @@ class TableDecoder:
             self._complete = self._complete and not state[images.INCOMPLETE]
             count = int(state[images.IMAGES])
             if count:
-                yield self._images(data, walked, count, first)
+                yield walked, count
 
     def _room(self, events: Integers) -> int:
         """Images to make room for: as many as the bytes can hold, or the limit."""

@@ -48,7 +48,7 @@ class Spill:
         return len(self._places)
 
     def add(self, block: Block, maps: TableMaps) -> None:
-        """Append the events of a block."""
+        """Append the events of a block, in three pieces: its head, its index, its bytes."""
         whole = packed(block)
         used = [(n, maps.known[n].raw) for n in np.unique(whole.events[:, MAP]).tolist()]
         head = [_HEAD.pack(len(used), len(whole.events), len(whole.data))]
@@ -66,7 +66,7 @@ class Spill:
     def read(self) -> Iterator[Block]:
         """The blocks as they were added, one in memory at a time."""
         for place in self._places:
-            _, block = _read_block(self.file, place.at)
+            _, block = read_block(self.file, place.at)
             yield Block(block.data, block.events[: place.events])
 
     def copied(self, file: EventFile, maps: TableMaps) -> Spill:
@@ -82,7 +82,7 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
     as `maps` has them, events whose rows are not wanted left out."""
     at = 0
     while at < size:
-        found, block = _read_block(file, at)
+        found, block = read_block(file, at)
         numbers = {number: maps.add(table_map) for number, table_map in found}
         events = block.events
         renumbered = np.array([numbers[n] for n in events[:, MAP].tolist()], np.int64)
@@ -93,7 +93,8 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
         at += _HEAD.size + heads + events.nbytes + len(block.data)
 
 
-def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
+def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
+    """The block that begins there, and its table maps by their numbers in it."""
     maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
     at += _HEAD.size
     found = []

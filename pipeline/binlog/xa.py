@@ -51,14 +51,23 @@ class PreparedTransactions:
         self.ended: list[Ended] = []
         self.passing = False
         """What is read lies before the start: earlier batches recorded what became of it."""
+        self.again = False
+        """The transaction at hand was read before, and what became of it recorded."""
+        self.seen: set[Xid] = set()
+        """All that were prepared where this looked."""
+
+    @property
+    def _known(self) -> bool:
+        return self.passing or self.again
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
         """The transaction is prepared, its last event at `at`; a block must be packed. One
         of the same XID was ended by a session that wrote no log."""
-        self._drop(xid)
-        if self.passing:
+        self.seen.add(xid)
+        self.forget(xid)
+        if self._known:
             _release(events)
             return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
@@ -71,7 +80,7 @@ class PreparedTransactions:
 
     def commit(self, xid: Xid, at: Coordinates, maps: TableMaps) -> Iterator[Block]:
         """Its row events, to come out at `at`, where its XA COMMIT stands."""
-        if self.passing:
+        if self._known:
             return iter(())
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
@@ -91,7 +100,7 @@ class PreparedTransactions:
 
     def forget(self, xid: Xid) -> None:
         """It was rolled back; one never read changes nothing."""
-        if not self._drop(xid) and not self.passing:
+        if not self._drop(xid) and not self._known:
             self._end(xid, committed=False)
 
     def _drop(self, xid: Xid) -> bool:

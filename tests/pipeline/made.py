@@ -24,11 +24,12 @@ def packet(
     flags: int = 0,
     timestamp: int = 1_700_000_000,
     end: int | None = None,
+    server_id: int = 7,
 ) -> bytes:
     """One event with CRC32 that stands at `offset`."""
     size = HEADER.size + len(body) + 4
     log_pos = (offset + size if end is None else end) & 0xFFFFFFFF
-    head = HEADER.pack(timestamp, kind, 7, size, log_pos, flags)
+    head = HEADER.pack(timestamp, kind, server_id, size, log_pos, flags)
     data = head + body
     return data + struct.pack("<I", zlib.crc32(data))
 

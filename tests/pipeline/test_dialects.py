@@ -186,10 +186,18 @@ def test_partial_updates_with_whole_documents(options: bytes) -> None:
     ]
 
 
+def test_a_diff_without_a_byte_is_the_document_before() -> None:
+    """So the server logs a document that a statement did not change."""
+    assert images(partial(b"\1\1", struct.pack("<I", 0)), LONG, JSON) == [
+        ("update_preimage", (1, "7")),
+        ("update_postimage", (1, "7")),
+    ]
+
+
 def test_a_partial_update_with_a_diff_concerns_its_table() -> None:
     """It is nobody's damage: the session's setting is."""
     with pytest.raises(TableError, match="PARTIAL_JSON"):
-        images(partial(b"\1\1", struct.pack("<I", 0)), LONG, JSON)
+        images(partial(b"\1\1", struct.pack("<I", 256) + bytes(256)), LONG, JSON)
 
 
 @pytest.mark.parametrize("options", [b"\xfb", b"\xff", b"\xfc\1\0"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.binlog.framing import EventType
+from pipeline.binlog.limits import Limits
+from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
-from tests.pipeline.buffered import a_buffer, feed
+from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.made import Log, gtid, query, xa, xa_prepare
 
 SIZES = st.lists(st.integers(1, 700), max_size=6)
@@ -57,6 +60,33 @@ def test_a_rollback_to_nothing_leaves_the_ring_whole(
     log.transaction(101)
     out = [one.values for one in feed(a_buffer(), [log.wire()])]
     assert out == [*([n] * size for n, size in enumerate(before)), expected, [101]]
+
+
+@pytest.mark.parametrize("what", ["end", "transactions", "log_bytes"])
+def test_a_limit_holds_behind_a_file_too(what: str) -> None:
+    """A transaction larger than the ring is the last one, if it reaches a limit."""
+    log = Log()
+    _open(log, 1)
+    list(_written(log, [700, 700]))
+    log.end()
+    end = Coordinates(START.file, log.offset)
+    log.transaction(2)
+    limits = {"end": Limits(end=end), "transactions": Limits(transactions=1)}
+    buffer = a_buffer(limits=limits.get(what, Limits(log_bytes=1)))
+    assert [len(one.values) for one in feed(buffer, [log.wire()])] == [1400]
+    assert (buffer.stopped, buffer.at) == (True, end)
+
+
+def test_what_is_left_out_may_end_in_a_file() -> None:
+    """A dump that begins before the start, and a transaction larger than the ring between."""
+    log = Log()
+    _open(log, 1)
+    list(_written(log, [700, 700]))
+    log.end()
+    start = Coordinates(START.file, log.offset)
+    log.transaction(2)
+    buffer = a_buffer(start=start, begins=START)
+    assert [one.values for one in feed(buffer, [log.wire()])] == [[2]]
 
 
 def _open(log: Log, number: int) -> None:

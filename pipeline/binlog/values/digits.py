@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.compiled import part
-from pipeline.binlog.values.memory import put8, put16
+from pipeline.binlog.memory import put8, put16
 
 _ZERO: Final = ord("0")
 

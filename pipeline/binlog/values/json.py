@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from pipeline.binlog.compiled import kernel
 from pipeline.binlog.loads import Bytes
+from pipeline.binlog.memory import put32
 from pipeline.binlog.values.json_document import document_text
 from pipeline.binlog.values.json_form import DAMAGED, FULL, RARE, SLACK, TEXT_EXTRA, TEXT_FACTOR
 from pipeline.binlog.values.json_tree import STACK_BYTES, document
-from pipeline.binlog.values.memory import put32
 from pipeline.errors import DamagedEvent, TableError
 
 Integers = npt.NDArray[np.int64]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from pipeline.binlog.compiled import part
+from pipeline.binlog.memory import i64, put8, u8
 from pipeline.binlog.values.digits import count_digits, put_digits
 from pipeline.binlog.values.json_form import (
     DAMAGED,
@@ -30,7 +31,6 @@ from pipeline.binlog.values.json_form import (
     TIME,
     TIMESTAMP,
 )
-from pipeline.binlog.values.memory import i64, put8, u8
 
 LONGEST: Final = MOST_PRECISION + 3
 """Bytes of the longest text, a decimal with sign, zero and point; a moment has 28."""

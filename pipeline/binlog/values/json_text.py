@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.compiled import part
+from pipeline.binlog.memory import i64, put8, put32, put64, u8, u16, u32
 from pipeline.binlog.values.digits import put_unsigned
 from pipeline.binlog.values.json_form import (
     DAMAGED,
@@ -39,7 +40,6 @@ from pipeline.binlog.values.json_form import (
     UINT64,
 )
 from pipeline.binlog.values.json_opaque import LONGEST, opaque
-from pipeline.binlog.values.memory import i64, put8, put32, put64, u8, u16, u32
 from pipeline.binlog.values.shortest import INFINITE, put_double
 
 _QUOTE, _BACKSLASH, _MINUS = b'"\\-'

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from pipeline.binlog.compiled import part
+from pipeline.binlog.memory import i64, put8, put16, put64, u8, u16, u32
 from pipeline.binlog.values.json_form import (
     DAMAGED,
     FULL,
@@ -31,7 +32,6 @@ from pipeline.binlog.values.json_form import (
     UINT32,
 )
 from pipeline.binlog.values.json_text import scalar, string
-from pipeline.binlog.values.memory import i64, put8, put16, put64, u8, u16, u32
 
 _NO_TYPE: Final = 255
 

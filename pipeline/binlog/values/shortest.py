@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.binlog.compiled import part
+from pipeline.binlog.memory import put8, put16, scaled, u8
 from pipeline.binlog.values.digits import count_digits, put_digits
-from pipeline.binlog.values.memory import put8, put16, scaled, u8
 
 LONGEST: Final = 34
 """Bytes of the longest text: "-0.", 14 zeros and 17 digits."""

@@ -19,7 +19,8 @@ from pipeline.binlog.values.integers import bits, floats, integers, years
 from pipeline.binlog.values.members import enums, sets
 from pipeline.binlog.values.spatial import geometries, vectors
 from pipeline.binlog.values.strings import binaries, texts
-from pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
+from pipeline.binlog.values.temporal import dates, datetimes, timestamps
+from pipeline.binlog.values.time import times
 from pipeline.table import Column
 
 DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(

@@ -1,0 +1,1 @@
+"""Damaged logs: whatever the bytes, typed errors and nothing else."""

@@ -1,0 +1,145 @@
+"""Damaged rows, table maps, files of rows and documents, given to what decodes them.
+
+Belongs here: one function per way into the decoders, for one input by chance, which lets
+whatever is raised pass and answers how much came out whole. Does not: dumps (`targets`),
+what is wrong with the bytes (`mutations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.maps import TableMaps
+from pipeline.binlog.ring import EVENT_COLUMNS, Block
+from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.spill import Spill, read_prepared
+from pipeline.binlog.table_map import read_layouts, read_structure, read_table_map
+from pipeline.binlog.values.json import json_array
+from pipeline.binlog.values.json_document import document_text
+from pipeline.errors import DamagedEvent, LockstepError, TableError
+from pipeline.schema.types import arrow_schema
+from resources.memory.spool import MemoryEventFile
+from tests.fuzz.guarded import Guarded
+from tests.fuzz.mutations import damaged
+from tests.fuzz.recorded import ROW_EVENTS, Corpus
+from tests.pipeline.json_made import Json, Opaque, made
+
+_VALUES: Final[tuple[Json, ...]] = (
+    [None, True, False, 0, -1, 40_000, 1 << 20, -(1 << 40), (1 << 64) - 1, 0.1, 1e300, -2.5],
+    {"a": [1, {"c": None, "key": 'text with \x01 and " and \\ in it'}], "bb": {}},
+    ["x" * 200, "ü😀" * 9, "", [], {"": ""}],
+    [Opaque(246, b"\x05\x03\x8c\x01\x54"), Opaque(12, bytes(8)), Opaque(11, b"\xff" * 8)],
+    {"blob": Opaque(252, bytes(70)), "date": Opaque(10, b"\0" * 5 + b"\x3a\xb3\x19")},
+)
+_DOCUMENTS: Final = tuple(made(value, large=large) for large in (False, True) for value in _VALUES)
+_MOST_BYTES: Final = 1 << 20
+_MOST_IMAGES: Final = 1 << 14
+"""No input has so many bytes; more images come of a decoder that goes in circles."""
+
+
+class Decoding:
+    """The ways into the decoders, over one server's corpus."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._flavour = corpus.flavour
+        self._rows = corpus.row_events
+        self._data = Guarded(_MOST_BYTES)
+        self._decoder = lru_cache(1 << 6)(self._make_decoder)
+
+    def rows(self, chance: Random) -> int:
+        """Row events, some of them damaged, or with another table's map → Arrow."""
+        raw, event = chance.choice(self._rows)
+        changed = []
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            one = damaged(chance, event, chance.choice(self._rows)[1], begin=27)
+            if chance.random() < 0.1:
+                one = one[:4] + bytes([chance.choice(ROW_EVENTS)]) + one[5:]
+            changed.append(one if chance.random() < 0.9 else event)
+        if chance.random() < 0.1:
+            raw = chance.choice(self._rows)[0]
+        return self.decode(raw, self._block(changed))
+
+    def maps(self, chance: Random) -> int:
+        """A damaged table map → layouts and structure, and rows read with them."""
+        raw, event = chance.choice(self._rows)
+        changed = damaged(chance, raw, chance.choice(self._rows)[0], begin=25)
+        if chance.random() < 0.3:
+            changed = damaged(chance, changed, raw, begin=25)
+        read_table_map(changed)
+        if chance.random() < 0.2:
+            event = damaged(chance, event, event, begin=27)
+        return self.decode(changed, self._block([event]))
+
+    def spill(self, chance: Random) -> int:
+        """A damaged file of row events → its blocks, and their rows."""
+        maps = TableMaps(lambda _: True)
+        file = MemoryEventFile()
+        written = Spill(file)
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            raw, event = chance.choice(self._rows)
+            block = self._block([event] * chance.choice((1, 2)))
+            block.events[:, columns.MAP] = maps.add(read_table_map(raw))
+            written.add(block, maps)
+        content = damaged(chance, bytes(file.content), bytes(file.content))
+        other = TableMaps(lambda _: True)
+        opened = MemoryEventFile("prepared", bytearray(content))
+        out = 0
+        for block in read_prepared(opened, len(content), other):
+            held = Block(self._data.holding(block.data.tobytes()), block.events)
+            out += sum(self.decode(other.known[n].raw, part) for n, _, part in by_map(held))
+        return out
+
+    def documents(self, chance: Random) -> int:
+        """A damaged JSON document → text, the same that the reference makes of it."""
+        document = damaged(chance, chance.choice(_DOCUMENTS), chance.choice(_DOCUMENTS))
+        data = self._data.holding(document)
+        length = np.array([len(document)], np.int64)
+        try:
+            expected: str | None = document_text(document).decode()
+        except (DamagedEvent, UnicodeDecodeError):
+            expected = None
+        try:
+            found = json_array(data, np.zeros(1, np.int64), length)[0].as_py()
+        except (DamagedEvent, TableError):
+            assert expected is None, document
+            raise
+        assert found == expected, document
+        return 1
+
+    def decode(self, raw: bytes, block: Block) -> int:
+        """A table map's rows: how many images came out whole. TableError, LockstepError."""
+        decoder = self._decoder(raw)
+        if isinstance(decoder, TableError | LockstepError):
+            raise decoder.with_traceback(None)
+        images = 0
+        for found in decoder.decode(block):
+            found.columns.validate(full=True)
+            images += len(found.columns)
+            assert images <= _MOST_IMAGES, "more images than the bytes can hold"
+        return images
+
+    def _make_decoder(self, raw: bytes) -> TableDecoder | TableError | LockstepError:
+        try:
+            structure = read_structure(raw, self._flavour)
+            layouts = read_layouts(raw, self._flavour)
+            return TableDecoder(structure, layouts, arrow_schema(structure))
+        except (TableError, LockstepError) as error:
+            return error
+
+    def _block(self, events: Iterable[bytes]) -> Block:
+        """The events one behind the other, in memory that ends where they end."""
+        index, at = [], 0
+        parts = list(events)
+        for part in parts:
+            one = [0] * EVENT_COLUMNS
+            one[columns.AT], one[columns.SIZE], one[columns.TYPE] = at, len(part), part[4]
+            index.append(one)
+            at += len(part)
+        table = np.array(index, np.int64).reshape(-1, EVENT_COLUMNS)
+        return Block(self._data.holding(b"".join(parts)), table)

@@ -1,0 +1,125 @@
+"""Memory that ends where a page begins that nobody may touch.
+
+Belongs here: such memory, and the engine's arrays laid into it. Does not: what is put
+there. A load or store one byte beyond the end, or before the beginning of what fills its
+pages, ends the process with SIGSEGV: this is for processes that are looked at from outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import cycle
+from pkgutil import iter_modules
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.binlog import values
+from pipeline.binlog.assembly import Assembly
+from pipeline.binlog.intake import HEADROOM
+from pipeline.binlog.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
+from pipeline.ports import Received
+
+_PAGE: Final = mmap.PAGESIZE
+_NOTHING: Final = 0
+"""PROT_NONE of sys/mman.h."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Guarded:
+    """`size` bytes, rounded up to pages, between two pages that cannot be touched."""
+
+    def __init__(self, size: int) -> None:
+        whole = -(-max(size, 1) // _PAGE) * _PAGE
+        self._map = mmap.mmap(-1, whole + 2 * _PAGE)
+        everything = np.frombuffer(self._map, np.uint8)
+        begin = everything.ctypes.data
+        libc = ctypes.CDLL(None, use_errno=True)
+        for page in (begin, begin + _PAGE + whole):
+            if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), _NOTHING):
+                raise OSError(ctypes.get_errno(), "mprotect")
+        self._bytes = everything[_PAGE : _PAGE + whole]
+
+    def last(self, count: int) -> Bytes:
+        """The last so many bytes."""
+        return self._bytes[len(self._bytes) - count :]
+
+    def holding(self, data: bytes) -> Bytes:
+        """The data at the end; what was there before is written over."""
+        place = self.last(len(data))
+        place[:] = np.frombuffer(data, np.uint8)
+        return place
+
+    def table(self, rows: int, columns: int) -> npt.NDArray[np.int64]:
+        """An array of integers at the end, of zeros."""
+        made = self.last(rows * columns * 8).view(np.int64).reshape(rows, columns)
+        made[:] = 0
+        return made
+
+
+class GuardedPieces:
+    """Pieces of a dump, each at the end of its memory; one at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._memory = Guarded(HEADROOM + most)
+
+    def received(self, data: bytes) -> Received:
+        place = self._memory.last(HEADROOM + len(data))
+        place[HEADROOM:] = np.frombuffer(data, np.uint8)
+        return Received(place, HEADROOM, len(place))
+
+
+class GuardedBuffer:
+    """A transaction buffer's arrays, for one buffer at a time."""
+
+    def __init__(self, ring_bytes: int, events: int, transactions: int) -> None:
+        self._ring = Ring(
+            Guarded(ring_bytes).last(ring_bytes),
+            Guarded(events * EVENT_COLUMNS * 8).table(events, EVENT_COLUMNS),
+            Guarded(transactions * TRANSACTION_COLUMNS * 8).table(
+                transactions, TRANSACTION_COLUMNS
+            ),
+        )
+        self._states = Guarded(1 << 12)
+        self._tables = Guarded(1 << 16), Guarded(1 << 12), Guarded(1 << 16)
+
+    def lend(self, assembly: Assembly) -> None:
+        """Lay the assembly's arrays, of which none is filled yet, into this memory."""
+        assembly.ring = self._ring
+        state = self._states.table(1, len(assembly.state))[0]
+        state[:] = assembly.state
+        assembly.state = state
+        maps, (bytes_, places, ids) = assembly.maps, self._tables
+        maps.bytes = bytes_.last(64)
+        maps.places = places.table(2, 3)
+        table = ids.table(*maps.ids.shape)
+        table[:] = maps.ids
+        maps.ids = table
+
+
+def guard_outputs(count: int = 64, most: int = 1 << 18) -> None:
+    """Let the decoders write Arrow's buffers into such memory: `count` of them, which are
+    used again, of up to `most` bytes; larger ones come from Arrow as before."""
+    memories: Iterator[Guarded] = cycle([Guarded(most) for _ in range(count)])
+
+    def room(rows: int, width: int) -> tuple[pa.Buffer, Bytes]:
+        if rows * width > most:
+            buffer = pa.allocate_buffer(rows * width)
+            return buffer, np.frombuffer(buffer, np.uint8)
+        place = next(memories).last(rows * width)
+        return pa.py_buffer(place), place
+
+    decoders: list[Any] = [
+        module
+        for found in iter_modules(values.__path__, f"{values.__name__}.")
+        if hasattr(module := import_module(found.name), "room")
+    ]
+    assert decoders, "they get their memory elsewhere now"
+    for module in decoders:
+        module.room = room
