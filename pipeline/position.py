@@ -1,22 +1,25 @@
-"""Places between two transactions, and the sets of transactions before them.
+"""Places between two transactions, and whose log they are places of.
 
-Values only; which place a run starts at is `pipeline.start`, where it ends is
-`pipeline.bounds`.
+Values only; sets of transactions are `pipeline.gtid`, what a person may write for a
+place is `pipeline.places`, which place a run starts at is `pipeline.start`, where it
+ends is `pipeline.bounds`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import total_ordering
-from types import MappingProxyType
+from itertools import pairwise
 
-_FILE = re.compile(r"(?P<base>.+)\.(?P<number>\d{6,})", re.DOTALL)
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_INTERVAL = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
+from pipeline.gtid import GtidSet
+
+# find_uniq_filename() in sql/binlog.cc of MySQL and MariaDB: %06lu, up to 0x7FFFFFFF.
+_FILE = re.compile(r"(?P<base>(?!\s)[^/\\\x00-\x1f\x7f]+)\.(?P<number>[0-9]{6}|[1-9][0-9]{6,9})")
+_OFFSET = re.compile(r"[0-9]{1,19}")
+_LAST_FILE = (1 << 31) - 1
+_LAST_OFFSET = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,17 @@ class LogFile:
 
     @classmethod
     def parse(cls, text: str) -> LogFile:
-        """`binlog.000012` → base and number; ValueError for anything else."""
+        """`binlog.000012` → base and number; ValueError for anything else.
+
+        The name is the one that SHOW BINARY LOGS lists: without a folder, its number from
+        1 to 2147483647, in six digits or, beyond 999999, as many as it has.
+        """
         match = _FILE.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is not a binlog file name such as binlog.000012")
+        if match is None or not 1 <= int(match["number"]) <= _LAST_FILE:
+            raise ValueError(
+                f"{text!r} is not the name of a binlog file as SHOW BINARY LOGS lists it, such as "
+                "binlog.000012"
+            )
         return cls(match["base"], int(match["number"]))
 
     def __str__(self) -> str:
@@ -48,9 +58,20 @@ class Coordinates:
 
     @classmethod
     def parse(cls, text: str) -> Coordinates:
-        """`binlog.000012:4567`, as `str` gives it; ValueError for anything else."""
-        file, _, offset = text.rpartition(":")
-        return cls(LogFile.parse(file), int(offset))
+        """`binlog.000012:4567`, as `str` gives it; ValueError for anything else.
+
+        The offset has 64 bits in the log's own terms: from 0 to 2^63 - 1.
+        """
+        file, colon, offset = text.rpartition(":")
+        if not colon:
+            raise ValueError(f"{text!r} is not a place in a log such as binlog.000012:4567")
+        at = LogFile.parse(file)
+        if not _OFFSET.fullmatch(offset) or int(offset) > _LAST_OFFSET:
+            raise ValueError(
+                f"{offset!r} in {text!r} is not an offset: expected bytes from the beginning "
+                f"of the file, 0 to {_LAST_OFFSET}, as in binlog.000012:4567"
+            )
+        return cls(at, int(offset))
 
     def __lt__(self, other: Coordinates) -> bool:
         if self.file.base != other.file.base:
@@ -59,101 +80,6 @@ class Coordinates:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
-
-
-@dataclass(frozen=True, slots=True)
-class GtidSet:
-    """A set of MySQL transactions: `uuid[:tag]` → disjoint, ascending [first, last].
-
-    Canonical text as MySQL prints it: UUIDs ascending, the untagged intervals of a
-    UUID before its tags (MySQL manual, "GTID Sets"). MariaDB's form is not this one.
-    """
-
-    intervals: Mapping[str, tuple[tuple[int, int], ...]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-
-    @classmethod
-    def parse(cls, text: str) -> GtidSet:
-        """Text as in `gtid_executed` → a set; ValueError names what was expected."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for part in "".join(text.split()).split(","):
-            if not part:
-                continue
-            uuid, *pieces = part.lower().split(":")
-            if not _UUID.fullmatch(uuid) or not pieces:
-                raise ValueError(f"{part!r} is not a GTID set such as <uuid>:1-5")
-            source = uuid
-            for piece in pieces:
-                interval = _INTERVAL.fullmatch(piece)
-                if interval:
-                    first = int(interval["first"])
-                    last = int(interval["last"] or first)
-                    if not 1 <= first <= last:
-                        raise ValueError(f"{piece!r} is not an interval such as 1-5")
-                    found.setdefault(source, []).append((first, last))
-                elif _TAG.fullmatch(piece):
-                    source = f"{uuid}:{piece}"
-                else:
-                    raise ValueError(f"{piece!r} is neither an interval nor a tag")
-        return cls._of(found)
-
-    @classmethod
-    def _of(cls, found: Mapping[str, Iterable[tuple[int, int]]]) -> GtidSet:
-        merged = {source: _joined(spans) for source, spans in sorted(found.items())}
-        return cls(MappingProxyType({s: spans for s, spans in merged.items() if spans}))
-
-    def union(self, other: GtidSet) -> GtidSet:
-        sources = self.intervals.keys() | other.intervals.keys()
-        return self._of(
-            {s: (*self.intervals.get(s, ()), *other.intervals.get(s, ())) for s in sources}
-        )
-
-    def difference(self, other: GtidSet) -> GtidSet:
-        return self._of(
-            {s: _without(spans, other.intervals.get(s, ())) for s, spans in self.intervals.items()}
-        )
-
-    def contains(self, other: GtidSet) -> bool:
-        return not other.difference(self)
-
-    def __bool__(self) -> bool:
-        return bool(self.intervals)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.intervals.items()))
-
-    def __str__(self) -> str:
-        by_uuid: dict[str, list[str]] = {}
-        for source, spans in self.intervals.items():
-            uuid, _, tag = source.partition(":")
-            texts = [f"{a}" if a == b else f"{a}-{b}" for a, b in spans]
-            by_uuid.setdefault(uuid, []).extend([tag, *texts] if tag else texts)
-        return ",".join(":".join((uuid, *texts)) for uuid, texts in by_uuid.items())
-
-
-def _joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    result: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if result and first <= result[-1][1] + 1:
-            result[-1] = (result[-1][0], max(last, result[-1][1]))
-        else:
-            result.append((first, last))
-    return tuple(result)
-
-
-def _without(
-    spans: Iterable[tuple[int, int]], holes: Iterable[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    left = list(spans)
-    for low, high in holes:
-        left = [
-            part
-            for first, last in left
-            for part in ((first, min(last, low - 1)), (max(first, high + 1), last))
-            if part[0] <= part[1]
-        ]
-    return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +115,49 @@ class Witness:
     crc32: int
     gtid: str
     file_created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reign:
+    """The time a source was read from one server; `since` is its first batch's id."""
+
+    server_uuid: str
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.server_uuid} since batch {self.since}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The servers a source has been read from, in order; one may come back.
+
+    ValueError unless the batches ascend and each reign is another server's than the
+    one before it.
+    """
+
+    reigns: tuple[Reign, ...] = ()
+
+    def __post_init__(self) -> None:
+        for before, after in pairwise(self.reigns):
+            if after.since <= before.since or after.server_uuid == before.server_uuid:
+                raise ValueError(f"{after} cannot follow {before}")
+
+    @property
+    def current(self) -> Reign | None:
+        """The last server read from; None if nothing was read yet."""
+        return self.reigns[-1] if self.reigns else None
+
+    def grown(self, server_uuid: str, batch: int) -> Lineage:
+        """The lineage once a batch was read from a server: another reign only if the
+        server is another than the current one."""
+        if self.current is not None and self.current.server_uuid == server_uuid:
+            return self
+        return Lineage((*self.reigns, Reign(server_uuid, batch)))
+
+    def knows(self, server_uuid: str) -> bool:
+        """Whether the source was ever read from this server."""
+        return any(reign.server_uuid == server_uuid for reign in self.reigns)
+
+    def __str__(self) -> str:
+        return ", then ".join(map(str, self.reigns)) or "no server yet"

@@ -1,65 +1,34 @@
-"""Positions and GTID sets are values with the order and the algebra of MySQL's."""
+"""Places in a log have the order of the log; a lineage is the servers in their order."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.position import Coordinates, GtidSet, LogFile
+from pipeline.position import Coordinates, Lineage, LogFile, Reign
 
-UUIDS = [f"{n:08x}-0000-0000-0000-000000000001" for n in range(3)]
-SOURCES = st.sampled_from([*UUIDS, f"{UUIDS[0]}:tag"])
-NUMBERS = st.sets(st.integers(1, 30), max_size=12)
-MODELS = st.dictionaries(SOURCES, NUMBERS, max_size=4)
-
-
-def built(model: dict[str, set[int]]) -> GtidSet:
-    return GtidSet.parse(",".join(f"{s}:{n}" for s, ns in model.items() for n in ns))
+# What a file's name may hold on a POSIX system, less line breaks and what is invisible.
+LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\")
+BASES = st.text(LETTERS, min_size=1, max_size=12).filter(lambda base: not base[0].isspace())
+FILES = st.builds(LogFile, BASES, st.integers(1, (1 << 31) - 1))
+PLACES = st.builds(Coordinates, FILES, st.integers(0, (1 << 63) - 1))
 
 
-def members(gtids: GtidSet) -> set[tuple[str, int]]:
-    return {
-        (source, number)
-        for source, spans in gtids.intervals.items()
-        for first, last in spans
-        for number in range(first, last + 1)
-    }
+@given(PLACES)
+def test_text_gives_the_place_back(place: Coordinates) -> None:
+    """Whatever a base name holds, dots, colons and digits too."""
+    assert LogFile.parse(str(place.file)) == place.file
+    assert Coordinates.parse(str(place)) == place
 
 
-def pairs(model: dict[str, set[int]]) -> set[tuple[str, int]]:
-    return {(source, number) for source, numbers in model.items() for number in numbers}
-
-
-@given(MODELS, MODELS)
-def test_union_and_difference_are_those_of_sets(
-    a: dict[str, set[int]], b: dict[str, set[int]]
-) -> None:
-    """A GTID set behaves as the plain set of its members."""
-    assert members(built(a).union(built(b))) == pairs(a) | pairs(b)
-    assert members(built(a).difference(built(b))) == pairs(a) - pairs(b)
-    assert built(a).contains(built(b)) == (pairs(b) <= pairs(a))
-
-
-@given(MODELS)
-def test_text_is_canonical(model: dict[str, set[int]]) -> None:
-    """Equal sets have equal text, and reading it gives the set back."""
-    one = built(model)
-    assert GtidSet.parse(str(one)) == one
-    assert str(GtidSet.parse(str(one))) == str(one)
-
-
-def test_text_is_mysqls() -> None:
-    """Intervals join, a tag follows its UUID's untagged numbers."""
-    text = f"{UUIDS[1]}:3:1-2:5, {UUIDS[0]}:tag:7:8"
-    assert str(GtidSet.parse(text)) == f"{UUIDS[0]}:tag:7-8,{UUIDS[1]}:1-3:5"
-
-
-@pytest.mark.parametrize("text", ["abc:1", UUIDS[0], f"{UUIDS[0]}:0", f"{UUIDS[0]}:5-3", "1-2-3"])
-def test_malformed_sets_are_refused(text: str) -> None:
-    """What is no GTID set is an error that says what one looks like."""
-    with pytest.raises(ValueError, match="is"):
-        GtidSet.parse(text)
+@given(BASES, st.lists(st.tuples(st.integers(1, 2_000_000), st.integers(0, 1 << 40)), max_size=8))
+def test_places_are_ordered_by_number_and_offset(base: str, pairs: list[tuple[int, int]]) -> None:
+    """The order of places of one log is that of (file number, offset)."""
+    places = [Coordinates(LogFile(base, number), offset) for number, offset in pairs]
+    assert [(p.file.number, p.offset) for p in sorted(places)] == sorted(pairs)
 
 
 def test_files_are_ordered_by_number() -> None:
@@ -76,8 +45,93 @@ def test_logs_of_different_names_are_not_compared() -> None:
         assert Coordinates(LogFile("a", 1), 4) < Coordinates(LogFile("b", 2), 4)
 
 
-@pytest.mark.parametrize("text", ["binlog", "binlog.12", ".000001", "binlog.00000x"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mysql-bin.000001", LogFile("mysql-bin", 1)),
+        ("a.b.000001", LogFile("a.b", 1)),
+        ("a.000001.000002", LogFile("a.000001", 2)),
+        ("binlog.1000000", LogFile("binlog", 1_000_000)),
+        ("binlog.2147483647", LogFile("binlog", (1 << 31) - 1)),
+    ],
+)
+def test_names_of_log_files(text: str, expected: LogFile) -> None:
+    """The last dot parts the base name from the number."""
+    assert LogFile.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "binlog",
+        "binlog.12",
+        ".000001",
+        "binlog.00000x",
+        "binlog.000000",
+        "binlog.0000012",
+        "binlog.2147483648",
+        "binlog.99999999999",
+        "binlog.٠٠٠٠١٢",
+        "binlog.index",
+        "/var/lib/mysql/binlog.000012",
+        "logs\\binlog.000012",
+        " binlog.000012",
+        "binlog.000012 ",
+        "bin\nlog.000012",
+        "bin\0log.000012",
+    ],
+)
 def test_names_that_are_no_log_file(text: str) -> None:
-    """A log file's name ends in a number of at least six digits."""
-    with pytest.raises(ValueError, match=r"binlog\.000012"):
+    """A log file's name has no folder and ends in a number as the server writes it."""
+    with pytest.raises(ValueError, match=r"such as binlog\.000012"):
         LogFile.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("binlog.000012", "is not a place in a log such as binlog.000012:4567"),
+        ("binlog.12:4", "such as binlog.000012"),
+        ("binlog.000012:", "is not an offset"),
+        ("binlog.000012:-1", "is not an offset"),
+        ("binlog.000012:+1", "is not an offset"),
+        ("binlog.000012: 4", "is not an offset"),
+        ("binlog.000012:4_000", "is not an offset"),
+        ("binlog.000012:٤", "is not an offset"),
+        ("binlog.000012:0x10", "is not an offset"),
+        ("binlog.000012:9223372036854775808", "0 to 9223372036854775807"),
+        (f"binlog.000012:{'9' * 5000}", "0 to 9223372036854775807"),
+    ],
+)
+def test_places_that_are_none(text: str, expected: str) -> None:
+    """A mistaken offset is named, with what one looks like."""
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        Coordinates.parse(text)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12))
+def test_a_lineage_keeps_each_change_of_server(read: list[str]) -> None:
+    """Batches read from one server after the other make one reign; a server that comes
+    back makes another."""
+    lineage = Lineage()
+    for batch, server in enumerate(read, start=1):
+        lineage = lineage.grown(server, batch)
+    changes = [n for n in range(len(read)) if n == 0 or read[n] != read[n - 1]]
+    assert lineage.reigns == tuple(Reign(read[n], n + 1) for n in changes)
+    assert lineage.current == (Reign(read[changes[-1]], changes[-1] + 1) if read else None)
+    assert {server for server in "abcd" if lineage.knows(server)} == set(read)
+
+
+def test_a_lineage_reads_as_a_sentence() -> None:
+    """An operator sees who was read and from which batch on."""
+    lineage = Lineage().grown("3e11fa47", 1).grown("5d0c", 9)
+    assert str(lineage) == "3e11fa47 since batch 1, then 5d0c since batch 9"
+    assert str(Lineage()) == "no server yet"
+
+
+@pytest.mark.parametrize("reigns", [(Reign("a", 2), Reign("b", 2)), (Reign("a", 1), Reign("a", 2))])
+def test_reigns_that_cannot_be(reigns: tuple[Reign, ...]) -> None:
+    """Batches ascend, and a reign ends only where another server's begins."""
+    with pytest.raises(ValueError, match="cannot follow"):
+        Lineage(reigns)

@@ -1,0 +1,261 @@
+"""Places found in the logs of real servers, beside what the servers list of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.binlog.control import moment
+from pipeline.binlog.heads import find_file_before, read_file_head
+from pipeline.binlog.moments import find_moment, find_moment_in_file
+from pipeline.binlog.ring import BEGIN_OFFSET, FILE
+from pipeline.binlog.search import find_boundary, find_end_of
+from pipeline.binlog.times import commit_times
+from pipeline.errors import NotAnEventBoundary
+from pipeline.gtid import GtidSet
+from pipeline.ports import BinlogSize
+from pipeline.position import Coordinates, LogFile, Position
+from tests.fix_mysql import MySqlStand
+from tests.mysql.counted import CountedDumps, Listed, listed
+from tests.mysql.logged import head
+from tests.mysql.reading import runs, server
+
+_GTIDS = ("Gtid", "Anonymous_Gtid", "Gtid_tagged_log_event")
+_BETWEEN = (*_GTIDS, "Rotate", "Stop", "Binlog_checkpoint", "Previous_gtids", "Gtid_list")
+_TEXT = re.compile(r"'([0-9a-f-]{36}:[^']+)'|GTID (\d+-\d+-\d+)")
+
+_ANY_SERVER = (
+    (
+        "create table t (id int primary key, v text)",
+        "insert into t values (1, 'a'), (2, 'b')",
+        "begin",
+        "update t set v = 'c' where id = 1",
+        "savepoint a",
+        "delete from t where id = 2",
+        "rollback to a",
+        "insert into t values (3, 'c')",
+        "commit",
+        "set timestamp = 1000000000",
+        "insert into t values (4, 'long ago')",
+        "set timestamp = default",
+        "create table made select * from t",
+    ),
+    ("xa start 'x'", "insert into t values (5, 'prepared')", "xa end 'x'", "xa prepare 'x'"),
+    ("insert into t values (6, 'between')", "xa commit 'x'"),
+    ("xa start 'z'", "insert into made values (9, 'z')", "xa end 'z'", "xa prepare 'z'"),
+    ("xa rollback 'z'", "truncate table made"),
+    (
+        "xa start 'y'",
+        "insert into t values (7, 'one phase')",
+        "xa end 'y'",
+        "xa commit 'y' one phase",
+    ),
+)
+"""What sessions do, one after the other."""
+
+_STATEMENTS = (
+    # Instead of rows: a capture refuses them, a search looks behind them.
+    "set session binlog_format = statement",
+    "insert into t values (9, 'statement')",
+    "set session binlog_format = row",
+    "insert into t values (10, 'last')",
+)
+_MYSQL = (
+    "set session binlog_transaction_compression = on",
+    "insert into t select id + 100, repeat(v, 99) from t",
+    "set session binlog_transaction_compression = off",
+    "set session gtid_next = 'AUTOMATIC:a_tag'",
+    "insert into t values (8, 'tagged')",
+    "set session gtid_next = 'AUTOMATIC'",
+    "set session binlog_rows_query_log_events = on",
+    "delete from t where id > 100",
+    *_STATEMENTS,
+)
+_MARIADB = (
+    "set session gtid_domain_id = 3",
+    "insert into t values (8, 'another domain')",
+    "set session gtid_domain_id = 0",
+    *_STATEMENTS,
+)
+
+
+def written(stand: MySqlStand, database: str, *sessions: tuple[str, ...]) -> LogFile:
+    """The log file that holds what these sessions do and nothing else."""
+    stand.execute("flush binary logs")
+    file = head(stand).file
+    for session in sessions:
+        stand.execute(*session, database=database)
+    return file
+
+
+def binlogs_from(stand: MySqlStand, file: LogFile) -> list[BinlogSize]:
+    """The server's log files from this one on."""
+    listed_logs = [
+        BinlogSize(LogFile.parse(name), int(size))
+        for name, size, *_ in stand.rows("show binary logs")
+    ]
+    return [log for log in listed_logs if log.file.number >= file.number]
+
+
+def of_server(events: list[Listed]) -> dict[int, tuple[int, bool, GtidSet]]:
+    """For each place where an event begins: where its transaction does, whether that is
+    another place, and what was executed before."""
+    found: dict[int, tuple[int, bool, GtidSet]] = {}
+    begin: int | None = None
+    gtids, text = GtidSet(), ""
+    for event in events:
+        if event.kind in _BETWEEN:
+            gtids = gtids.union(GtidSet.parse(text)) if begin is not None else gtids
+            begin = None
+        # The set of the head stands there from the file's beginning on.
+        if event.kind in ("Previous_gtids", "Gtid_list"):
+            gtids = GtidSet.parse(event.info.strip("[]"))
+            found = {place: (at, inside, gtids) for place, (at, inside, _) in found.items()}
+        found[event.begin] = event.begin if begin is None else begin, begin is not None, gtids
+        if event.kind in _GTIDS:
+            begin = event.begin
+            name = _TEXT.search(event.info)
+            text = (name[1] or name[2]) if name else ""
+    gtids = gtids.union(GtidSet.parse(text)) if begin is not None else gtids
+    found[events[-1].end] = events[-1].end, False, gtids
+    return found
+
+
+def require_every_place(stand: MySqlStand, file: LogFile) -> None:
+    """Every place of the file is what the server's own list of it says."""
+    source = server(stand)
+    events = listed(stand, file)
+    for offset, (begin, inside, gtids) in of_server(events).items():
+        boundary = find_boundary(source, Coordinates(file, offset))
+        found = boundary.at.offset, boundary.rewound, str(boundary.gtid_set)
+        assert found == (begin, inside, str(gtids)), offset
+        before = boundary.witness
+        if before is not None:
+            assert before.offset + before.length == begin
+            assert before.offset in {event.begin for event in events}
+    for event in events[:: max(len(events) // 9, 1)]:
+        with pytest.raises(NotAnEventBoundary, match=f"before it is {file}:{event.begin}$"):
+            find_boundary(source, Coordinates(file, event.begin + 5))
+
+
+def test_every_place_of_a_log_of_mysql(mysql: MySqlStand, database: str) -> None:
+    """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS
+    has it."""
+    require_every_place(mysql, written(mysql, database, *_ANY_SERVER, _MYSQL))
+
+
+def test_every_place_of_a_log_of_mariadb(mariadb: MySqlStand, mariadb_database: str) -> None:
+    """The same of MariaDB's groups, with the GTIDs of its domains."""
+    require_every_place(mariadb, written(mariadb, mariadb_database, *_ANY_SERVER, _MARIADB))
+
+
+def test_every_place_of_a_log_of_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str) -> None:
+    """… whose events do not all say where they end."""
+    require_every_place(mariadb11, written(mariadb11, mariadb11_database, *_ANY_SERVER, _MARIADB))
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def shop(request: pytest.FixtureRequest) -> Iterator[tuple[MySqlStand, str]]:
+    """A server of either flavour, and a database there."""
+    fixture = "database" if request.param == "mysql" else "mariadb_database"
+    yield request.getfixturevalue(request.param), request.getfixturevalue(fixture)
+
+
+def several_files(stand: MySqlStand, database: str) -> Coordinates:
+    """Transactions in five files, some of them by sessions with clocks of their own; where
+    the first file begins."""
+    stand.execute("flush binary logs")
+    start = Coordinates(head(stand).file, 4)
+    stand.execute("create table t (id int primary key)", database=database)
+    for number in range(5):
+        ten = [f"insert into t values ({10 * number + n})" for n in range(10)]
+        ten.insert(3, "set timestamp = 1000000000")
+        ten.insert(6, "set timestamp = default")
+        stand.execute(*ten, "flush binary logs", database=database)
+    stand.execute("insert into t values (99)", database=database)
+    return start
+
+
+def every_commit(stand: MySqlStand, start: Coordinates) -> list[tuple[int, Coordinates]]:
+    return [
+        (time, Coordinates(run.files[row[FILE]], int(row[BEGIN_OFFSET])))
+        for _, run in runs(server(stand), start)
+        for time, row in zip(commit_times(run.transactions).tolist(), run.transactions, strict=True)
+    ]
+
+
+def test_the_first_transaction_at_or_after_any_moment(shop: tuple[MySqlStand, str]) -> None:
+    """To the microsecond where the log has it, by seconds elsewhere; sessions that set their
+    clocks back included. The first in the order of the log counts."""
+    stand, database = shop
+    start = several_files(stand, database)
+    source, end_of_log = server(stand), head(stand)
+    binlogs = binlogs_from(stand, start.file)
+    commits = every_commit(stand, start)
+    created = read_file_head(source, start.file).created
+    now = datetime.now(UTC) + timedelta(seconds=2)
+    asked = [created] + [moment(time + more) for time, _ in commits[::3] for more in (-1, 0, 1)]
+    for wanted in (at for at in asked if created <= at <= now):
+        least = (wanted - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        expected = next((place for time, place in commits if time >= least), end_of_log)
+        assert find_moment(source, binlogs, end_of_log, wanted, now) == expected
+        for log in binlogs[1:3]:
+            own = next((p for t, p in commits if t >= least and p.file == log.file), None)
+            found = find_moment_in_file(source, log.file, wanted, end_of_log)
+            assert found == (own or Coordinates(log.file, 4))
+
+
+def test_a_moment_in_several_files_reads_one_of_them(mysql: MySqlStand, database: str) -> None:
+    """… as far as heads can tell, and the beginnings of the others: no more than a receiver's
+    buffer of each."""
+    mysql.execute("flush binary logs")
+    first = head(mysql).file
+    mysql.execute("create table t (id int primary key, v mediumblob)", database=database)
+    for number in range(6):
+        rows = [f"insert into t values ({8 * number + n}, repeat('x', 1000000))" for n in range(8)]
+        mysql.execute(*rows, "flush binary logs", database=database)
+    end_of_log, binlogs = head(mysql), binlogs_from(mysql, first)
+    commits = every_commit(mysql, Coordinates(first, 4))
+    in_third = [one for one in commits if one[1].file.number == first.number + 2]
+    counted = CountedDumps(server(mysql))
+    wanted = moment(in_third[6][0])
+    found = find_moment(counted, binlogs, end_of_log, wanted, datetime.now(UTC))
+    assert found == in_third[6][1]
+    buffers = len(counted.dumps) << 20
+    # Heads have whole seconds: files made in the one that is looked for are looked through.
+    second = in_third[6][0] // 1_000_000
+    heads = [read_file_head(server(mysql), log.file).created.timestamp() for log in binlogs]
+    start = max(next((n for n, made in enumerate(heads) if made >= second), 3) - 1, 0)
+    most = sum(log.size for log in binlogs[min(start, 2) : 3])
+    assert counted.read <= most + buffers < sum(log.size for log in binlogs)
+
+
+def test_the_end_of_a_set_and_the_file_before_it(shop: tuple[MySqlStand, str]) -> None:
+    """Every transaction's own GTIDs, executed up to it, lead to its end, and to its file."""
+    stand, database = shop
+    start = several_files(stand, database)
+    source, end_of_log = server(stand), head(stand)
+    binlogs = binlogs_from(stand, start.file)
+    begun = find_boundary(source, start)
+    places = [
+        place
+        for log in binlogs
+        for place, (_, inside, _) in of_server(listed(stand, log.file)).items()
+        if not inside
+    ]
+    assert len(places) > 50
+    position = Position(start, begun.gtid_set, "uuid")
+    for log in binlogs[1:]:
+        for offset, (_, inside, gtids) in list(of_server(listed(stand, log.file)).items())[3::9]:
+            if inside:
+                continue
+            end = find_end_of(source, position, end_of_log, gtids)
+            assert end <= Coordinates(log.file, offset)
+            assert find_boundary(source, end).gtid_set == gtids
+            file = find_file_before(source, binlogs, gtids)
+            assert file is not None
+            assert gtids.contains(read_file_head(source, file).gtid_set)
+            assert file.number >= end.file.number
