@@ -1,5 +1,23 @@
-"""The front door: the command line, what a person sees, the demo.
+"""The front door: the command line, what a person sees, the demo, and consumers in Python.
 
 Belongs here: arguments, sentences, tables, JSON, exit codes. Does not: any rule about
-data; a command is a few lines over `pipeline.runs`.
+data; a command is a few lines over `pipeline.runs`. `lockstep.consume` and its friends
+are imported when they are asked for.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockstep.consuming import consume, drop_consumer, list_consumers, make_consumer
+
+__all__ = ["consume", "drop_consumer", "list_consumers", "make_consumer"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lockstep import consuming
+
+    return getattr(consuming, name)

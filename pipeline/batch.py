@@ -52,6 +52,15 @@ TRANSITIONS: Mapping[tuple[BatchState, BatchEvent], BatchState] = MappingProxyTy
 )
 
 
+class Continuity(StrEnum):
+    """What lies between the end of a batch and a start that goes on elsewhere: nothing,
+    and nothing twice; something twice; or something that nobody read."""
+
+    CONTIGUOUS = "contiguous"
+    OVERLAP = "overlap"
+    GAP = "gap"
+
+
 class ChangeType(StrEnum):
     """`_change_type` of one row image, as in Delta's change data feed."""
 
@@ -139,11 +148,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A structure of a table, in force from `first_seen` on; numbered from 1."""
+    """A structure of a table, in force from `first_seen` on, which the batch read;
+    numbered from 1."""
 
     structure: TableStructure
     version: int
     first_seen: str
+    batch: int = 0
 
 
 class TableCondition(StrEnum):
@@ -183,7 +194,9 @@ class TableState:
 class Batch:
     """One row of the ledger's batches. `end`, `witness` and the totals are None/0 until
     captured. `base` is the `_sequence` just before the batch's first change; `changes`
-    counts row images, so the next batch's base is `base + changes`."""
+    counts row images, so the next batch's base is `base + changes`. `follows` is the batch
+    it goes on behind: its predecessor, or the one its start decision names, and then
+    `continuity` tells what lies between."""
 
     id: int
     source: str
@@ -203,6 +216,9 @@ class Batch:
     captured_at: datetime | None = None
     merged_at: datetime | None = None
     acknowledged_at: datetime | None = None
+    follows: int | None = None
+    continuity: Continuity | None = None
+    by_gtid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,27 +236,44 @@ class CaptureRecord:
     set_aside: tuple[SetAside, ...]
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
+    by_gtid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The end of the newest batch in a state, and the witness that proves it."""
+    """The end of the newest batch in a state, and the witness that proves it.
+
+    `by_gtid`: it may be resumed by its GTID set: since the set was first recorded, which
+    is the first batch begun with `gtid_mode` ON, no anonymous transaction was read, and no
+    run found another mode. `lapsed`: that was so once, and is not any more.
+    """
 
     batch: int
     position: Position
     witness: Witness
+    by_gtid: bool = False
+    lapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A start decision, a refusal or an idle run: its rule's name, the reason in one
-    sentence, and the facts it was drawn from (JSON)."""
+    """A start decision, a refusal, an idle run or a failed step: its rule's name, the
+    reason in one sentence, and the facts it was drawn from (JSON).
+
+    A start behind the batch `follows`, but not at its end, tells what lies between
+    (`continuity`), and for a gap the tables that may miss changes. `override` is the
+    operator's choice that it carries out.
+    """
 
     kind: str
     rule: str
     reason: str
     facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     author: str = "lockstep"
+    follows: int | None = None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+    override: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +281,32 @@ class RecordedDecision:
     id: int
     decided_at: datetime
     decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """An operator's one-shot choice of a start: `place` as `pipeline.places` reads it.
+    Open until a batch that is not abandoned was begun by it."""
+
+    id: int
+    place: str
+    reason: str
+    author: str
+    chosen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Changes between two places of the log that no batch read, by whose choice and why."""
+
+    decision: int
+    batch: int
+    decided_at: datetime
+    author: str
+    reason: str
+    tables: tuple[str, ...]
+    begin: str
+    end: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +322,15 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """What others see of a lease: who, since when, and whether its lock is held now."""
+    """What others see of a lease: who, since when, whether its lock is held now, and the
+    holder's last sign of life."""
 
     token: int
     holder: str
     dagster_run: str | None
     taken_at: datetime
     live: bool
+    beat_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

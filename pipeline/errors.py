@@ -73,6 +73,10 @@ class NothingMatches(ConfigurationError):
     """No table of the source matches a pattern."""
 
 
+class ConsumerUnknown(ConfigurationError):
+    """The source's changelog has no consumer of that name."""
+
+
 class JavaMissing(ConfigurationError):
     """Spark needs Java 17 or newer."""
 
@@ -157,12 +161,37 @@ class NotAnEventBoundary(OperatorNeeded):
     """The chosen offset is not the beginning of an event."""
 
 
+class MomentOutOfRange(OperatorNeeded):
+    """A moment that the server's log does not reach back to, or that has not come yet."""
+
+
+class EndNotReached(OperatorNeeded):
+    """The server's log does not hold all GTIDs that a run was to end with."""
+
+
 class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read."""
 
 
 class SourceChanged(OperatorNeeded):
     """Another server answers at the source's address."""
+
+
+class SourceDiverged(OperatorNeeded):
+    """The server lacks transactions that were read, or that a chosen start names."""
+
+
+class StartBehindCursor(OperatorNeeded):
+    """The chosen start lies before what is acknowledged or captured."""
+
+
+class PreparedBeforeStart(OperatorNeeded):
+    """An XA transaction is prepared whose rows lie before the source's start."""
+
+
+class TransactionsWithoutGtid(OperatorNeeded):
+    """The log holds anonymous transactions where a GTID set tells what was read, or where
+    `gtid_mode` keeps the server from sending them."""
 
 
 class SegmentsLost(OperatorNeeded):
@@ -209,8 +238,17 @@ class ForeignCommit(OperatorNeeded):
     """A lake table holds a commit that is not ours, or lacks one that was."""
 
 
+class TableSetAside(OperatorNeeded):
+    """All changes of a table are wanted, and from some place on it has none."""
+
+
 class LedgerRefused(OperatorNeeded):
     """The ledger's constraints refused a step out of order; nothing was changed."""
+
+
+class ConsumerRefused(LedgerRefused):
+    """A step of a changelog's consumer is out of order, a second time or unknown; nothing
+    was changed."""
 
 
 class LedgerNewer(OperatorNeeded):

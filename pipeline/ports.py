@@ -24,9 +24,11 @@ from pipeline.batch import (
     ChangeType,
     Cursor,
     Decision,
+    Gap,
     Intent,
     Lease,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     Segment,
@@ -36,8 +38,12 @@ from pipeline.batch import (
     TableState,
     TableVersion,
     VersionSetEntry,
+    Xid,
 )
-from pipeline.position import Coordinates, GtidSet, LogFile, Position
+from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, Lineage, LogFile, Position
+from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 
 # -- the source ------------------------------------------------------------------
@@ -56,7 +62,10 @@ class ServerFacts:
     """What the source said of itself in one round of questions.
 
     `gtid_executed` is read before `head`, so it never names what lies beyond it.
-    `settings` holds global variables by lower-case name.
+    `settings` holds global variables by lower-case name. `read_at` is the server's clock.
+    MariaDB has no server_uuid (`server-id:<id>` stands for it), always GTIDs, its binlog
+    state as what was executed, and the list at the head of its oldest file as what was
+    purged. `standby`: the source's standby answered.
     """
 
     server_uuid: str
@@ -70,6 +79,7 @@ class ServerFacts:
     head: Coordinates
     settings: Mapping[str, str]
     read_at: datetime
+    standby: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +116,19 @@ class SourceServer(Protocol):
 
     def facts(self) -> ServerFacts: ...
 
+    def survey(self) -> Survey:
+        """A close look, in a bounded number of questions; what the account may not see is
+        named in it. Works where `facts` is refused for a privilege or a setting."""
+
     def dump(self, start: Coordinates) -> BinlogDump:
         """A dump from `start`, which must be the beginning of an event; or, where a server
         cannot begin that far in a file, from its beginning (`BinlogDump.begins`)."""
 
     def dump_after(self, executed: GtidSet) -> BinlogDump:
         """A dump of every transaction that is not in the set."""
+
+    def prepared(self) -> frozenset[Xid]:
+        """XA transactions that are prepared now; none where the account may not ask."""
 
     def tables(self) -> list[SourceTable]:
         """All base tables this account can see, system databases left out, sorted."""
@@ -207,11 +224,33 @@ class Ledger(Protocol):
     def open_prepared(self, source: str) -> list[Prepared]:
         """Prepared XA transactions that some live batch recorded and no live batch ended."""
 
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        """Prepared XA transactions that this batch ended; none if it was abandoned."""
+
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         """Record a decision that makes no batch (a refusal, an idle run) or that the
         next `begin_batch` refers to."""
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]: ...
+
+    def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
+        """Record an operator's one-shot choice; it takes the place of one still open."""
+
+    def open_override(self, source: str) -> Override | None:
+        """The newest choice, until a live batch was begun by it."""
+
+    def gaps(self, source: str) -> list[Gap]:
+        """What no batch read, by whose choice, oldest first."""
+
+    def lineage(self, source: str) -> Lineage:
+        """The servers the source was read from, in order."""
+
+    def captured_by(self, source: str, dagster_run: str) -> Batch | None:
+        """The newest live batch that a Dagster run captured; its id may be shortened."""
+
+    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
+        """The first captured batch from that server whose last commit is at or after the
+        moment: the time index."""
 
     def begin_batch(
         self,
@@ -222,7 +261,8 @@ class Ledger(Protocol):
         start_decision: int | None,
     ) -> Batch:
         """Open a *capturing* batch: exactly one of `predecessor` (whose end is its
-        start) and `start_decision`. The answer has its id and sequence base."""
+        start) and `start_decision`, which may follow a batch (`Decision.follows`). The
+        answer has its id and sequence base."""
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: segments, versions, tables, prepared transactions (new
@@ -302,6 +342,11 @@ class Spool(Protocol):
 
     def discard(self, source: str, batch: int) -> int:
         """Delete the files that a batch prepared; how many."""
+
+    def remove(self, source: str, file: SegmentFile) -> None:
+        """Delete a sealed file whose transaction was ended, once the batch that ended it
+        is acknowledged: an earlier end may be abandoned and the file needed again.
+        Repeating it changes nothing."""
 
 
 # -- the lake --------------------------------------------------------------------
@@ -449,3 +494,43 @@ class Mirrors(Protocol):
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         """All rows of the mirror at a version, no JVM, deletion vectors honoured."""
+
+
+# -- the changelog's consumers ---------------------------------------------------------
+
+
+class Consumers(Protocol):
+    """Named consumers of a source's changelog, each with a cursor of its own.
+
+    No lease is needed. Each call is one transaction that holds the consumer it names, so
+    processes may share a name. `ConsumerUnknown` where there is none of that name;
+    `ConsumerRefused` for a step out of order, which changes nothing.
+    """
+
+    def consumers(self, source: str) -> list[Consumer]:
+        """Those that are not dropped, by name."""
+
+    def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
+        """A new one; the source need not have been captured yet."""
+
+    def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
+        """A person gives a consumer up, and what it holds back. Its deliveries end with
+        it; a later one of that name is another."""
+
+    def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
+        """The acknowledged batches behind the last delivery, within the bounds; None
+        without any. It is out until it ends."""
+
+    def deliveries_out(self, source: str, name: str) -> list[Delivery]:
+        """Neither acknowledged nor rolled back, oldest first."""
+
+    def ack_delivery(self, source: str, name: str, delivery: int) -> None:
+        """out → acknowledged, the oldest first; moves the cursor to its end."""
+
+    def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
+        """out → rolled back: this delivery and later ones, or all; their ids, ascending.
+        Their batches are delivered again."""
+
+    def retention_floor(self, source: str) -> int | None:
+        """The oldest batch that some consumer still needs: files of this one and of later
+        batches, captured already or not, are to be kept. None without consumers."""

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pipeline.errors import LedgerRefused
+from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
 
 HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
+
+CONSUMER_HINT = (
+    "`lockstep status` shows the source's consumers; consumer.rollback() takes back what is "
+    "out, and it is given again."
+)
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -24,14 +29,27 @@ RULES: Mapping[str, str] = MappingProxyType(
         "leases_stay": "a lease stays as it was recorded",
         "decisions_lease": "a decision is made under a lease",
         "decisions_stay": "a decision stays as it was recorded",
+        "decisions_follows": "a start follows a batch of its source",
+        "decisions_override": "a start carries out a choice of its source",
+        "decisions_continuity_known": "what follows is contiguous, an overlap or a gap",
+        "decisions_continuity_told": "a start that follows a batch tells what lies between",
+        "decisions_gap_named": "a gap names its tables, and nothing else does",
+        "overrides_lease": "a start is chosen under a lease",
+        "overrides_place_named": "a choice names a place",
+        "overrides_reasoned": "a choice has a reason",
+        "overrides_stay": "a choice stays as it was recorded",
+        "overrides_once": "a choice begins one batch",
         "batches_lease": "a batch is begun under a lease",
         "batches_start_at_predecessors_end": "a batch starts exactly where its predecessor ends",
         "batches_start_decision": "a start decision is recorded before its batch",
         "batches_one_origin": (
             "a batch names either its predecessor or its start decision, not neither or both"
         ),
+        "batches_start_decided": "a batch begins by a decision to start",
+        "batches_follows": "a batch follows one of its source",
+        "batches_follows_predecessor": "a batch follows its predecessor if it has one",
         "batches_one_capturing": "a source has one capturing batch at a time",
-        "batches_one_successor": "a batch has one successor, unless that is abandoned",
+        "batches_one_successor": "one batch goes on behind another, unless it is abandoned",
         "batches_one_per_decision": "a start decision justifies one batch",
         "batches_one_chain": "a source whose batches go on starts no second chain",
         "batches_state_known": "a batch is in one of the five states",
@@ -127,6 +145,32 @@ RULES: Mapping[str, str] = MappingProxyType(
         "version_sets_table": "a version set's tables are known",
         "version_sets_acknowledged": "a version set is recorded as its batch is acknowledged",
         "version_sets_stay": "a version set stays as it was recorded",
+        "consumers_source": "a consumer belongs to a known source",
+        "consumers_named": "a consumer has a name",
+        "consumers_name_once": "a source has one consumer of a name",
+        "consumers_start": "a consumer begins behind a batch of its source",
+        "consumers_start_acknowledged": "a consumer begins behind an acknowledged batch",
+        "consumers_drop_explained": "a consumer is dropped by somebody for a reason",
+        "consumers_dropped_once": "a consumer is dropped once",
+        "consumers_stay": "a consumer stays as it was made",
+        "deliveries_consumer": "a delivery belongs to a consumer of its source",
+        "deliveries_first_batch": "a delivery's first batch belongs to its source",
+        "deliveries_last_batch": "a delivery's last batch belongs to its source",
+        "deliveries_batches_ascend": "a delivery's batches ascend",
+        "deliveries_state_known": "a delivery is out, acknowledged or rolled back",
+        "deliveries_moments": "a delivery has the moment of its end, and before that none",
+        "deliveries_begin_out": "a delivery begins as out",
+        "deliveries_of_live_consumers": "a dropped consumer is given nothing and ends nothing",
+        "deliveries_of_acknowledged_batches": "only acknowledged batches are delivered",
+        "deliveries_go_on": "a delivery goes on where the one before it ended",
+        "deliveries_stay": "a delivery keeps its batches",
+        "deliveries_acknowledged_once": "a delivery is acknowledged once and stays so",
+        "deliveries_rolled_back_once": (
+            "what was in a delivery that is rolled back is given again under another id"
+        ),
+        "deliveries_acknowledged_in_order": "deliveries are acknowledged oldest first",
+        "deliveries_rolled_back_newest_first": "deliveries are rolled back newest first",
+        "deliveries_known": "the delivery was given to this consumer",
     }
 )
 
@@ -134,4 +178,16 @@ RULES: Mapping[str, str] = MappingProxyType(
 def refusal(rule: str) -> LedgerRefused:
     """The error for a broken rule; the rule's name is in the message for support."""
     sentence = RULES.get(rule, "the step does not fit what is recorded")
+    if rule.startswith(("consumers_", "deliveries_")):
+        return ConsumerRefused(
+            f"The ledger refused a consumer's step: {sentence} ({rule}).", hint=CONSUMER_HINT
+        )
     return LedgerRefused(f"The ledger refused a step: {sentence} ({rule}).", hint=HINT)
+
+
+def unknown_consumer(source: str, name: str) -> ConsumerUnknown:
+    """The error for a consumer that was never made, or was dropped."""
+    return ConsumerUnknown(
+        f"The source {source!r} has no consumer {name!r}.",
+        hint=f'lockstep.make_consumer("{source}", "{name}", start="latest") makes one',
+    )

@@ -18,6 +18,7 @@ from pipeline.batch import (
     CaptureRecord,
     Intent,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     Segment,
@@ -31,6 +32,7 @@ from pipeline.batch import (
 from pipeline.position import Position
 from pipeline.table import TableName
 from resources.ledger_rules import refusal
+from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
 _MOVES = frozenset((before, after) for (before, _), after in TRANSITIONS.items())
 ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
@@ -42,6 +44,7 @@ class MemoryBooks:
 
     leases: dict[str, LeaseView] = field(default_factory=dict)
     decisions: list[tuple[str, RecordedDecision]] = field(default_factory=list)
+    overrides: dict[int, tuple[str, Override]] = field(default_factory=dict)
     batches: dict[int, Batch] = field(default_factory=dict)
     segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
     states: dict[tuple[str, TableName], TableState] = field(default_factory=dict)
@@ -51,6 +54,8 @@ class MemoryBooks:
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)
+    consumers: dict[int, ConsumerEntry] = field(default_factory=dict)
+    deliveries: dict[int, DeliveryEntry] = field(default_factory=dict)
     turn: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
@@ -80,6 +85,9 @@ class MemoryBooks:
             raise refusal("batches_known")
         return batch
 
+    def decision(self, number: int | None) -> RecordedDecision:
+        return next(one for _, one in self.decisions if one.id == number)
+
     def writes(self, source: str, table: TableName) -> list[SettledWrite]:
         return [
             write
@@ -103,12 +111,12 @@ class MemoryBooks:
 
     def may_begin(
         self, source: str, start: Position, predecessor: int | None, decision: int | None
-    ) -> int:
-        """The new batch's base, or a refusal."""
+    ) -> tuple[int, int | None]:
+        """The new batch's base, and the batch it follows; or a refusal."""
         live = [one for one in self.of_source(source) if one.state is not BatchState.ABANDONED]
         if (predecessor is None) == (decision is None):
             raise refusal("batches_one_origin")
-        base = 0
+        base, follows = 0, predecessor
         if predecessor is not None:
             before = self.batches.get(predecessor)
             if before is not None and before.state not in ENDED:
@@ -118,13 +126,33 @@ class MemoryBooks:
             base = before.base + before.changes
         elif not any(one == source and it.id == decision for one, it in self.decisions):
             raise refusal("batches_start_decision")
+        else:
+            follows = self._decided(decision, live)
+            if follows is not None:
+                before = self.batches[follows]
+                if before.state not in ENDED:
+                    raise refusal("batches_predecessor_captured")
+                base = before.base + before.changes
         if any(one.state is BatchState.CAPTURING for one in live):
             raise refusal("batches_one_capturing")
-        if predecessor is not None and any(one.predecessor == predecessor for one in live):
+        if any(one.start_decision == decision for one in live if decision is not None):
+            raise refusal("batches_one_per_decision")
+        if follows is not None and any(one.follows == follows for one in live):
             raise refusal("batches_one_successor")
-        if predecessor is None and live:
+        if follows is None and live:
             raise refusal("batches_one_chain")
-        return base
+        return base, follows
+
+    def _decided(self, number: int | None, live: list[Batch]) -> int | None:
+        """What the start decision of that number follows."""
+        decision = self.decision(number).decision
+        if decision.kind != "start":
+            raise refusal("batches_start_decided")
+        taken = [one.start_decision for one in live if one.start_decision is not None]
+        override = decision.override
+        if override and any(self.decision(one).decision.override == override for one in taken):
+            raise refusal("overrides_once")
+        return decision.follows
 
     def may_move(self, batch: Batch, state: BatchState) -> None:
         if (batch.state, state) not in _MOVES:
@@ -133,14 +161,14 @@ class MemoryBooks:
             self._may_be_abandoned(batch)
         if (
             state is BatchState.ACKNOWLEDGED
-            and batch.predecessor is not None
-            and self.batches[batch.predecessor].state is not BatchState.ACKNOWLEDGED
+            and batch.follows is not None
+            and self.batches[batch.follows].state is not BatchState.ACKNOWLEDGED
         ):
             raise refusal("batches_acknowledged_in_order")
 
     def _may_be_abandoned(self, batch: Batch) -> None:
         for other in self.of_source(batch.source):
-            if other.predecessor == batch.id and other.state is not BatchState.ABANDONED:
+            if other.follows == batch.id and other.state is not BatchState.ABANDONED:
                 raise refusal("batches_abandoned_newest_first")
         tables = {segment.table for segment in self.segments.get(batch.id, ())}
         for source, intent in self.intents.values():

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from pipeline.batch import (
     Batch,
-    Cursor,
     SetAside,
     TableCondition,
     TableState,
@@ -19,15 +18,6 @@ from pipeline.batch import (
 )
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
-
-
-def cursor_at(batches: list[Batch]) -> Cursor | None:
-    if not batches:
-        return None
-    newest = batches[-1]
-    if newest.end is None or newest.witness is None:
-        raise refusal("batches_end_recorded")
-    return Cursor(newest.id, newest.end, newest.witness)
 
 
 def record_state(books: MemoryBooks, source: str, state: TableState) -> None:

@@ -16,9 +16,11 @@ from pipeline.batch import (
     CaptureRecord,
     Cursor,
     Decision,
+    Gap,
     Intent,
     Lease,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     Segment,
@@ -29,18 +31,24 @@ from pipeline.batch import (
     VersionSetEntry,
 )
 from pipeline.errors import LeaseLost, LedgerRefused, SourceBusy
-from pipeline.position import Position
+from pipeline.position import Lineage, Position
 from pipeline.table import TableName
 from resources.ledger_rules import refusal
+from resources.memory import continuity
 from resources.memory.books import ENDED, MemoryBooks, covers
+from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
-    cursor_at,
     quarantine,
     record_state,
     record_version,
     version_set_of,
 )
-from resources.memory.prepared import abandon_prepared, open_prepared, record_prepared
+from resources.memory.prepared import (
+    abandon_prepared,
+    ended_prepared,
+    open_prepared,
+    record_prepared,
+)
 
 
 class MemoryLedger:
@@ -49,6 +57,7 @@ class MemoryLedger:
     def __init__(self, clock: Callable[[], datetime], books: MemoryBooks | None = None) -> None:
         self._clock = clock
         self.books = MemoryBooks() if books is None else books
+        self.consumers = MemoryConsumers(clock, self.books)
 
     @contextmanager
     def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
@@ -62,7 +71,8 @@ class MemoryLedger:
                     hint="Wait for that run to end, then run again; `lockstep status` shows it.",
                 )
             token = last.token + 1 if last is not None else 1
-            view = LeaseView(token, holder, dagster_run, self._clock(), live=True)
+            now = self._clock()
+            view = LeaseView(token, holder, dagster_run, now, live=True, beat_at=now)
             self.books.leases[source] = view
         try:
             yield Lease(source, token, holder, dagster_run)
@@ -93,10 +103,10 @@ class MemoryLedger:
         return self.books.leases.get(source)
 
     def captured_cursor(self, source: str) -> Cursor | None:
-        return cursor_at(self.books.of_source(source, *ENDED))
+        return continuity.cursor_at(self.books, source, *ENDED)
 
     def acknowledged_cursor(self, source: str) -> Cursor | None:
-        return cursor_at(self.books.of_source(source, BatchState.ACKNOWLEDGED))
+        return continuity.cursor_at(self.books, source, BatchState.ACKNOWLEDGED)
 
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
         return self.books.of_source(source)[::-1][:limit]
@@ -131,8 +141,26 @@ class MemoryLedger:
     def open_prepared(self, source: str) -> list[Prepared]:
         return open_prepared(self.books, source)
 
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        return ended_prepared(self.books, batch)
+
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return [one for of, one in reversed(self.books.decisions) if of == source][:limit]
+
+    def open_override(self, source: str) -> Override | None:
+        return continuity.open_override(self.books, source)
+
+    def gaps(self, source: str) -> list[Gap]:
+        return continuity.gaps(self.books, source)
+
+    def lineage(self, source: str) -> Lineage:
+        return continuity.lineage(self.books, source)
+
+    def captured_by(self, source: str, dagster_run: str) -> Batch | None:
+        return continuity.captured_by(self.books, source, dagster_run)
+
+    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
+        return continuity.reaching(self.books, source, server_uuid, moment)
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
         found: dict[TableName, list[int]] = {}
@@ -165,9 +193,17 @@ class MemoryLedger:
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease) as books:
+            continuity.may_decide(books, lease.source, decision)
             recorded = RecordedDecision(len(books.decisions) + 1, self._clock(), decision)
             books.decisions.append((lease.source, recorded))
             return recorded
+
+    def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
+        with self._step(lease) as books:
+            number = len(books.overrides) + 1
+            choice = Override(number, place, reason, author, self._clock())
+            continuity.choose(books, lease.source, choice)
+            return choice
 
     def begin_batch(
         self,
@@ -178,6 +214,8 @@ class MemoryLedger:
         start_decision: int | None,
     ) -> Batch:
         with self._step(lease) as books:
+            base, follows = books.may_begin(lease.source, start, predecessor, start_decision)
+            decided = start_decision and books.decision(start_decision).decision
             batch = Batch(
                 id=len(books.batches) + 1,
                 source=lease.source,
@@ -185,10 +223,12 @@ class MemoryLedger:
                 start=start,
                 predecessor=predecessor,
                 start_decision=start_decision,
-                base=books.may_begin(lease.source, start, predecessor, start_decision),
+                base=base,
                 token=lease.token,
                 dagster_run=books.leases[lease.source].dagster_run,
                 created_at=self._clock(),
+                follows=follows,
+                continuity=decided.continuity if decided else None,
             )
             books.batches[batch.id] = batch
             return batch
@@ -203,7 +243,7 @@ class MemoryLedger:
             for state in record.tables:
                 record_state(books, lease.source, state)
             for version in record.versions:
-                record_version(books, lease.source, version)
+                record_version(books, lease.source, replace(version, batch=batch))
             for aside in record.set_aside:
                 quarantine(books, lease.source, aside)
             books.may_capture(begun, record)
@@ -217,6 +257,7 @@ class MemoryLedger:
                 transactions=record.transactions,
                 log_bytes=record.log_bytes,
                 captured_at=self._clock(),
+                by_gtid=record.by_gtid,
             )
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:

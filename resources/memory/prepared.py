@@ -24,6 +24,14 @@ def open_prepared(books: MemoryBooks, source: str) -> list[Prepared]:
     ]
 
 
+def ended_prepared(books: MemoryBooks, batch: int) -> list[Prepared]:
+    return [
+        prepared
+        for key, (_, prepared) in books.prepared.items()
+        if books.ended_by.get(key) == batch
+    ]
+
+
 def record_prepared(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
     """Ends come first: an XID that one of them frees may be prepared again."""
     for ended in record.ended:

@@ -30,18 +30,21 @@ from pipeline.errors import (
 from resources.ledger_rules import refusal
 
 OLDEST_SERVER = 130000
+_IDLE_TOO_LONG = "25P03"
 
 F = TypeVar("F")
 T = TypeVar("T")
 
 # Times in UTC, a commit that is on disk when it returns, and a dead holder's lock
-# released within a minute even when its machine vanished.
+# released within a minute even when its machine vanished. A process that was stopped in
+# the middle of a transaction keeps no row locked for longer than that.
 _SETTINGS = """
 set timezone = 'UTC';
 set tcp_keepalives_idle = 30;
 set tcp_keepalives_interval = 10;
 set tcp_keepalives_count = 3;
 set lock_timeout = '60s';
+set idle_in_transaction_session_timeout = '30s';
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') = 'off'
 """
@@ -169,6 +172,8 @@ def _meaning(target: Target, error: psycopg2.Error) -> LockstepError:
 def is_lost(error: psycopg2.Error) -> bool:
     """Whether the connection went, rather than a statement failing."""
     state = error.pgcode or ""
+    if state == _IDLE_TOO_LONG:
+        return True
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
         return not state or state.startswith(("08", "57P"))
     return False

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
+from time import sleep
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -22,9 +24,11 @@ from pipeline.batch import (
     CaptureRecord,
     Cursor,
     Decision,
+    Gap,
     Intent,
     Lease,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     Segment,
@@ -35,17 +39,21 @@ from pipeline.batch import (
     VersionSetEntry,
 )
 from pipeline.errors import SourceBusy
-from pipeline.position import Position
+from pipeline.position import Lineage, Position
 from pipeline.table import TableName
 from resources.postgres import reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
+from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.heartbeat import SILENT_SECONDS, Heartbeat
 from resources.postgres.migrate import LOCK_NAMESPACE, migrate
 from resources.postgres.queries import query
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_ENDING_TRIES = 40
+_ENDING_SECONDS = 0.05
 _ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
 
 
@@ -77,6 +85,7 @@ class PostgresLedger:
         self._target = target
         self._server = server
         self._session = Session(target)
+        self.consumers = PostgresConsumers(self._session)
         connection = connect(target)
         try:
             migrate(target, connection)
@@ -108,10 +117,13 @@ class PostgresLedger:
         try:
             with translated(self._target):
                 key, token = self._take(connection, source, holder, dagster_run)
+                if token is None and self._end_silent(connection, source):
+                    key, token = self._take(connection, source, holder, dagster_run, wait=True)
             if token is None:
                 raise self._busy(source)
             try:
-                yield Lease(source, token, holder, dagster_run)
+                with Heartbeat(connection, source, token):
+                    yield Lease(source, token, holder, dagster_run)
             finally:
                 # A closed connection's lock goes a moment later, this one at once.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
@@ -122,21 +134,43 @@ class PostgresLedger:
 
     @staticmethod
     def _take(
-        connection: Connection, source: str, holder: str, dagster_run: str | None
+        connection: Connection,
+        source: str,
+        holder: str,
+        dagster_run: str | None,
+        *,
+        wait: bool = False,
     ) -> tuple[int, int | None]:
-        """The lock's key and the new lease's token; None while another holds the lock."""
+        """The lock's key and the new lease's token; None while another holds the lock.
+        `wait` a little, for one whose connection is being ended."""
         with connection.cursor() as cursor:
             cursor.execute(query("source_key"), {"source": source})
             (key,) = cursor.fetchall()[0]
             connection.commit()
-            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
-            if not cursor.fetchall()[0][0]:
+            for _ in range(_ENDING_TRIES if wait else 1):
+                cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
+                if cursor.fetchall()[0][0]:
+                    break
+                connection.commit()
+                sleep(_ENDING_SECONDS if wait else 0)
+            else:
                 return key, None
             values = {"source": source, "holder": holder, "dagster_run": dagster_run}
             cursor.execute(query("take_lease"), values)
             (token,) = cursor.fetchall()[0]
             connection.commit()
             return key, token
+
+    @staticmethod
+    def _end_silent(connection: Connection, source: str) -> bool:
+        """End the connection of a holder that gives no sign of life; whether there was one.
+        Should it wake up, its token is not the newest any more."""
+        with connection.cursor() as cursor:
+            values = {"source": source, "namespace": LOCK_NAMESPACE}
+            cursor.execute(query("end_silent"), {**values, "silent_seconds": SILENT_SECONDS})
+            ended = cursor.fetchall()
+            connection.commit()
+        return bool(ended)
 
     def _busy(self, source: str) -> SourceBusy:
         lease = self.lease(source)
@@ -189,8 +223,26 @@ class PostgresLedger:
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._read(reads.open_prepared, source)
 
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        return self._read(reads.ended_prepared, batch)
+
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return self._read(reads.decisions, source, limit)
+
+    def open_override(self, source: str) -> Override | None:
+        return self._read(reads.open_override, source)
+
+    def gaps(self, source: str) -> list[Gap]:
+        return self._read(reads.gaps, source)
+
+    def lineage(self, source: str) -> Lineage:
+        return self._read(reads.lineage, source)
+
+    def captured_by(self, source: str, dagster_run: str) -> Batch | None:
+        return self._read(reads.captured_by, source, dagster_run)
+
+    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
+        return self._read(reads.reaching, source, server_uuid, moment)
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
         return self._read(reads.pending, source)
@@ -221,6 +273,9 @@ class PostgresLedger:
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         return self._write(lease, writes.decide, decision)
+
+    def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
+        return self._write(lease, writes.choose_start, place=place, reason=reason, author=author)
 
     def begin_batch(
         self,

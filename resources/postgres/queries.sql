@@ -14,7 +14,8 @@ select pg_advisory_unlock(%(namespace)s, %(key)s)
 
 -- name: take_lease
 with taken as (
-    update lockstep.sources set token = token + 1 where name = %(source)s
+    update lockstep.sources set token = token + 1, beat_at = clock_timestamp()
+    where name = %(source)s
     returning name, token
 )
 insert into lockstep.leases (source, token, holder, dagster_run, backend_pid)
@@ -22,7 +23,7 @@ select name, token, %(holder)s, %(dagster_run)s, pg_backend_pid() from taken
 returning token
 
 -- name: lease
-select l.token, l.holder, l.dagster_run, l.taken_at, exists (
+select l.token, l.holder, l.dagster_run, l.taken_at, s.beat_at, exists (
     select from pg_locks k
     where k.locktype = 'advisory' and k.granted and k.objsubid = 2
       and k.database = (select oid from pg_database where datname = current_database())
@@ -36,20 +37,46 @@ where s.name = %(source)s
 -- name: fence
 select token from lockstep.sources where name = %(source)s for no key update
 
+-- name: beat
+update lockstep.sources set beat_at = clock_timestamp()
+where name = %(source)s and token = %(token)s
+
+-- A holder without a sign of life loses its connection, and its lock with that.
+-- name: end_silent
+select pg_terminate_backend(l.backend_pid)
+from lockstep.sources s
+join lockstep.leases l on l.source = s.name and l.token = s.token
+join pg_locks k on k.locktype = 'advisory' and k.granted and k.objsubid = 2
+    and k.database = (select oid from pg_database where datname = current_database())
+    and k.classid = %(namespace)s::oid and k.objid = s.lock_key::oid and k.pid = l.backend_pid
+where s.name = %(source)s
+  and s.beat_at < clock_timestamp() - %(silent_seconds)s * interval '1 second'
+
+-- A set is trusted only while every look at the server since found GTIDs on.
 -- name: cursor_at
-select * from lockstep.batches
-where source = %(source)s and state = any(%(states)s)
-order by id desc limit 1
+select b.*, b.by_gtid and not exists (
+    select from lockstep.decisions d
+    where d.source = b.source and d.decided_at > b.captured_at
+      and d.facts ? 'gtid_mode' and d.facts->>'gtid_mode' <> 'ON'
+) as resumable, exists (
+    select from lockstep.batches o
+    where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
+) as once
+from lockstep.batches b
+where b.source = %(source)s and b.state = any(%(states)s)
+order by b.id desc limit 1
 
 -- name: batches
-select b.*, l.dagster_run from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s
 order by b.id desc limit %(limit)s
 
 -- name: unfinished
-select b.*, l.dagster_run from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state in ('capturing', 'captured', 'merged')
 order by b.id
 
@@ -86,8 +113,50 @@ select * from lockstep.prepared
 where source = %(source)s and ended_by is null and not abandoned
 order by id
 
+-- name: ended_prepared
+select * from lockstep.prepared where ended_by = %(batch)s order by id
+
 -- name: decisions
 select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
+
+-- name: open_override
+select o.* from lockstep.overrides o
+where o.source = %(source)s
+  and o.id = (select max(id) from lockstep.overrides where source = %(source)s)
+  and not exists (
+      select from lockstep.decisions d
+      join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+      where d.override = o.id
+  )
+
+-- name: gaps
+select * from lockstep.gaps where source = %(source)s order by decision
+
+-- name: reigns
+select since, server_uuid from (
+    select id as since, start_server_uuid as server_uuid,
+           lag(start_server_uuid) over (order by id) as before
+    from lockstep.batches
+    where source = %(source)s and state <> 'abandoned'
+) b
+where before is distinct from server_uuid
+order by since
+
+-- name: captured_by
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
+  and b.state not in ('capturing', 'abandoned')
+order by b.id desc limit 1
+
+-- name: reaching
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
+  and b.end_server_uuid = %(server_uuid)s and b.end_committed_at >= %(moment)s
+order by b.id limit 1
 
 -- name: pending
 select database, name, array_agg(batch order by batch) as batches from lockstep.waiting
@@ -112,8 +181,17 @@ where source = %(source)s and batch = %(batch)s
 order by database, name
 
 -- name: decide
-insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
-values (%(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s)
+insert into lockstep.decisions (
+    source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override
+) values (
+    %(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s,
+    %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s
+)
+returning *
+
+-- name: choose_start
+insert into lockstep.overrides (source, token, place, reason, author)
+values (%(source)s, %(token)s, %(place)s, %(reason)s, %(author)s)
 returning *
 
 -- name: begin_batch
@@ -124,14 +202,19 @@ with begun as (
         start_committed_at
     ) values (
         %(source)s, 'capturing', %(predecessor)s, %(start_decision)s,
-        coalesce((select base + changes from lockstep.batches where id = %(predecessor)s), 0),
+        coalesce((
+            select base + changes from lockstep.batches
+            where id = coalesce(%(predecessor)s, (
+                select follows from lockstep.decisions where id = %(start_decision)s))
+        ), 0),
         %(token)s, %(base)s, %(number)s, %(offset)s, %(gtid_set)s, %(server_uuid)s,
         %(committed_at)s
     )
     returning *
 )
-select b.*, l.dagster_run from begun b
+select b.*, l.dagster_run, d.continuity from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
 
 -- name: batch_captured
 update lockstep.batches set
@@ -142,7 +225,8 @@ update lockstep.batches set
     witness_offset = %(witness_offset)s, witness_length = %(witness_length)s,
     witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
     witness_file_created = %(witness_file_created)s,
-    changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s
+    changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s,
+    by_gtid = %(by_gtid)s
 where source = %(source)s and id = %(batch)s
 
 -- name: record_version
@@ -247,3 +331,95 @@ having max(w.last_batch) filter (where w.step = 'merge') >= (
     where (s.source, s.database, s.name) = (t.source, t.database, t.name)
       and s.batch <= %(batch)s
 )
+
+-- Consumers of the changelog and their deliveries.
+
+-- name: make_consumer
+insert into lockstep.consumers (source, name, start_batch)
+values (%(source)s, %(name)s, case %(start)s
+    when 'latest' then (
+        select max(id) from lockstep.batches where source = %(source)s and state = 'acknowledged')
+    else %(batch)s end)
+
+-- name: drop_consumer
+update lockstep.consumers set
+    dropped_at = clock_timestamp(), dropped_by = %(author)s, dropped_because = %(reason)s
+where id = %(consumer)s
+
+-- name: lock_consumer
+select * from lockstep.consumers
+where source = %(source)s and name = %(name)s and dropped_at is null
+for no key update
+
+-- name: consumers
+select c.source, c.name, c.made_at, c.cursor, (
+    select count(*) from lockstep.deliveries d where d.consumer = c.id and d.state = 'out'
+) as out, b.behind, b.changes
+from (
+    select *, lockstep.consumed(id) as cursor from lockstep.consumers
+    where source = %(source)s and dropped_at is null
+) c
+cross join lateral (
+    select count(*) as behind, coalesce(sum(b.changes), 0)::bigint as changes
+    from lockstep.batches b
+    where b.source = c.source and b.state = 'acknowledged' and b.id > coalesce(c.cursor, 0)
+) b
+order by c.name collate "C"
+
+-- name: deliverable
+select b.id, b.changes from lockstep.batches b
+where b.source = %(source)s and b.state = 'acknowledged'
+  and b.id > lockstep.given(%(consumer)s)
+  and not exists (
+      select from lockstep.batches u
+      where u.source = b.source and u.id < b.id and u.state in ('capturing', 'captured', 'merged'))
+order by b.id limit %(limit)s
+
+-- name: deliver
+insert into lockstep.deliveries (source, consumer, first_batch, last_batch)
+values (%(source)s, %(consumer)s, %(first_batch)s, %(last_batch)s)
+
+-- name: deliveries_out
+select d.id, c.source, c.name as consumer,
+       f.start_base, f.start_number, f.start_offset, f.start_gtid_set, f.start_server_uuid,
+       f.start_committed_at,
+       l.end_base, l.end_number, l.end_offset, l.end_gtid_set, l.end_server_uuid,
+       l.end_committed_at, w.batches, w.changes, t.databases, t.names
+from lockstep.consumers c
+join lockstep.deliveries d on d.consumer = c.id and d.state = 'out'
+join lockstep.batches f on f.id = d.first_batch
+join lockstep.batches l on l.id = d.last_batch
+cross join lateral (
+    select array_agg(b.id order by b.id) as batches, sum(b.changes)::bigint as changes
+    from lockstep.batches b
+    where b.source = d.source and b.state = 'acknowledged'
+      and b.id between d.first_batch and d.last_batch
+) w
+cross join lateral (
+    select array_agg(s.database order by s.database collate "C", s.name collate "C") as databases,
+           array_agg(s.name order by s.database collate "C", s.name collate "C") as names
+    from (select distinct database, name from lockstep.segments
+          where batch = any(w.batches)) s
+) t
+where c.source = %(source)s and c.name = %(name)s and c.dropped_at is null
+order by d.id
+
+-- name: ack_delivery
+update lockstep.deliveries set state = 'acknowledged', ended_at = clock_timestamp()
+where consumer = %(consumer)s and id = %(delivery)s
+
+-- name: roll_back_deliveries
+update lockstep.deliveries set state = 'rolled back', ended_at = clock_timestamp()
+where consumer = %(consumer)s
+  and (id = %(delivery)s or state = 'out' and id >= coalesce(%(delivery)s, 0))
+returning id
+
+-- name: retention_floor
+select coalesce(
+    (select min(b.id) from lockstep.batches b
+     where b.source = %(source)s and b.state <> 'abandoned' and b.id > held.cursor),
+    held.cursor + 1) as floor
+from (
+    select min(coalesce(lockstep.consumed(c.id), 0)) as cursor from lockstep.consumers c
+    where c.source = %(source)s and c.dropped_at is null
+) held

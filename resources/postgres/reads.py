@@ -5,6 +5,7 @@ Does not belong here: connections, anything that writes.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from psycopg2.extras import RealDictCursor
@@ -13,8 +14,10 @@ from pipeline.batch import (
     Batch,
     BatchState,
     Cursor,
+    Gap,
     Intent,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     Segment,
@@ -24,6 +27,7 @@ from pipeline.batch import (
     VersionSetEntry,
 )
 from pipeline.errors import LedgerRefused
+from pipeline.position import Lineage, Reign
 from pipeline.table import TableName
 from resources.postgres import rows
 from resources.postgres.migrate import LOCK_NAMESPACE
@@ -84,8 +88,38 @@ def open_prepared(cursor: RealDictCursor, source: str) -> list[Prepared]:
     return [rows.prepared(row) for row in _all(cursor, "open_prepared", source=source)]
 
 
+def ended_prepared(cursor: RealDictCursor, batch: int) -> list[Prepared]:
+    return [rows.prepared(row) for row in _all(cursor, "ended_prepared", batch=batch)]
+
+
 def decisions(cursor: RealDictCursor, source: str, limit: int) -> list[RecordedDecision]:
     return [rows.decision(row) for row in _all(cursor, "decisions", source=source, limit=limit)]
+
+
+def open_override(cursor: RealDictCursor, source: str) -> Override | None:
+    found = _all(cursor, "open_override", source=source)
+    return rows.override(found[0]) if found else None
+
+
+def gaps(cursor: RealDictCursor, source: str) -> list[Gap]:
+    return [rows.gap(row) for row in _all(cursor, "gaps", source=source)]
+
+
+def lineage(cursor: RealDictCursor, source: str) -> Lineage:
+    found = _all(cursor, "reigns", source=source)
+    return Lineage(tuple(Reign(row["server_uuid"], row["since"]) for row in found))
+
+
+def captured_by(cursor: RealDictCursor, source: str, dagster_run: str) -> Batch | None:
+    found = _all(cursor, "captured_by", source=source, dagster_run=dagster_run)
+    return rows.batch(found[0]) if found else None
+
+
+def reaching(
+    cursor: RealDictCursor, source: str, server_uuid: str, moment: datetime
+) -> Batch | None:
+    found = _all(cursor, "reaching", source=source, server_uuid=server_uuid, moment=moment)
+    return rows.batch(found[0]) if found else None
 
 
 def pending(cursor: RealDictCursor, source: str) -> dict[TableName, list[int]]:

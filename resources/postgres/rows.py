@@ -13,10 +13,13 @@ from pipeline.batch import (
     Batch,
     BatchState,
     CaptureRecord,
+    Continuity,
     Cursor,
     Decision,
+    Gap,
     Intent,
     LeaseView,
+    Override,
     Prepared,
     RecordedDecision,
     RowCounts,
@@ -30,7 +33,8 @@ from pipeline.batch import (
     VersionSetEntry,
     Xid,
 )
-from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.table import TableName, TableStructure
 
 Row = Mapping[str, Any]
@@ -57,6 +61,9 @@ def batch(row: Row) -> Batch:
         captured_at=row["captured_at"],
         merged_at=row["merged_at"],
         acknowledged_at=row["acknowledged_at"],
+        follows=row["follows"],
+        by_gtid=row["by_gtid"],
+        continuity=Continuity(row["continuity"]) if row["continuity"] else None,
     )
 
 
@@ -82,11 +89,19 @@ def witness(row: Row) -> Witness:
 
 
 def cursor(row: Row) -> Cursor:
-    return Cursor(batch=row["id"], position=position(row, "end"), witness=witness(row))
+    lapsed = row["once"] and not row["resumable"]
+    return Cursor(row["id"], position(row, "end"), witness(row), row["resumable"], lapsed)
 
 
 def lease_view(row: Row) -> LeaseView:
-    return LeaseView(row["token"], row["holder"], row["dagster_run"], row["taken_at"], row["live"])
+    return LeaseView(
+        row["token"],
+        row["holder"],
+        row["dagster_run"],
+        row["taken_at"],
+        row["live"],
+        row["beat_at"],
+    )
 
 
 def segment(row: Row) -> Segment:
@@ -120,7 +135,7 @@ def table_state(row: Row) -> TableState:
 
 def table_version(row: Row) -> TableVersion:
     return TableVersion(
-        TableStructure.from_json(row["structure"]), row["version"], row["first_seen"]
+        TableStructure.from_json(row["structure"]), row["version"], row["first_seen"], row["batch"]
     )
 
 
@@ -136,7 +151,38 @@ def decision(row: Row) -> RecordedDecision:
     return RecordedDecision(
         id=row["id"],
         decided_at=row["decided_at"],
-        decision=Decision(row["kind"], row["rule"], row["reason"], row["facts"], row["author"]),
+        decision=Decision(
+            row["kind"],
+            row["rule"],
+            row["reason"],
+            row["facts"],
+            row["author"],
+            row["follows"],
+            Continuity(row["continuity"]) if row["continuity"] else None,
+            tuple(row["gap_tables"]),
+            row["override"],
+        ),
+    )
+
+
+def override(row: Row) -> Override:
+    return Override(row["id"], row["place"], row["reason"], row["author"], row["chosen_at"])
+
+
+def gap(row: Row) -> Gap:
+    begin, end = (
+        Coordinates(LogFile(row[f"{which}_base"], row[f"{which}_number"]), row[f"{which}_offset"])
+        for which in ("from", "to")
+    )
+    return Gap(
+        decision=row["decision"],
+        batch=row["batch"],
+        decided_at=row["decided_at"],
+        author=row["author"],
+        reason=row["reason"],
+        tables=tuple(row["gap_tables"]),
+        begin=str(begin),
+        end=str(end),
     )
 
 
@@ -187,6 +233,7 @@ def of_capture(value: CaptureRecord) -> dict[str, Any]:
         "changes": value.changes,
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
+        "by_gtid": value.by_gtid,
     }
 
 
@@ -197,6 +244,10 @@ def of_decision(value: Decision) -> dict[str, Any]:
         "reason": value.reason,
         "facts": json.dumps(dict(value.facts)),
         "author": value.author,
+        "follows": value.follows,
+        "continuity": value.continuity,
+        "gap_tables": list(value.gap_tables),
+        "override": value.override,
     }
 
 

@@ -36,6 +36,8 @@ create table lockstep.batches (
     acknowledged_at timestamp with time zone,
     abandoned_at timestamp with time zone,
     abandoned_because text,
+    follows bigint,
+    by_gtid boolean not null default false,
     constraint batches_base_counts CHECK ((base >= 0)),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
     constraint batches_end_not_before_start CHECK ((ROW(end_number, end_offset) >= ROW(start_number, start_offset))),
@@ -45,6 +47,8 @@ CASE state
     WHEN 'abandoned'::text THEN (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = ANY (ARRAY[0, 11]))
     ELSE (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = 0)
 END),
+    constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
+    constraint batches_follows_predecessor CHECK (((predecessor IS NULL) OR (NOT (follows IS DISTINCT FROM predecessor)))),
     constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
     constraint batches_of_source UNIQUE (source, id),
@@ -54,6 +58,23 @@ END),
     constraint batches_start_decision FOREIGN KEY (source, start_decision) REFERENCES lockstep.decisions(source, id),
     constraint batches_state_known CHECK ((state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text, 'acknowledged'::text, 'abandoned'::text]))),
     constraint batches_totals_count CHECK (((changes >= 0) AND (transactions >= 0) AND (log_bytes >= 0) AND ((captured_at IS NOT NULL) OR ((changes = 0) AND (transactions = 0) AND (log_bytes = 0)))))
+);
+
+create table lockstep.consumers (
+    id bigint not null generated always as identity,
+    source text not null,
+    name text not null,
+    start_batch bigint,
+    made_at timestamp with time zone not null default clock_timestamp(),
+    dropped_at timestamp with time zone,
+    dropped_by text,
+    dropped_because text,
+    constraint consumers_drop_explained CHECK (((num_nonnulls(dropped_at, dropped_by, dropped_because) = ANY (ARRAY[0, 3])) AND (btrim(dropped_because) <> ''::text))),
+    constraint consumers_named CHECK ((btrim(name) <> ''::text)),
+    constraint consumers_of_source UNIQUE (source, id),
+    constraint consumers_pk PRIMARY KEY (id),
+    constraint consumers_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint consumers_start FOREIGN KEY (source, start_batch) REFERENCES lockstep.batches(source, id)
 );
 
 create table lockstep.decisions (
@@ -66,9 +87,36 @@ create table lockstep.decisions (
     facts jsonb not null,
     author text not null,
     decided_at timestamp with time zone not null default clock_timestamp(),
+    follows bigint,
+    continuity text,
+    override bigint,
+    gap_tables text[] not null default '{}'::text[],
+    constraint decisions_continuity_known CHECK ((continuity = ANY (ARRAY['contiguous'::text, 'overlap'::text, 'gap'::text]))),
+    constraint decisions_continuity_told CHECK (((follows IS NULL) = (continuity IS NULL))),
+    constraint decisions_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
+    constraint decisions_gap_named CHECK (((NOT (continuity IS DISTINCT FROM 'gap'::text)) = (cardinality(gap_tables) > 0))),
     constraint decisions_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint decisions_of_source UNIQUE (source, id),
+    constraint decisions_override FOREIGN KEY (source, override) REFERENCES lockstep.overrides(source, id),
     constraint decisions_pk PRIMARY KEY (id)
+);
+
+create table lockstep.deliveries (
+    id bigint not null generated always as identity,
+    source text not null,
+    consumer bigint not null,
+    first_batch bigint not null,
+    last_batch bigint not null,
+    state text not null default 'out'::text,
+    delivered_at timestamp with time zone not null default clock_timestamp(),
+    ended_at timestamp with time zone,
+    constraint deliveries_batches_ascend CHECK ((first_batch <= last_batch)),
+    constraint deliveries_consumer FOREIGN KEY (source, consumer) REFERENCES lockstep.consumers(source, id),
+    constraint deliveries_first_batch FOREIGN KEY (source, first_batch) REFERENCES lockstep.batches(source, id),
+    constraint deliveries_last_batch FOREIGN KEY (source, last_batch) REFERENCES lockstep.batches(source, id),
+    constraint deliveries_moments CHECK (((ended_at IS NULL) = (state = 'out'::text))),
+    constraint deliveries_pk PRIMARY KEY (id),
+    constraint deliveries_state_known CHECK ((state = ANY (ARRAY['out'::text, 'acknowledged'::text, 'rolled back'::text])))
 );
 
 create table lockstep.leases (
@@ -81,6 +129,21 @@ create table lockstep.leases (
     constraint leases_pk PRIMARY KEY (source, token),
     constraint leases_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
     constraint leases_token_counts CHECK ((token > 0))
+);
+
+create table lockstep.overrides (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    place text not null,
+    reason text not null,
+    author text not null,
+    chosen_at timestamp with time zone not null default clock_timestamp(),
+    constraint overrides_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint overrides_of_source UNIQUE (source, id),
+    constraint overrides_pk PRIMARY KEY (id),
+    constraint overrides_place_named CHECK ((place <> ''::text)),
+    constraint overrides_reasoned CHECK ((btrim(reason) <> ''::text))
 );
 
 create table lockstep.prepared (
@@ -159,6 +222,7 @@ create table lockstep.sources (
     lock_key integer not null generated always as identity,
     token bigint not null default 0,
     first_seen timestamp with time zone not null default now(),
+    beat_at timestamp with time zone,
     constraint sources_lock_key UNIQUE (lock_key),
     constraint sources_pk PRIMARY KEY (name),
     constraint sources_token_counts CHECK ((token >= 0))
@@ -242,19 +306,46 @@ create table lockstep.writes (
 
 CREATE UNIQUE INDEX batches_one_capturing ON lockstep.batches USING btree (source) WHERE (state = 'capturing'::text);
 
-CREATE UNIQUE INDEX batches_one_chain ON lockstep.batches USING btree (source) WHERE ((predecessor IS NULL) AND (state <> 'abandoned'::text));
+CREATE UNIQUE INDEX batches_one_chain ON lockstep.batches USING btree (source) WHERE ((follows IS NULL) AND (state <> 'abandoned'::text));
 
 CREATE UNIQUE INDEX batches_one_per_decision ON lockstep.batches USING btree (start_decision) WHERE (state <> 'abandoned'::text);
 
-CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (predecessor) WHERE (state <> 'abandoned'::text);
+CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (follows) WHERE (state <> 'abandoned'::text);
 
 CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHERE (state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]));
+
+CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
+
+CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state = 'acknowledged'::text);
+
+CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state <> 'rolled back'::text);
+
+CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WHERE (state = 'out'::text);
 
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE (settled_at IS NULL);
 
 create sequence lockstep.txn_versions;
+
+create view lockstep.gaps as
+ SELECT d.source,
+    d.id AS decision,
+    b.id AS batch,
+    d.decided_at,
+    d.author,
+    d.reason,
+    d.gap_tables,
+    e.end_base AS from_base,
+    e.end_number AS from_number,
+    e.end_offset AS from_offset,
+    b.start_base AS to_base,
+    b.start_number AS to_number,
+    b.start_offset AS to_offset
+   FROM ((lockstep.decisions d
+     JOIN lockstep.batches b ON (((b.start_decision = d.id) AND (b.state <> 'abandoned'::text))))
+     JOIN lockstep.batches e ON ((e.id = d.follows)))
+  WHERE (d.continuity = 'gap'::text);
 
 create view lockstep.waiting as
  SELECT DISTINCT s.source,
@@ -284,19 +375,49 @@ CREATE OR REPLACE FUNCTION lockstep.batches_begin()
  LANGUAGE plpgsql
 AS $function$
 declare
+    decision lockstep.decisions;
     earlier lockstep.batches;
 begin
     if new.state <> 'capturing' then
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
-    if new.predecessor is not null then
-        select * into earlier from lockstep.batches b where b.id = new.predecessor;
+    new.follows := new.predecessor;
+    if new.start_decision is not null then
+        select * into decision from lockstep.decisions d
+        where d.source = new.source and d.id = new.start_decision;
+        if decision.kind <> 'start' then
+            perform lockstep.refuse('batches_start_decided', 'the decision is not one to start');
+        end if;
+        if exists (select from lockstep.decisions d
+                   join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+                   where d.override = decision.override) then
+            perform lockstep.refuse('overrides_once', 'a live batch was begun by this choice');
+        end if;
+        new.follows := coalesce(new.predecessor, decision.follows);
+    end if;
+    if new.follows is not null then
+        select * into earlier from lockstep.batches b where b.id = new.follows;
         if earlier.state in ('capturing', 'abandoned') then
-            perform lockstep.refuse('batches_predecessor_captured', 'the predecessor is not captured');
+            perform lockstep.refuse('batches_predecessor_captured', 'the batch before is not captured');
         end if;
     end if;
     if new.base <> coalesce(earlier.base + earlier.changes, 0) then
-        perform lockstep.refuse('batches_base_follows', 'a batch counts on from its predecessor');
+        perform lockstep.refuse('batches_base_follows', 'a batch counts on from the one before');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.follows is distinct from old.follows then
+        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows');
+    end if;
+    if old.state <> 'capturing' and new.by_gtid <> old.by_gtid then
+        perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     return new;
 end
@@ -307,8 +428,8 @@ CREATE OR REPLACE FUNCTION lockstep.batches_may_be_abandoned(a_batch lockstep.ba
  LANGUAGE plpgsql
 AS $function$
 begin
-    if exists (select from lockstep.batches b where b.predecessor = a_batch.id and b.state <> 'abandoned') then
-        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch starts at its end');
+    if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
+        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch goes on behind it');
     end if;
     if exists (select from lockstep.segments s
                join lockstep.writes w using (source, database, name)
@@ -323,8 +444,8 @@ CREATE OR REPLACE FUNCTION lockstep.batches_may_be_acknowledged(a_batch lockstep
  LANGUAGE plpgsql
 AS $function$
 begin
-    if exists (select from lockstep.batches b where b.id = a_batch.predecessor and b.state <> 'acknowledged') then
-        perform lockstep.refuse('batches_acknowledged_in_order', 'the predecessor is not acknowledged');
+    if exists (select from lockstep.batches b where b.id = a_batch.follows and b.state <> 'acknowledged') then
+        perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
     end if;
 end
 $function$;
@@ -393,6 +514,60 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.consumed(a_consumer bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(
+        (select max(d.last_batch) from lockstep.deliveries d
+         where d.consumer = a_consumer and d.state = 'acknowledged'),
+        (select c.start_batch from lockstep.consumers c where c.id = a_consumer))
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.consumer_steps(a_consumer bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    owner lockstep.consumers;
+begin
+    select * into owner from lockstep.consumers c where c.id = a_consumer for no key update;
+    if owner.dropped_at is not null then
+        perform lockstep.refuse('deliveries_of_live_consumers', 'the consumer is dropped');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.consumers_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.batches b where (b.source, b.id) = (new.source, new.start_batch)
+               and b.state <> 'acknowledged') then
+        perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.consumers_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.name, new.start_batch, new.made_at)
+        is distinct from (old.id, old.source, old.name, old.start_batch, old.made_at) then
+        perform lockstep.refuse('consumers_stay', 'a consumer stays as it was made');
+    end if;
+    if old.dropped_at is not null then
+        perform lockstep.refuse('consumers_dropped_once', 'the consumer is dropped');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.covered(a_source text, a_database text, a_name text, a_batch bigint)
  RETURNS boolean
  LANGUAGE sql
@@ -404,6 +579,79 @@ AS $function$
           and w.step = 'merge' and w.settled_at is not null
           and a_batch between w.first_batch and w.last_batch
     )
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.deliveries_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform lockstep.consumer_steps(new.consumer);
+    if new.state <> 'out' then
+        perform lockstep.refuse('deliveries_begin_out', 'a delivery begins as out');
+    end if;
+    if exists (select from lockstep.batches b where b.source = new.source and b.id <= new.last_batch
+               and (b.state in ('capturing', 'captured', 'merged')
+                    or b.id in (new.first_batch, new.last_batch) and b.state <> 'acknowledged')) then
+        perform lockstep.refuse('deliveries_of_acknowledged_batches', 'a batch is not acknowledged');
+    end if;
+    if new.first_batch is distinct from (
+        select min(b.id) from lockstep.batches b
+        where b.source = new.source and b.state = 'acknowledged' and b.id > lockstep.given(new.consumer)) then
+        perform lockstep.refuse('deliveries_go_on', 'it does not go on where the last one ended');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.deliveries_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform lockstep.consumer_steps(old.consumer);
+    if (new.id, new.source, new.consumer, new.first_batch, new.last_batch, new.delivered_at)
+        is distinct from
+       (old.id, old.source, old.consumer, old.first_batch, old.last_batch, old.delivered_at) then
+        perform lockstep.refuse('deliveries_stay', 'a delivery keeps its batches');
+    end if;
+    if old.state = 'acknowledged' then
+        perform lockstep.refuse('deliveries_acknowledged_once', 'the delivery is acknowledged');
+    end if;
+    if old.state = 'rolled back' then
+        perform lockstep.refuse('deliveries_rolled_back_once', 'the delivery is rolled back');
+    end if;
+    if new.state = 'acknowledged' and exists (
+        select from lockstep.deliveries d
+        where d.consumer = new.consumer and d.state = 'out' and d.id < new.id) then
+        perform lockstep.refuse('deliveries_acknowledged_in_order', 'an older delivery is out');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.deliveries_rolled_back()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.deliveries d
+               where d.consumer = new.consumer and d.state = 'out' and d.id > new.id) then
+        perform lockstep.refuse('deliveries_rolled_back_newest_first', 'a newer delivery is out');
+    end if;
+    return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.given(a_consumer bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(
+        (select max(d.last_batch) from lockstep.deliveries d
+         where d.consumer = a_consumer and d.state <> 'rolled back'),
+        (select c.start_batch from lockstep.consumers c where c.id = a_consumer), 0)
 $function$;
 
 CREATE OR REPLACE FUNCTION lockstep.prepared_begin()
@@ -561,13 +809,31 @@ CREATE TRIGGER batches_abandoned AFTER UPDATE ON lockstep.batches FOR EACH ROW W
 
 CREATE TRIGGER batches_begin BEFORE INSERT ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_begin();
 
+CREATE TRIGGER batches_keep BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_keep();
+
 CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_move();
 
 CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.stays('batches_stay');
 
+CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin();
+
+CREATE TRIGGER consumers_move BEFORE UPDATE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_move();
+
+CREATE TRIGGER consumers_stay BEFORE DELETE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('consumers_stay');
+
 CREATE TRIGGER decisions_stay BEFORE DELETE OR UPDATE ON lockstep.decisions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('decisions_stay');
 
+CREATE TRIGGER deliveries_begin BEFORE INSERT ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.deliveries_begin();
+
+CREATE TRIGGER deliveries_move BEFORE UPDATE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.deliveries_move();
+
+CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EACH ROW WHEN ((new.state = 'rolled back'::text)) EXECUTE FUNCTION lockstep.deliveries_rolled_back();
+
+CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
+
 CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
+
+CREATE TRIGGER overrides_stay BEFORE DELETE OR UPDATE ON lockstep.overrides FOR EACH ROW EXECUTE FUNCTION lockstep.stays('overrides_stay');
 
 CREATE TRIGGER prepared_begin BEFORE INSERT ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.prepared_begin();
 

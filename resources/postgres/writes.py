@@ -15,6 +15,7 @@ from pipeline.batch import (
     Decision,
     Intent,
     Lease,
+    Override,
     RecordedDecision,
     Segment,
     SetAside,
@@ -60,6 +61,14 @@ def fence(cursor: RealDictCursor, lease: Lease) -> None:
 def decide(cursor: RealDictCursor, lease: Lease, decision: Decision) -> RecordedDecision:
     values = rows.of_decision(decision)
     return rows.decision(_made(cursor, "decide", source=lease.source, token=lease.token, **values))
+
+
+def choose_start(
+    cursor: RealDictCursor, lease: Lease, *, place: str, reason: str, author: str
+) -> Override:
+    values = {"place": place, "reason": reason, "author": author}
+    row = _made(cursor, "choose_start", source=lease.source, token=lease.token, **values)
+    return rows.override(row)
 
 
 def begin_batch(

@@ -1,5 +1,20 @@
 -- Short words for the steps that violations.sql takes.
 
+create function pg_temp.decide(
+    a_source text, a_kind text, a_batch bigint, between_them text, some_tables text[], a_choice bigint
+) returns bigint language sql as $$
+    insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, follows,
+        continuity, gap_tables, override)
+    values (a_source, 1, a_kind, 'x', 'x', '{}', 'x', a_batch, between_them, some_tables, a_choice)
+    returning id
+$$;
+
+create function pg_temp.choose(a_source text, a_place text, a_reason text) returns bigint
+language sql as $$
+    insert into lockstep.overrides (source, token, place, reason, author)
+    values (a_source, 1, a_place, a_reason, 'x') returning id
+$$;
+
 create function pg_temp.begin(at bigint, a_predecessor bigint, a_decision bigint, a_base bigint)
 returns void language sql as $$
     insert into lockstep.batches (source, state, predecessor, start_decision, base, token,
@@ -56,4 +71,36 @@ create function pg_temp.end(a_batch bigint, a_gtrid text, a_later_batch bigint, 
 returns void language sql as $$
     update lockstep.prepared set ended_by = a_later_batch, committed = a_commit
     where batch = a_batch and gtrid = a_gtrid::bytea
+$$;
+
+create function pg_temp.consumer(a_source text) returns bigint language sql as $$
+    insert into lockstep.consumers (source, name) values (a_source, 'billing') returning id
+$$;
+
+create function pg_temp.deliver(a_source text, a_consumer bigint, first bigint, last bigint)
+returns bigint language sql as $$
+    insert into lockstep.deliveries (source, consumer, first_batch, last_batch)
+    values (a_source, a_consumer, first, last) returning id
+$$;
+
+create function pg_temp.end_delivery(a_delivery bigint, a_state text) returns void language sql as $$
+    update lockstep.deliveries set state = a_state, ended_at = now() where id = a_delivery
+$$;
+
+-- Two deliveries of a new consumer, of one acknowledged batch each.
+create function pg_temp.two_deliveries(a_source text, a_batch bigint, a_later_batch bigint)
+returns table (older bigint, newer bigint) language plpgsql as $$
+declare
+    a_consumer bigint = pg_temp.consumer(a_source);
+begin
+    update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = a_later_batch;
+    older = pg_temp.deliver(a_source, a_consumer, a_batch, a_batch);
+    newer = pg_temp.deliver(a_source, a_consumer, a_later_batch, a_later_batch);
+    return next;
+end
+$$;
+
+create function pg_temp.drop_consumer(a_reason text) returns void language sql as $$
+    update lockstep.consumers set dropped_at = now(), dropped_by = 'x', dropped_because = a_reason
+    where id = (select max(id) from lockstep.consumers)
 $$;

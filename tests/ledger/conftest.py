@@ -9,7 +9,9 @@ from itertools import count
 import pytest
 
 from pipeline.batch import Lease
-from pipeline.ports import Ledger
+from pipeline.ports import Consumers, Ledger
+from tests.ledger.consuming import NAME, acknowledged
+from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (
     Stand,
     debian_programs,
@@ -60,6 +62,11 @@ def ledger(stand: Stand) -> Ledger:
 
 
 @pytest.fixture
+def consumers(stand: Stand) -> Consumers:
+    return stand.consumers
+
+
+@pytest.fixture
 def source() -> str:
     return f"source {next(_SOURCES)}"
 
@@ -68,3 +75,18 @@ def source() -> str:
 def lease(ledger: Ledger, source: str) -> Iterator[Lease]:
     with ledger.lock(source, "a test", "run-1") as held:
         yield held
+
+
+@pytest.fixture
+def batches(ledger: Ledger, lease: Lease) -> list[int]:
+    """Four acknowledged batches: orders and stock, nothing, stock, orders."""
+    tables = ((ORDERS, STOCK), (), (STOCK,), (ORDERS,))
+    return [acknowledged(ledger, lease, *some) for some in tables]
+
+
+@pytest.fixture
+def billing(consumers: Consumers, source: str, batches: list[int]) -> str:
+    """The source, with a consumer that begins before its four batches."""
+    assert batches
+    consumers.make_consumer(source, NAME, "earliest")
+    return source

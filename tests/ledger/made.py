@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from pipeline.batch import (
     Batch,
     CaptureRecord,
+    Continuity,
     Decision,
     Intent,
     Lease,
@@ -19,21 +21,33 @@ from pipeline.batch import (
     TableVersion,
     Xid,
 )
+from pipeline.gtid import GtidSet
 from pipeline.ports import Ledger
-from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
+from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.table import Column, TableName, TableStructure
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 ORDERS = TableName("shop", "orders")
 STOCK = TableName("shop", "stock")
 DECISION = Decision("start", "earliest", "nothing was read before", {"binlogs": ["binlog.000001"]})
+MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)
+GAP = Decision(
+    "start",
+    "chosen-start",
+    "the disk was lost",
+    author="ada",
+    continuity=Continuity.GAP,
+    gap_tables=("shop.orders", "shop.stock"),
+)
+OVERLAP = replace(GAP, continuity=Continuity.OVERLAP, gap_tables=())
+CONTIGUOUS = replace(GAP, continuity=Continuity.CONTIGUOUS, gap_tables=())
 WITNESS = Witness(offset=100, length=31, crc32=0xFFFFFFFF, gtid=f"{SERVER}:5", file_created=7)
 
 
 def position(offset: int, number: int = 1) -> Position:
     gtids = GtidSet.parse(f"{SERVER}:1-{offset}")
-    moment = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)
-    return Position(Coordinates(LogFile("binlog", number), offset), gtids, SERVER, moment)
+    return Position(Coordinates(LogFile("binlog", number), offset), gtids, SERVER, MOMENT)
 
 
 def version(table: TableName, number: int = 1) -> TableVersion:
@@ -102,6 +116,33 @@ def following(ledger: Ledger, lease: Lease) -> Batch:
     cursor = ledger.captured_cursor(lease.source)
     assert cursor is not None
     return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
+
+
+def elsewhere(
+    ledger: Ledger,
+    lease: Lease,
+    follows: Batch,
+    decision: Decision = GAP,
+    start: Position | None = None,
+) -> Batch:
+    """A capturing batch that goes on behind another one, but not at its end."""
+    decided = ledger.decide(lease, replace(decision, follows=follows.id))
+    return ledger.begin_batch(
+        lease, start or position(4, number=3), predecessor=None, start_decision=decided.id
+    )
+
+
+def captured_elsewhere(
+    ledger: Ledger, lease: Lease, batch: Batch, end: Position | None = None
+) -> Batch:
+    recorded = record(batch, end=end or replace(batch.start, at=position(500, number=3).at))
+    ledger.record_capture(lease, batch.id, recorded)
+    return newest(ledger, lease)
+
+
+def on(server: str, start: Position, *, minutes: int = 0) -> Position:
+    moved = start.committed_at + timedelta(minutes=minutes) if start.committed_at else None
+    return replace(start, server_uuid=server, committed_at=moved)
 
 
 def newest(ledger: Ledger, lease: Lease) -> Batch:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg2
 
-from pipeline.ports import Ledger
+from pipeline.ports import Consumers, Ledger
 from resources.memory.books import MemoryBooks
 from resources.memory.ledger import MemoryLedger
 from resources.postgres.embedded import EmbeddedServer
@@ -28,11 +28,13 @@ PASSWORD = "a canary"
 
 @dataclass(frozen=True)
 class Stand:
-    """One set of books: `ledger` and `other` are two processes' views of them;
-    `lose_lock(source)` ends the connection that holds a source's lock."""
+    """One set of books: `ledger` and `other` are two processes' views of them, and so are
+    their consumers; `lose_lock(source)` ends the connection that holds a source's lock."""
 
     ledger: Ledger
     other: Ledger
+    consumers: Consumers
+    other_consumers: Consumers
     lose_lock: Callable[[str], None]
     dsn: str | None
 
@@ -40,7 +42,7 @@ class Stand:
 def memory_stand() -> Stand:
     books = MemoryBooks()
     one, other = (MemoryLedger(lambda: datetime.now(UTC), books) for _ in range(2))
-    return Stand(one, other, one.lose_lock, None)
+    return Stand(one, other, one.consumers, other.consumers, one.lose_lock, None)
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def postgres_stand(dsn: str) -> Iterator[Stand]:
 
     here = Path()
     with open_ledger(dsn, here) as ledger, open_ledger(dsn, here) as other:
-        yield Stand(ledger, other, lose_lock, dsn)
+        yield Stand(ledger, other, ledger.consumers, other.consumers, lose_lock, dsn)
 
 
 def run(dsn: str, statement: str, *values: object) -> list[tuple[object, ...]]:

@@ -17,9 +17,12 @@ from pipeline.batch import (
 )
 from pipeline.errors import LedgerRefused
 from pipeline.ports import Ledger
+from pipeline.position import Lineage
 from tests.ledger.made import (
     DECISION,
+    MOMENT,
     ORDERS,
+    SERVER,
     STOCK,
     WITNESS,
     begun,
@@ -46,6 +49,11 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.batches(source) == []
     assert ledger.unfinished(source) == []
     assert ledger.decisions(source) == []
+    assert ledger.open_override(source) is None
+    assert ledger.gaps(source) == []
+    assert ledger.lineage(source) == Lineage()
+    assert ledger.captured_by(source, "run-1") is None
+    assert ledger.reaching(source, SERVER, MOMENT) is None
     assert ledger.table_states(source) == {}
     assert ledger.newest_versions(source) == {}
     assert ledger.pending(source) == {}
@@ -81,7 +89,8 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     captured = newest(ledger, lease)
     assert ledger.segments(batch.id) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
-    assert ledger.newest_versions(lease.source) == {t: version(t) for t in (ORDERS, STOCK)}
+    versions = {t: replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)}
+    assert ledger.newest_versions(lease.source) == versions
     assert (captured.end, captured.witness) == (recorded.end, WITNESS)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
     assert ledger.captured_cursor(lease.source) == Cursor(batch.id, recorded.end, WITNESS)
@@ -104,12 +113,13 @@ def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
 
 def test_a_second_version_becomes_the_newest(ledger: Ledger, lease: Lease) -> None:
     """All versions stay readable by number."""
-    first_captured(ledger, lease, ORDERS)
+    first = first_captured(ledger, lease, ORDERS)
     batch = following(ledger, lease)
-    later = TableVersion(version(ORDERS).structure, 2, "binlog.000001:104")
+    later = TableVersion(version(ORDERS).structure, 2, "binlog.000001:104", batch.id)
     ledger.record_capture(lease, batch.id, replace(record(batch), versions=(later,)))
     assert ledger.newest_versions(lease.source) == {ORDERS: later}
-    assert ledger.table_version(lease.source, ORDERS, 1) == version(ORDERS)
+    earlier = replace(version(ORDERS), batch=first.id)
+    assert ledger.table_version(lease.source, ORDERS, 1) == earlier
     with pytest.raises(LedgerRefused):
         ledger.table_version(lease.source, ORDERS, 3)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.batch import Lease, LeaseView
@@ -31,8 +33,10 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
         held = stand.other.lease(source)
     left = stand.other.lease(source)
     assert held is not None
-    assert held == LeaseView(1, "the holder", "run-1", held.taken_at, live=True)
-    assert left == LeaseView(1, "the holder", "run-1", held.taken_at, live=False)
+    assert held.beat_at is not None
+    expected = LeaseView(1, "the holder", "run-1", held.taken_at, live=True, beat_at=held.beat_at)
+    assert held == expected
+    assert left == replace(expected, live=False)
 
 
 def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:

@@ -12,17 +12,19 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
-from pipeline.batch import BatchState
+from pipeline.batch import BatchState, Continuity, Decision
+from pipeline.coverage import past_ranges
 from pipeline.errors import LedgerNewer, LedgerRefused
+from pipeline.position import Lineage, Reign
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import open_ledger
 from resources.postgres.migrate import migrate, migrations
 from resources.postgres.schema_dump import SCHEMA, dump
-from tests.ledger.made import following, newest, prepared, record
+from tests.ledger.made import following, newest, position, prepared, record
 from tests.ledger.servers import run
 
 _DATABASES = count(1)
-_FIRST_DATA = Path(__file__).with_name("data_0001.sql")
+_FIRST_DATA, _SECOND_DATA = (Path(__file__).with_name(f"data_000{number}.sql") for number in (1, 2))
 
 
 @pytest.fixture(params=["embedded_dsn", "server_dsn"])
@@ -75,6 +77,35 @@ def test_a_ledger_of_the_first_schema_goes_on(empty_dsn: str) -> None:
         assert ledger.open_prepared("shop") == [xa]
         ledger.abandon(lease, newest(ledger, lease).id, "damaged")
         assert ledger.open_prepared("shop") == []
+
+
+def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
+    """A batch follows its predecessor, and a start decision tells behind which batch it
+    went on, also one that came to nothing or whose batch was abandoned."""
+    target = Target(empty_dsn, "a ledger of the second schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:2])
+    connection.close()
+    for data in (_FIRST_DATA, _SECOND_DATA):
+        run(empty_dsn, data.read_text(encoding="utf-8"))
+    with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("shop", "a test", None) as lease:
+        batches = ledger.batches("shop")
+        chain = [(one.id, one.follows) for one in batches if one.state is not BatchState.ABANDONED]
+        assert chain == [(6, 4), (4, 3), (3, 1), (1, None)]
+        assert all(one.follows == one.predecessor for one in batches)
+        facts = [one.decision.facts for one in ledger.decisions("shop")]
+        assert [one.get("after") for one in facts] == [4, 4, 4, 3, None]
+        cursor = ledger.captured_cursor("shop")
+        assert cursor is not None
+        assert (cursor.batch, cursor.by_gtid, cursor.lapsed) == (6, False, False)
+        assert ledger.lineage("shop") == Lineage((Reign("uuid", 1),))
+        assert (ledger.gaps("shop"), ledger.open_override("shop")) == ([], None)
+        past = past_ranges(ledger.decisions("shop"), 7, "binlog.000001:404")
+        assert [(one.last, one.end) for one in past] == [(6, "binlog.000001:404")]
+        gap = Decision("start", "chosen-start", "x", {}, "ada", 6, Continuity.GAP, ("shop.a",))
+        decided = ledger.decide(lease, gap)
+        ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
+        assert [one.begin for one in ledger.gaps("shop")] == ["binlog.000001:404"]
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

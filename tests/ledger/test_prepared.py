@@ -112,6 +112,18 @@ def test_batches_are_abandoned_down_to_the_one_that_prepared(ledger: Ledger, lea
     assert ledger.open_prepared(lease.source) == []
 
 
+def test_a_batch_knows_what_it_ended(ledger: Ledger, lease: Lease) -> None:
+    """Committed or rolled back, in the order of their prepares, until it is abandoned."""
+    a, b, c = captured(ledger, lease, b"a", b"b", b"c")
+    captured(ledger, lease, ended=(Ended(b, committed=True),))
+    first = newest(ledger, lease).id
+    captured(ledger, lease, ended=(Ended(c, committed=False), Ended(a, committed=True)))
+    second = newest(ledger, lease).id
+    assert [ledger.ended_prepared(of) for of in (a.batch, first, second)] == [[], [b], [a, c]]
+    ledger.abandon(lease, second, "damaged")
+    assert ledger.ended_prepared(second) == []
+
+
 def test_sources_share_no_xids(ledger: Ledger, lease: Lease) -> None:
     """Each has its own open ones, and ends only those."""
     (ours,) = captured(ledger, lease, b"a")

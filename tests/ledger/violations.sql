@@ -24,12 +24,56 @@ delete from lockstep.decisions where source = %(s)s
 insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
 values (%(s)s, 99, 'x', 'x', 'x', '{}', 'x')
 
+-- rule: decisions_follows
+select pg_temp.decide(%(s)s, 'start', 0, 'gap', '{shop.orders}', null)
+-- rule: decisions_override
+select pg_temp.decide(%(s)s, 'start', %(c)s, 'contiguous', '{}', 0)
+-- rule: decisions_continuity_known
+select pg_temp.decide(%(s)s, 'start', %(c)s, 'lost', '{}', null)
+-- rule: decisions_continuity_told
+select pg_temp.decide(%(s)s, 'start', %(c)s, null, '{}', null)
+-- rule: decisions_continuity_told
+select pg_temp.decide(%(s)s, 'start', null, 'contiguous', '{}', null)
+-- rule: decisions_gap_named
+select pg_temp.decide(%(s)s, 'start', %(c)s, 'gap', '{}', null)
+-- rule: decisions_gap_named
+select pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{shop.orders}', null)
+-- rule: decisions_gap_named
+select pg_temp.decide(%(s)s, 'start', null, null, '{shop.orders}', null)
+
+-- rule: overrides_lease
+insert into lockstep.overrides (source, token, place, reason, author)
+values (%(s)s, 99, 'latest', 'x', 'x')
+-- rule: overrides_place_named
+select pg_temp.choose(%(s)s, '', 'x')
+-- rule: overrides_reasoned
+select pg_temp.choose(%(s)s, 'latest', ' ')
+-- rule: overrides_stay
+select pg_temp.choose(%(s)s, 'latest', 'x');
+update lockstep.overrides set place = 'earliest' where source = %(s)s
+-- rule: overrides_stay
+select pg_temp.choose(%(s)s, 'latest', 'x');
+delete from lockstep.overrides where source = %(s)s
+-- rule: overrides_once
+select pg_temp.abandon(%(d)s);
+create temporary table made on commit drop as
+select pg_temp.choose(%(s)s, 'latest', 'x') as choice;
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', choice), 40)
+from made;
+select pg_temp.capture(max(id), 100, 0) from lockstep.batches;
+select pg_temp.begin(%(d)s, null,
+    pg_temp.decide(%(s)s, 'start', (select max(id) from lockstep.batches), 'overlap', '{}', choice), 40)
+from made
+
 -- rule: batches_one_capturing
 select pg_temp.begin(%(d)s, null, %(e)s, 0)
 -- rule: batches_one_chain
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, null, %(e)s, 0)
 -- rule: batches_one_successor
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(c)s, %(b)s, null, 20)
+-- rule: batches_one_successor
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(b)s, 'overlap', '{}', null), 20)
 -- rule: batches_one_per_decision
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(a)s, null, start_decision, 0)
 from lockstep.batches where id = %(a)s
@@ -43,12 +87,31 @@ insert into lockstep.leases values ('beside', 1, 'x', null, 1);
 insert into lockstep.batches (source, state, start_decision, base, token, start_base, start_number,
                               start_offset, start_gtid_set, start_server_uuid)
 values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
+-- rule: batches_start_decided
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'refusal', null, null, '{}', null), 0)
+-- rule: batches_follows
+alter table lockstep.batches disable trigger batches_keep;
+alter table lockstep.batches disable trigger batches_move;
+update lockstep.batches set predecessor = null, start_decision = %(e)s, follows = 0 where id = %(d)s
+-- rule: batches_follows_predecessor
+alter table lockstep.batches disable trigger batches_keep;
+alter table lockstep.batches disable trigger batches_move;
+update lockstep.batches set follows = null where id = %(d)s
 -- rule: batches_start_at_predecessors_end
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(b)s, %(c)s, null, 40)
 -- rule: batches_predecessor_captured
 select pg_temp.begin(%(d)s, %(d)s, null, 40)
+-- rule: batches_predecessor_captured
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
+-- rule: batches_predecessor_captured
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
 -- rule: batches_base_follows
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, %(c)s, null, 41)
+-- rule: batches_base_follows
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), 0)
 -- rule: batches_begin_capturing
 insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
                               start_offset, start_gtid_set, start_server_uuid)
@@ -72,10 +135,14 @@ update lockstep.batches set state = 'lost' where id = %(c)s
 
 -- rule: batches_start_stays
 update lockstep.batches set start_offset = 0 where id = %(d)s
+-- rule: batches_start_stays
+update lockstep.batches set follows = %(a)s where id = %(d)s
 -- rule: batches_end_stays
 update lockstep.batches set end_offset = 999 where id = %(c)s
 -- rule: batches_end_stays
 update lockstep.batches set witness_crc32 = 0 where id = %(a)s
+-- rule: batches_end_stays
+update lockstep.batches set by_gtid = not by_gtid where id = %(c)s
 -- rule: batches_move_forward
 update lockstep.batches set state = 'captured' where id = %(b)s
 -- rule: batches_move_forward
@@ -97,7 +164,19 @@ update lockstep.table_states set condition = 'quarantined', reason = '', hint = 
 where source = %(s)s;
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
 update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
+-- rule: batches_acknowledged_in_order
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), 40);
+select pg_temp.capture(max(id), 100, 0) from lockstep.batches;
+update lockstep.batches set state = 'merged', merged_at = now()
+where id = (select max(id) from lockstep.batches);
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now()
+where id = (select max(id) from lockstep.batches)
 -- rule: batches_abandoned_newest_first
+select pg_temp.abandon(%(c)s)
+-- rule: batches_abandoned_newest_first
+select pg_temp.abandon(%(d)s);
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), 40);
 select pg_temp.abandon(%(c)s)
 -- rule: batches_abandoned_unmerged
 select pg_temp.abandon(%(d)s), pg_temp.abandon(%(c)s)
@@ -292,3 +371,80 @@ insert into lockstep.version_sets values ('nobody', %(a)s, 'shop', 'new', 'm', 1
 insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'unknown', 'm', 1)
 -- rule: version_sets_stay
 delete from lockstep.version_sets where source = %(s)s
+
+-- rule: consumers_source
+insert into lockstep.consumers (source, name) values ('nobody', 'billing')
+-- rule: consumers_named
+insert into lockstep.consumers (source, name) values (%(s)s, ' ')
+-- rule: consumers_name_once
+select pg_temp.consumer(%(s)s), pg_temp.consumer(%(s)s)
+-- rule: consumers_start
+insert into lockstep.consumers (source, name, start_batch) values (%(s)s, 'billing', 9999999)
+-- rule: consumers_start_acknowledged
+insert into lockstep.consumers (source, name, start_batch) values (%(s)s, 'billing', %(b)s)
+-- rule: consumers_drop_explained
+select pg_temp.consumer(%(s)s), pg_temp.drop_consumer(' ')
+-- rule: consumers_drop_explained
+select pg_temp.consumer(%(s)s);
+update lockstep.consumers set dropped_at = now() where source = %(s)s
+-- rule: consumers_dropped_once
+select pg_temp.consumer(%(s)s), pg_temp.drop_consumer('x'), pg_temp.drop_consumer('y')
+-- rule: consumers_stay
+select pg_temp.consumer(%(s)s);
+update lockstep.consumers set start_batch = %(a)s where source = %(s)s
+-- rule: consumers_stay
+select pg_temp.consumer(%(s)s);
+delete from lockstep.consumers where source = %(s)s
+
+-- rule: deliveries_consumer
+select pg_temp.deliver(%(s)s, 9999999, %(a)s, %(a)s)
+-- rule: deliveries_first_batch
+alter table lockstep.deliveries disable trigger deliveries_begin;
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), 0, %(a)s)
+-- rule: deliveries_last_batch
+alter table lockstep.deliveries disable trigger deliveries_begin;
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, 9999999)
+-- rule: deliveries_batches_ascend
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, 0)
+-- rule: deliveries_state_known
+select pg_temp.end_delivery(older, 'lost') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+-- rule: deliveries_moments
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s);
+update lockstep.deliveries set state = 'acknowledged' where source = %(s)s
+-- rule: deliveries_begin_out
+insert into lockstep.deliveries (source, consumer, first_batch, last_batch, state, ended_at)
+values (%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s, 'acknowledged', now())
+-- rule: deliveries_of_live_consumers
+select pg_temp.consumer(%(s)s), pg_temp.drop_consumer('x');
+select pg_temp.deliver(%(s)s, id, %(a)s, %(a)s) from lockstep.consumers where source = %(s)s
+-- rule: deliveries_of_live_consumers
+create temporary table out on commit drop as
+select older from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s);
+select pg_temp.drop_consumer('x');
+select pg_temp.end_delivery(older, 'acknowledged') from out
+-- rule: deliveries_of_acknowledged_batches
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(b)s)
+-- rule: deliveries_of_acknowledged_batches
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(d)s, %(d)s)
+-- rule: deliveries_go_on
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(b)s;
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(b)s, %(b)s)
+-- rule: deliveries_go_on
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s);
+select pg_temp.deliver(source, consumer, %(a)s, %(a)s) from lockstep.deliveries where source = %(s)s
+-- rule: deliveries_stay
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s);
+update lockstep.deliveries set last_batch = %(b)s where source = %(s)s
+-- rule: deliveries_stay
+select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s);
+delete from lockstep.deliveries where source = %(s)s
+-- rule: deliveries_acknowledged_once
+select pg_temp.end_delivery(older, 'acknowledged'), pg_temp.end_delivery(older, 'rolled back')
+from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+-- rule: deliveries_rolled_back_once
+select pg_temp.end_delivery(newer, 'rolled back'), pg_temp.end_delivery(newer, 'acknowledged')
+from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+-- rule: deliveries_acknowledged_in_order
+select pg_temp.end_delivery(newer, 'acknowledged') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+-- rule: deliveries_rolled_back_newest_first
+select pg_temp.end_delivery(older, 'rolled back') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)

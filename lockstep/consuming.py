@@ -1,0 +1,228 @@
+"""Python's face of the changelog's consumers: `lockstep.consume` and its friends.
+
+Belongs here: opening what a consumer works with, and a delivery's changes as an Arrow
+table or a Spark DataFrame. Does not: whose turn it is, which the ledger decides.
+"""
+
+from __future__ import annotations
+
+import getpass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep.commands.verify import table_name
+from pipeline.changes.delivered import (
+    DeliveredTable,
+    delivered_segments,
+    delivered_table,
+    read_in_order,
+    require_files,
+)
+from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from resources.config import Settings, load_settings
+from resources.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline.batch import Gap, Segment
+    from pipeline.position import Position
+
+CONFIG = "lockstep.toml"
+MAX_CHANGES = 1_000_000
+"""Row images of a delivery unless told otherwise: a few hundred MiB of Arrow at most."""
+
+
+@contextmanager
+def consume(
+    source: str, consumer: str, *, config: str | Path = CONFIG
+) -> Iterator[ChangelogConsumer]:
+    """Work as a consumer of a source's changelog; deliveries stay out when it ends.
+
+    `ConsumerUnknown` before `make_consumer`. To be used with `with`.
+    """
+    settings = _settings(config)
+    settings.source(source)
+    with Site(settings, on_warning=_warn) as site:
+        site.consumers().deliveries_out(source, consumer)
+        yield ChangelogConsumer(site, source, consumer, settings.lake_path().absolute())
+
+
+def make_consumer(
+    source: str, consumer: str, *, start: ConsumerStart, config: str | Path = CONFIG
+) -> Consumer:
+    """A new consumer. `start`: "earliest" (everything), "latest" (what comes now), or a
+    batch's id: everything after that. From now on it holds back what it needs."""
+    settings = _settings(config)
+    settings.source(source)
+    with Site(settings, on_warning=_warn) as site:
+        return site.consumers().make_consumer(source, consumer, start)
+
+
+def drop_consumer(
+    source: str,
+    consumer: str,
+    *,
+    reason: str,
+    author: str | None = None,
+    config: str | Path = CONFIG,
+) -> None:
+    """Give a consumer and its cursor up, for good. `author` is this account's name."""
+    with Site(_settings(config), on_warning=_warn) as site:
+        by = author or getpass.getuser()
+        site.consumers().drop_consumer(source, consumer, author=by, reason=reason)
+
+
+def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer]:
+    """Each consumer of a source, its cursor, and how far it is behind, by name."""
+    with Site(_settings(config), on_warning=_warn) as site:
+        return site.consumers().consumers(source)
+
+
+class ChangelogConsumer:
+    """A consumer at work; made by `consume`. Not for several threads at once."""
+
+    def __init__(self, site: Site, source: str, name: str, lake: Path) -> None:
+        self._site = site
+        self._lake = lake
+        self.source = source
+        self.name = name
+
+    def get(
+        self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
+    ) -> ChangelogDelivery | None:
+        """What comes after all that was given: whole batches, hence whole transactions,
+        within the bounds but one batch at least. None: nothing new."""
+        bounds = DeliveryBounds(max_batches, max_changes)
+        found = self._site.consumers().deliver(self.source, self.name, bounds)
+        return None if found is None else self._face(found)
+
+    def out(self) -> list[ChangelogDelivery]:
+        """Given and neither acknowledged nor rolled back, oldest first."""
+        found = self._site.consumers().deliveries_out(self.source, self.name)
+        return [self._face(delivery) for delivery in found]
+
+    def ack(self, delivery: int) -> None:
+        """Done with the oldest delivery that is out: the cursor moves to its end.
+
+        `ConsumerRefused` for another one, a second time or after a rollback; nothing is
+        changed then.
+        """
+        self._site.consumers().ack_delivery(self.source, self.name, delivery)
+
+    def rollback(self, delivery: int | None = None) -> list[int]:
+        """Take back everything that is out, or a delivery and those after it: `get` gives
+        it again. The ids that were taken back."""
+        return self._site.consumers().roll_back(self.source, self.name, delivery)
+
+    def _face(self, delivery: Delivery) -> ChangelogDelivery:
+        return ChangelogDelivery(self, self._site, delivery, self._lake)
+
+
+class ChangelogDelivery:
+    """A range of whole batches. The same batches hold the same rows whenever they are
+    given, so `last_batch` in the consumer's own transaction makes exactly-once of it."""
+
+    def __init__(
+        self, consumer: ChangelogConsumer, site: Site, delivery: Delivery, lake: Path
+    ) -> None:
+        self._consumer = consumer
+        self._site = site
+        self._delivery = delivery
+        self._lake = lake
+
+    @property
+    def id(self) -> int:
+        return self._delivery.id
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """As in the column `_batch`, ascending."""
+        return self._delivery.batches
+
+    @property
+    def first_batch(self) -> int:
+        return self._delivery.first_batch
+
+    @property
+    def last_batch(self) -> int:
+        return self._delivery.last_batch
+
+    @property
+    def start(self) -> Position:
+        """The place in the log that the first batch begins behind."""
+        return self._delivery.start
+
+    @property
+    def end(self) -> Position:
+        """The place in the log that the last batch ends at."""
+        return self._delivery.end
+
+    @property
+    def changes(self) -> int:
+        """Row images in all tables."""
+        return self._delivery.changes
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables with changes in it."""
+        return tuple(str(table) for table in self._delivery.tables)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What nobody read, before these batches, because a person chose a later start."""
+        found = self._site.ledger().gaps(self._delivery.source)
+        return [gap for gap in found if gap.batch in self.batches]
+
+    def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
+        """The table's changes in the order of `_sequence`, with the changelog's columns;
+        none where `tables` does not name it.
+
+        `SegmentsLost` if files are gone; `TableSetAside` unless `incomplete`.
+        """
+        return read_in_order(self._site.lake().segments, self._of(table, incomplete))
+
+    def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
+        """As `arrow`, as a DataFrame of the SparkSession `spark`, in no particular order.
+
+        Spark reads when the DataFrame is used: acknowledge afterwards.
+        """
+        from resources.lake.frame import changes_frame
+
+        found = self._of(table, incomplete)
+        require_files(self._site.lake().segments, found)
+        folder = self._lake / found.folder
+        return changes_frame(spark, [folder / file.path for file in found.files], found.schema)
+
+    def ack(self) -> None:
+        """As `ChangelogConsumer.ack`."""
+        self._consumer.ack(self.id)
+
+    def rollback(self) -> list[int]:
+        """As `ChangelogConsumer.rollback`: this delivery and those after it."""
+        return self._consumer.rollback(self.id)
+
+    @cached_property
+    def _segments(self) -> tuple[Segment, ...]:
+        return delivered_segments(self._site.ledger(), self._delivery)
+
+    def _of(self, table: str, incomplete: bool) -> DeliveredTable:
+        return delivered_table(
+            self._site.ledger(),
+            self._delivery,
+            self._segments,
+            table_name(table),
+            incomplete=incomplete,
+        )
+
+
+def _settings(config: str | Path) -> Settings:
+    return load_settings(Path(config).absolute())
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,54 @@
+"""One ledger and one Spark for the test session; every test has a source of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import lockstep
+from pipeline.ports import Ledger
+from resources.lake.session import SparkProcess
+from resources.postgres.ledger import open_ledger
+from tests.consumers.shop import Shop, opened_shop
+from tests.ledger.servers import embedded_server
+
+_SHOPS = count(1)
+
+
+@pytest.fixture(scope="session")
+def ledger_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with embedded_server(tmp_path_factory.mktemp("ledger")) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def ledger(ledger_dsn: str) -> Iterator[Ledger]:
+    with open_ledger(ledger_dsn, Path()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def spark_process() -> Iterator[SparkProcess]:
+    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def shop(
+    ledger: Ledger, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Shop]:
+    """A source that nothing was captured of."""
+    monkeypatch.setenv("LOCKSTEP_TEST_LEDGER", ledger_dsn)
+    with opened_shop(tmp_path, f"shop{next(_SHOPS)}", ledger) as opened:
+        yield opened
+
+
+@pytest.fixture
+def billing(shop: Shop) -> Shop:
+    """The shop, and a consumer that begins before its first batch."""
+    lockstep.make_consumer(shop.source, "billing", start="earliest", config=shop.config)
+    return shop

@@ -1,0 +1,179 @@
+"""A source whose batches are recorded here: real files, changelogs and ledger, no MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Lease,
+    RowCounts,
+    Segment,
+    SetAside,
+    TableVersion,
+)
+from pipeline.changes.layout import application_id, changelog_schema, new_table
+from pipeline.ports import Ledger
+from pipeline.table import Column, TableName, TableStructure
+from resources.lake.changelog import DeltaChangelog
+from resources.lake.segments import ParquetSegments
+from tests.ledger.made import WITNESS, begun, following, merged, position
+
+ORDERS = TableName("shop", "orders")
+NOTES = TableName("shop", "täble=1")
+
+Images = Sequence[tuple[str, Mapping[str, Any]]]
+"""(change type, values) of each row image."""
+
+TOML = """\
+[lake]
+path = "lake"
+[ledger]
+dsn = "env:LOCKSTEP_TEST_LEDGER"
+[[sources]]
+name = "{source}"
+host = "127.0.0.1"
+port = 1
+user = "lockstep"
+password = "env:NOBODY_NEEDS_IT"
+tables = ["shop.*"]
+start = "earliest"
+"""
+
+
+def structure(table: TableName, *more: Column) -> TableStructure:
+    columns = (
+        Column("id", "int", nullable=False),
+        Column("name", "varchar", length=9, charset="utf8mb4"),
+        Column("at", "datetime", length=0),
+        Column("seen", "timestamp", length=0),
+        *more,
+    )
+    return TableStructure(table, columns, ("id",))
+
+
+@dataclass
+class Shop:
+    """`folder` has lockstep.toml and the lake; every table is at its `versions`' last one."""
+
+    folder: Path
+    source: str
+    ledger: Ledger
+    lease: Lease
+    versions: dict[TableName, list[TableStructure]] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "lockstep.toml"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def changelog(self, table: TableName) -> Path:
+        return self.lake / new_table(self.source, table).changelog
+
+    def batch(
+        self, changed: Mapping[TableName, Images], *aside: TableName, publish: bool = True
+    ) -> int:
+        """Capture, publish, merge and acknowledge a batch; its id."""
+        first = not self.ledger.batches(self.source)
+        batch = (begun if first else following)(self.ledger, self.lease)
+        self.ledger.record_capture(self.lease, batch.id, self._record(batch, changed, aside))
+        for segment in self.ledger.segments(batch.id):
+            if publish:
+                self._publish(batch, segment)
+            if segment.table not in aside:
+                merged(self.ledger, self.lease, segment.table, batch.id, batch.id, batch.id)
+        self.ledger.mark_merged(self.lease)
+        self.ledger.acknowledge(self.lease, batch.id)
+        return batch.id
+
+    def _record(
+        self, batch: Batch, changed: Mapping[TableName, Images], aside: Sequence[TableName]
+    ) -> CaptureRecord:
+        known = self.ledger.newest_versions(self.source)
+        versions, segments = [], []
+        base = batch.base
+        for table, images in changed.items():
+            structures = self.versions.setdefault(table, [structure(table)])
+            number = len(structures)
+            if table not in known or known[table].version < number:
+                versions.append(TableVersion(structures[-1], number, "binlog.000001:4"))
+            segments.append(self._segment(batch, table, number, base, images))
+            base += len(images)
+        return CaptureRecord(
+            end=position(batch.start.at.offset + 100),
+            witness=WITNESS,
+            changes=base - batch.base,
+            transactions=1,
+            log_bytes=100,
+            segments=tuple(segments),
+            versions=tuple(versions),
+            tables=tuple(new_table(self.source, table) for table in changed if table not in known),
+            set_aside=tuple(
+                SetAside(table, "a type is not supported", "exclude it", "binlog.000001:100")
+                for table in aside
+            ),
+        )
+
+    def _segment(
+        self, batch: Batch, table: TableName, version: int, base: int, images: Images
+    ) -> Segment:
+        schema = changelog_schema(self.versions[table][-1])
+        marked = [
+            {
+                "_change_type": kind,
+                "_sequence": base + number,
+                "_batch": batch.id,
+                "_schema_version": version,
+                "_derived": False,
+                **values,
+            }
+            for number, (kind, values) in enumerate(images, 1)
+        ]
+        writer = ParquetSegments(self.lake).open(
+            new_table(self.source, table).changelog,
+            batch=batch.id,
+            schema_version=version,
+            schema=schema,
+        )
+        writer.write(pa.Table.from_pylist(marked, schema=schema))
+        counts = RowCounts(inserted=len(images))
+        return Segment(table, version, writer.close(), counts, base + 1, base + len(images))
+
+    def _publish(self, batch: Batch, segment: Segment) -> None:
+        state = new_table(self.source, segment.table)
+        DeltaChangelog(self.lake).publish(
+            state.changelog,
+            app_id=application_id(self.source, state, "changelog"),
+            batch=batch.id,
+            schema=changelog_schema(self.versions[segment.table][segment.schema_version - 1]),
+            files=segment.files,
+            user_metadata=f"batch {batch.id}",
+        )
+
+
+@contextmanager
+def opened_shop(folder: Path, source: str, ledger: Ledger) -> Iterator[Shop]:
+    (folder / "lockstep.toml").write_text(TOML.format(source=source))
+    with ledger.lock(source, "a test", None) as lease:
+        yield Shop(folder, source, ledger, lease)
+
+
+def with_column(shop: Shop, table: TableName, name: str) -> None:
+    """From now on the table has one column more."""
+    last = shop.versions[table][-1]
+    columns = (*last.columns, Column(name, "int"))
+    shop.versions[table].append(replace(last, columns=columns))
+
+
+def inserts(*ids: int) -> Images:
+    return [("insert", {"id": number, "name": f"n{number}"}) for number in ids]

@@ -1,0 +1,212 @@
+"""A consumer in Python: the changelog's rows of exactly its batches, from real files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import lockstep
+from pipeline.errors import (
+    ConsumerRefused,
+    NothingMatches,
+)
+from resources.lake.session import SparkProcess
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column
+
+MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
+
+
+def in_order(table: pa.Table) -> list[tuple[int, int]]:
+    """(batch, id) of each row."""
+    return list(zip(table["_batch"].to_pylist(), table["id"].to_pylist(), strict=True))
+
+
+def test_a_delivery_has_the_rows_of_its_batches(billing: Shop) -> None:
+    """Of one table at a time, in the order of the source, whatever else is in the changelog."""
+    first = billing.batch({ORDERS: inserts(1, 2), NOTES: inserts(9)})
+    second = billing.batch({NOTES: inserts(8)})
+    third = billing.batch({ORDERS: inserts(4, 3)})
+    billing.batch({ORDERS: inserts(5)})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get(max_batches=3)
+        assert delivery is not None
+        orders = delivery.arrow("shop.orders")
+        assert in_order(orders) == [(first, 1), (first, 2), (third, 4), (third, 3)]
+        assert in_order(delivery.arrow(str(NOTES))) == [(first, 9), (second, 8)]
+    assert (delivery.batches, delivery.changes) == ((first, second, third), 6)
+    assert delivery.tables == ("shop.orders", str(NOTES))
+    assert (delivery.start.at.offset, delivery.end.at.offset) == (4, 304)
+
+
+def test_all_deliveries_together_are_the_changelog(billing: Shop) -> None:
+    """Each row once, with the columns and types of the Delta table."""
+    for number in range(0, 12, 3):
+        billing.batch({ORDERS: inserts(number, number + 1, number + 2)})
+    tables = []
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        while delivery := consumer.get(max_changes=6):
+            tables.append(delivery.arrow("shop.orders"))
+            delivery.ack()
+    (view,) = lockstep.list_consumers(billing.source, config=billing.config)
+    published = pa.table(DeltaTable(billing.changelog(ORDERS)).to_pyarrow_table())
+    whole = pa.concat_tables(tables)
+    assert (len(tables), view.behind) == (2, 0)
+    assert whole.sort_by("_sequence").to_pylist() == published.sort_by("_sequence").to_pylist()
+    assert whole.schema.names == published.schema.names
+
+
+def test_values_come_as_they_were_captured(billing: Shop) -> None:
+    """Moments with and without a zone, text, and NULL."""
+    values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
+    billing.batch({ORDERS: [("insert", values), ("delete", {"id": 2})]})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        table = delivery.arrow("shop.orders").select(["_change_type", "id", "name", "at", "seen"])
+    nothing = {"name": None, "at": None, "seen": None}
+    assert table.to_pylist() == [
+        {"_change_type": "insert", **values},
+        {"_change_type": "delete", "id": 2, **nothing},
+    ]
+
+
+def test_a_column_that_was_added_is_null_before(billing: Shop) -> None:
+    """A delivery over both structures has the columns of the newer one."""
+    billing.batch({ORDERS: inserts(1)})
+    with_column(billing, ORDERS, "price")
+    billing.batch({ORDERS: [("insert", {"id": 2, "price": 7})]}, publish=False)
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        table = delivery.arrow("shop.orders")
+    assert table.select(["id", "price"]).to_pylist() == [
+        {"id": 1, "price": None},
+        {"id": 2, "price": 7},
+    ]
+
+
+def test_a_table_without_changes_is_empty(billing: Shop) -> None:
+    """It has its columns, and no row; a table that was never captured is an error."""
+    billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
+    billing.batch({NOTES: inserts(2)})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        full, empty = consumer.get(max_batches=1), consumer.get(max_batches=1)
+        assert full is not None
+        assert empty is not None
+        orders = empty.arrow("shop.orders")
+        assert (orders.num_rows, orders.schema) == (0, full.arrow("shop.orders").schema)
+        with pytest.raises(NothingMatches):
+            empty.arrow("shop.unknown")
+
+
+def test_spark_reads_the_same(billing: Shop, spark_process: SparkProcess) -> None:
+    """With types of its own, also where a folder's name looks like a partition."""
+    values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
+    billing.batch({NOTES: [("insert", values)], ORDERS: inserts(1)})
+    billing.batch({NOTES: inserts(2, 3)})
+    billing.batch({NOTES: inserts(4)})
+    session = spark_process.session()
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery, other = consumer.get(max_batches=2), consumer.get()
+        assert delivery is not None
+        assert other is not None
+        arrow = delivery.arrow(str(NOTES))
+        frame = delivery.spark(str(NOTES), session)
+        none = other.spark("shop.orders", session)
+        rows = [row.asDict() for row in frame.orderBy("_sequence").collect()]
+        assert (none.columns, none.count()) == (arrow.schema.names, 0)
+    seen = [row.pop("seen") for row in rows]
+    wanted = arrow.drop_columns(["seen"]).to_pylist()
+    assert rows == wanted
+    assert [moment and moment.astimezone(UTC) for moment in seen] == arrow["seen"].to_pylist()
+    assert dict(frame.dtypes)["at"] == "timestamp_ntz"
+
+
+def test_what_is_rolled_back_is_the_same_again(billing: Shop) -> None:
+    """Under another id; the old id is refused."""
+    billing.batch({ORDERS: inserts(1, 2)})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        before = consumer.get()
+        assert before is not None
+        rows = before.arrow("shop.orders")
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        assert [one.id for one in consumer.out()] == [before.id]
+        assert consumer.get() is None
+        assert consumer.rollback() == [before.id]
+        again = consumer.get()
+        assert again is not None
+        assert again.arrow("shop.orders") == rows
+        with pytest.raises(ConsumerRefused):
+            consumer.ack(before.id)
+        again.ack()
+        with pytest.raises(ConsumerRefused):
+            again.rollback()
+
+
+def test_a_dropped_consumer_holds_nothing_back(billing: Shop) -> None:
+    """A person says so, with a reason."""
+    lockstep.drop_consumer(billing.source, "billing", reason="no more bills", config=billing.config)
+    assert lockstep.list_consumers(billing.source, config=billing.config) == []
+
+
+_WORKER = """
+import sys, lockstep
+with lockstep.consume(sys.argv[1], "billing", config=sys.argv[2]) as consumer:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while delivery := consumer.get(max_batches=1):
+        print(delivery.id, *delivery.arrow("shop.orders")["id"].to_pylist(), flush=True)
+"""
+
+
+def test_two_processes_of_one_name(billing: Shop) -> None:
+    """Each row goes to one of them; the acknowledgements in order may be a third one's."""
+    for number in range(30):
+        billing.batch({ORDERS: inserts(number)})
+    command = [sys.executable, "-c", _WORKER, billing.source, str(billing.config)]
+    root = Path(__file__).resolve().parents[2]
+    workers = [
+        subprocess.Popen(
+            command, cwd=root, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    said = []
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        said += worker.communicate(timeout=60)[0].splitlines()
+        assert worker.returncode == 0
+    given = sorted(tuple(map(int, line.split())) for line in said)
+    assert [number for _, number in given] == list(range(30))
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        for delivery, _ in given:
+            consumer.ack(delivery)
+        assert consumer.out() == []
+
+
+def test_importing_lockstep_imports_nothing_heavy() -> None:
+    """`lockstep.consume` and its friends are there all the same, and nothing else is."""
+    text = (
+        "import sys, lockstep; before = set(sys.modules); lockstep.consume;"
+        "heavy = {'pyarrow', 'pydantic', 'psycopg2', 'pyspark', 'deltalake'};"
+        "assert not heavy & before, heavy & before; print(sorted(lockstep.__all__))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    said = subprocess.run(
+        [sys.executable, "-c", text], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert said == "['consume', 'drop_consumer', 'list_consumers', 'make_consumer']\n"
+    with pytest.raises(AttributeError):
+        lockstep.consumer  # noqa: B018

@@ -1,0 +1,93 @@
+"""What a consumer in Python is told when something is missing or mistaken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lockstep
+from pipeline.batch import Continuity
+from pipeline.errors import (
+    ConfigurationError,
+    ConsumerUnknown,
+    SegmentsLost,
+    TableSetAside,
+)
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts
+from tests.ledger.made import DECISION, position, record
+
+
+def test_files_that_are_gone(billing: Shop) -> None:
+    """Vacuumed by somebody, or changed: a clear error, for either reader; other tables and
+    the acknowledgement are not touched."""
+    billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
+    (file,) = billing.changelog(ORDERS).glob("*.parquet")
+    content = file.read_bytes()
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        for damage in (file.unlink, lambda: file.write_bytes(content[:-1] + b"?")):
+            damage()
+            with pytest.raises(SegmentsLost, match=file.name) as lost:
+                delivery.arrow("shop.orders")
+            assert "drop the consumer" in lost.value.hint
+            with pytest.raises(SegmentsLost):
+                delivery.spark("shop.orders", None)
+        assert delivery.arrow(str(NOTES)).num_rows == 1
+        file.write_bytes(content)
+        assert delivery.arrow("shop.orders").num_rows == 1
+
+
+def test_a_table_that_is_set_aside(billing: Shop) -> None:
+    """Its changes end somewhere: that must be known to who reads them."""
+    billing.batch({ORDERS: inserts(1)})
+    billing.batch({ORDERS: inserts(2)}, ORDERS)
+    billing.batch({NOTES: inserts(1)})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery, later = consumer.get(max_batches=2), consumer.get()
+        assert delivery is not None
+        assert later is not None
+        with pytest.raises(TableSetAside, match="a type is not supported") as aside:
+            delivery.arrow("shop.orders")
+        assert "exclude it" in aside.value.hint
+        assert delivery.arrow("shop.orders", incomplete=True)["id"].to_pylist() == [1, 2]
+        assert later.arrow("shop.orders", incomplete=True).num_rows == 0
+        assert later.arrow(str(NOTES)).num_rows == 1
+
+
+def test_a_gap_is_told_with_the_batch_behind_it(billing: Shop) -> None:
+    """Changes that a person gave up are missing from the changelog: its consumers can know."""
+    before = billing.batch({ORDERS: inserts(1)})
+    ledger, lease = billing.ledger, billing.lease
+    jump = replace(DECISION, follows=before, continuity=Continuity.GAP, gap_tables=("shop.orders",))
+    decided = ledger.decide(lease, jump)
+    batch = ledger.begin_batch(lease, position(9000), predecessor=None, start_decision=decided.id)
+    ledger.record_capture(lease, batch.id, record(batch))
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        first, second = consumer.get(max_batches=1), consumer.get()
+        assert first is not None
+        assert second is not None
+        assert first.gaps == []
+        assert [(gap.batch, gap.tables) for gap in second.gaps] == [(batch.id, ("shop.orders",))]
+
+
+def test_mistakes_are_named(billing: Shop) -> None:
+    """A consumer that was not made, a source that is not configured, a table's short name."""
+    with (
+        pytest.raises(ConsumerUnknown, match="'audit'"),
+        lockstep.consume(billing.source, "audit", config=billing.config),
+    ):
+        pass
+    with pytest.raises(ConfigurationError, match="no source 'shoop'"):
+        lockstep.make_consumer("shoop", "billing", start="latest", config=billing.config)
+    billing.batch({ORDERS: inserts(1)})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        with pytest.raises(ConfigurationError, match="'orders'"):
+            delivery.arrow("orders")
+        with pytest.raises(ConfigurationError, match="max_batches"):
+            consumer.get(max_batches=0)

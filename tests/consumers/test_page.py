@@ -1,0 +1,37 @@
+"""docs/consumers.md: its examples run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import lockstep
+from resources.lake.session import SparkProcess
+from tests.consumers.shop import ORDERS, Shop
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/consumers.md"
+
+
+def test_the_examples_run(
+    shop: Shop,
+    spark_process: SparkProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From top to bottom, in a folder with a lockstep.toml, twice."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), flags=re.M | re.S)
+    make, arrow, spark = (block.replace('"shop"', f'"{shop.source}"') for block in blocks)
+    monkeypatch.chdir(shop.folder)
+    names: dict[str, object] = {"spark": spark_process.session()}
+    exec(make, names)
+    for number, block in enumerate((arrow, spark, arrow)):
+        rows = [("insert", {"id": 10 * number + one}) for one in range(3)]
+        shop.batch({ORDERS: rows})
+        exec(block, names)
+    said = capsys.readouterr().out
+    assert said.count("3 changes of orders") == 2
+    assert re.search(r"insert\s*\|\s*3", said)
+    (view,) = lockstep.list_consumers(shop.source)
+    assert (view.behind, view.out) == (0, 0)

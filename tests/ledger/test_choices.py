@@ -1,0 +1,149 @@
+"""An operator's choices, what they leave unread, and the servers a source was read from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import Gap, Lease, Override
+from pipeline.ports import Ledger
+from pipeline.position import Lineage, Reign
+from tests.ledger.made import (
+    CONTIGUOUS,
+    DECISION,
+    GAP,
+    OTHER,
+    OVERLAP,
+    SERVER,
+    captured_elsewhere,
+    elsewhere,
+    first_captured,
+    next_captured,
+    on,
+    position,
+)
+from tests.ledger.refusals import refused
+from tests.ledger.servers import Stand
+
+
+def choose(ledger: Ledger, lease: Lease, place: str = "latest") -> Override:
+    return ledger.choose_start(lease, place=place, reason="the disk was lost", author="ada")
+
+
+def test_a_choice_is_open_until_a_batch_was_begun_by_it(stand: Stand, source: str) -> None:
+    """One shot; others see it at once."""
+    with stand.ledger.lock(source, "a test", None) as lease:
+        choice = choose(stand.ledger, lease)
+        assert (choice.place, choice.reason, choice.author) == (
+            "latest",
+            "the disk was lost",
+            "ada",
+        )
+        assert stand.other.open_override(source) == choice
+        stand.ledger.decide(lease, replace(DECISION, override=choice.id))
+        assert stand.other.open_override(source) == choice
+        decided = stand.ledger.decide(lease, replace(DECISION, override=choice.id))
+        stand.ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+        assert stand.other.open_override(source) is None
+
+
+def test_a_choice_is_open_again_when_its_batch_is_abandoned(ledger: Ledger, lease: Lease) -> None:
+    """Nothing came of it; a capture keeps it closed."""
+    first, choice = first_captured(ledger, lease), choose(ledger, lease)
+    batch = elsewhere(ledger, lease, first, replace(GAP, override=choice.id))
+    ledger.abandon(lease, batch.id, "found unfinished")
+    assert ledger.open_override(lease.source) == choice
+    captured_elsewhere(
+        ledger, lease, elsewhere(ledger, lease, first, replace(GAP, override=choice.id))
+    )
+    assert ledger.open_override(lease.source) is None
+
+
+def test_a_choice_begins_one_batch(ledger: Ledger, lease: Lease) -> None:
+    """A second decision by it begins nothing."""
+    first, choice = first_captured(ledger, lease), choose(ledger, lease)
+    by_choice = replace(GAP, override=choice.id)
+    second = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first, by_choice))
+    decided = ledger.decide(lease, replace(by_choice, follows=second.id))
+    with refused(ledger, lease, "overrides_once"):
+        ledger.begin_batch(
+            lease, position(4, number=4), predecessor=None, start_decision=decided.id
+        )
+
+
+def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> None:
+    """And when the newer one is carried out, the older one stays replaced."""
+    first = first_captured(ledger, lease)
+    choose(ledger, lease, "earliest")
+    newer = choose(ledger, lease, "binlog.000003:4")
+    assert ledger.open_override(lease.source) == newer
+    elsewhere(ledger, lease, first, replace(GAP, override=newer.id))
+    assert ledger.open_override(lease.source) is None
+
+
+def test_choices_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:
+    """Each source has its own."""
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        choose(ledger, beside)
+    assert ledger.open_override(lease.source) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "reason", "rule"),
+    [("", "x", "overrides_place_named"), ("latest", " ", "overrides_reasoned")],
+)
+def test_a_choice_without_a_place_or_a_reason(
+    ledger: Ledger, lease: Lease, place: str, reason: str, rule: str
+) -> None:
+    """Whoever asks at 3 a.m. why is answered."""
+    with refused(ledger, lease, rule):
+        ledger.choose_start(lease, place=place, reason=reason, author="ada")
+    assert ledger.open_override(lease.source) is None
+
+
+def test_gaps_name_place_tables_and_author(ledger: Ledger, lease: Lease) -> None:
+    """From the end of the batch before to the start of the one that went on, oldest first;
+    overlaps and contiguous starts are none."""
+    first = first_captured(ledger, lease)
+    second = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
+    third = captured_elsewhere(
+        ledger, lease, elsewhere(ledger, lease, second, OVERLAP), position(600, number=3)
+    )
+    later = replace(GAP, reason="again", gap_tables=("shop.orders",))
+    fourth = elsewhere(ledger, lease, third, later, position(4, number=9))
+    recorded = [one for one in ledger.decisions(lease.source) if one.decision.gap_tables]
+    expected = [
+        ("the disk was lost", second, "binlog.000001:104", "binlog.000003:4", GAP.gap_tables),
+        ("again", fourth, "binlog.000003:600", "binlog.000009:4", ("shop.orders",)),
+    ]
+    assert ledger.gaps(lease.source) == [
+        Gap(made.id, batch.id, made.decided_at, "ada", reason, tables, begin, end)
+        for made, (reason, batch, begin, end, tables) in zip(
+            reversed(recorded), expected, strict=True
+        )
+    ]
+
+
+def test_an_abandoned_batch_leaves_no_gap(ledger: Ledger, lease: Lease) -> None:
+    """The log between may still be read."""
+    first = first_captured(ledger, lease)
+    ledger.abandon(lease, elsewhere(ledger, lease, first).id, "found unfinished")
+    assert ledger.gaps(lease.source) == []
+
+
+def test_the_lineage_names_each_server_in_its_turn(ledger: Ledger, lease: Lease) -> None:
+    """From A to B and back; batches that stay on a server add nothing, and an abandoned
+    one never was."""
+    first = first_captured(ledger, lease)
+    second = next_captured(ledger, lease)
+    tried = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
+    assert ledger.lineage(lease.source).current == Reign(OTHER, tried.id)
+    ledger.abandon(lease, tried.id, "found unfinished")
+    assert ledger.lineage(lease.source) == Lineage((Reign(SERVER, first.id),))
+    again = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
+    there = captured_elsewhere(ledger, lease, again, on(OTHER, position(300)))
+    back = elsewhere(ledger, lease, there, CONTIGUOUS, position(4, number=5))
+    assert ledger.lineage(lease.source) == Lineage(
+        (Reign(SERVER, first.id), Reign(OTHER, there.id), Reign(SERVER, back.id))
+    )

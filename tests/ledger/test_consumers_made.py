@@ -1,0 +1,219 @@
+"""Consumers of the changelog: where they begin, what they hold back, processes of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pipeline.batch import Lease
+from pipeline.consumers import ConsumerStart, DeliveryBounds
+from pipeline.errors import ConsumerRefused, ConsumerUnknown
+from pipeline.ports import Consumers, Ledger
+from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
+from tests.ledger.made import (
+    ORDERS,
+    begun,
+    following,
+    newest,
+    next_captured,
+    record,
+)
+from tests.ledger.servers import Stand
+
+
+def test_consumers_have_cursors_of_their_own(
+    consumers: Consumers, billing: str, batches: list[int]
+) -> None:
+    """They are listed by name, and one's deliveries are nobody else's."""
+    consumers.make_consumer(billing, "audit", "earliest")
+    consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
+    assert [(one.name, one.cursor) for one in consumers.consumers(billing)] == [
+        ("audit", None),
+        (NAME, batches[-1]),
+    ]
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest", "second"])
+def test_where_a_consumer_begins(
+    consumers: Consumers, source: str, batches: list[int], start: str
+) -> None:
+    """Before everything, behind the newest acknowledged batch, or behind a given one."""
+    starts: dict[str, tuple[ConsumerStart, int | None, int | None]] = {
+        "earliest": ("earliest", None, batches[0]),
+        "latest": ("latest", batches[-1], None),
+        "second": (batches[1], batches[1], batches[2]),
+    }
+    chosen, place, first = starts[start]
+    made = consumers.make_consumer(source, NAME, chosen)
+    assert (made.source, made.name, made.cursor, made.out) == (source, NAME, place, 0)
+    assert consumers.consumers(source) == [made]
+    delivery = consumers.deliver(source, NAME, ALL)
+    assert (delivery.first_batch if delivery else None) == first
+
+
+def test_a_consumer_may_be_made_before_the_first_run(
+    ledger: Ledger, consumers: Consumers, source: str
+) -> None:
+    """`latest` and `earliest` are the same then, and the first batch is theirs."""
+    made = [consumers.make_consumer(source, name, "latest") for name in (NAME, "audit")]
+    assert [one.cursor for one in made] == [None, None]
+    assert consumers.deliver(source, NAME, ALL) is None
+    with ledger.lock(source, "the first run", None) as lease:
+        batch = acknowledged(ledger, lease, ORDERS)
+    assert given(consumers, source, ALL).batches == (batch,)
+
+
+def test_a_consumer_that_is_there_already(consumers: Consumers, billing: str) -> None:
+    """It is not made a second time, nor moved."""
+    with refused(consumers, billing, "consumers_name_once"):
+        consumers.make_consumer(billing, NAME, "latest")
+    with refused(consumers, billing, "consumers_named"):
+        consumers.make_consumer(billing, "  ", "latest")
+
+
+def test_a_consumer_begins_behind_an_acknowledged_batch(
+    ledger: Ledger, lease: Lease, consumers: Consumers, billing: str
+) -> None:
+    """Neither behind one that nobody knows nor behind one that may still be abandoned."""
+    with refused(consumers, billing, "consumers_start"):
+        consumers.make_consumer(billing, "audit", 10**9)
+    waiting = next_captured(ledger, lease)
+    with refused(consumers, billing, "consumers_start_acknowledged"):
+        consumers.make_consumer(billing, "audit", waiting.id)
+
+
+def test_an_unknown_consumer(consumers: Consumers, source: str, billing: str) -> None:
+    """Each call says how one is made."""
+    assert billing == source
+    calls: list[Callable[[], object]] = [
+        lambda: consumers.deliver(source, "audit", ALL),
+        lambda: consumers.deliveries_out(source, "audit"),
+        lambda: consumers.ack_delivery(source, "audit", 1),
+        lambda: consumers.roll_back(source, "audit"),
+        lambda: consumers.drop_consumer(source, "audit", author="ada", reason="unused"),
+        lambda: consumers.deliver("another source", NAME, ALL),
+    ]
+    for call in calls:
+        with pytest.raises(ConsumerUnknown) as unknown:
+            call()
+        assert "lockstep.make_consumer" in unknown.value.hint
+
+
+def test_a_dropped_consumer_is_gone(consumers: Consumers, billing: str) -> None:
+    """With what it had out; a later one of its name is another, with its own start."""
+    before = given(consumers, billing)
+    with refused(consumers, billing, "consumers_drop_explained"):
+        consumers.drop_consumer(billing, NAME, author="ada", reason=" ")
+    consumers.drop_consumer(billing, NAME, author="ada", reason="the project ended")
+    assert consumers.consumers(billing) == []
+    with pytest.raises(ConsumerUnknown):
+        consumers.ack_delivery(billing, NAME, before.id)
+    consumers.make_consumer(billing, NAME, "latest")
+    with refused(consumers, billing, "deliveries_known"):
+        consumers.ack_delivery(billing, NAME, before.id)
+    assert consumers.deliver(billing, NAME, ALL) is None
+
+
+# -- what must be kept -----------------------------------------------------------------
+
+
+def test_without_consumers_nothing_is_held_back(
+    consumers: Consumers, source: str, batches: list[int]
+) -> None:
+    """Whatever there is may go."""
+    assert batches
+    assert consumers.retention_floor(source) is None
+
+
+def test_the_slowest_consumer_holds_the_floor(
+    consumers: Consumers, billing: str, batches: list[int]
+) -> None:
+    """Until it acknowledges; what is only out may be rolled back. Dropped, it holds nothing."""
+    consumers.make_consumer(billing, "audit", batches[2])
+    assert consumers.retention_floor(billing) == batches[0]
+    delivery = given(consumers, billing, DeliveryBounds(max_batches=2))
+    assert consumers.retention_floor(billing) == batches[0]
+    consumers.ack_delivery(billing, NAME, delivery.id)
+    assert consumers.retention_floor(billing) == batches[2]
+    consumers.drop_consumer(billing, NAME, author="ada", reason="the project ended")
+    assert consumers.retention_floor(billing) == batches[3]
+
+
+def test_the_floor_is_right_for_batches_to_come(
+    ledger: Ledger, lease: Lease, consumers: Consumers, billing: str, batches: list[int]
+) -> None:
+    """Who asked before a batch was begun does not delete it afterwards."""
+    consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
+    before = consumers.retention_floor(billing)
+    batch = following(ledger, lease)
+    assert before is not None
+    assert batches[-1] < before <= batch.id
+    assert consumers.retention_floor(billing) == batch.id
+    ledger.abandon(lease, batch.id, "found unfinished")
+    assert consumers.retention_floor(billing) == before
+
+
+def test_a_source_that_was_never_read_holds_its_first_batch(
+    ledger: Ledger, consumers: Consumers, source: str
+) -> None:
+    """A consumer may wait for it."""
+    consumers.make_consumer(source, NAME, "earliest")
+    before = consumers.retention_floor(source)
+    with ledger.lock(source, "the first run", None) as lease:
+        batch = begun(ledger, lease)
+        ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
+        assert newest(ledger, lease).id == batch.id
+    assert before is not None
+    assert before <= batch.id
+    assert consumers.retention_floor(source) == batch.id
+
+
+# -- several processes -----------------------------------------------------------------
+
+
+def test_processes_that_share_a_name_share_its_work(
+    stand: Stand, lease: Lease, billing: str, batches: list[int]
+) -> None:
+    """Each batch is delivered to one of them, although all ask at once."""
+    more = [acknowledged(stand.ledger, lease) for _ in range(16)]
+    faces = (stand.consumers, stand.other_consumers)
+    with ThreadPoolExecutor(4) as threads:
+        out = list(threads.map(lambda number: given(faces[number % 2], billing), range(20)))
+    assert sorted(one.batches for one in out) == [(batch,) for batch in (*batches, *more)]
+    assert stand.consumers.deliveries_out(billing, NAME) == sorted(out, key=lambda one: one.id)
+
+
+def test_one_of_two_acknowledgements_counts(stand: Stand, billing: str) -> None:
+    """Whichever process comes second is told so."""
+    delivery = given(stand.consumers, billing)
+
+    def ack(face: Consumers) -> bool:
+        try:
+            face.ack_delivery(billing, NAME, delivery.id)
+        except ConsumerRefused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        counted = list(threads.map(ack, (stand.consumers, stand.other_consumers)))
+    assert sorted(counted) == [False, True]
+
+
+def test_a_rollback_meets_an_acknowledgement(stand: Stand, billing: str) -> None:
+    """One of them happens; either way each batch is acknowledged once in the end."""
+    first = given(stand.consumers, billing)
+
+    def ack() -> bool:
+        try:
+            stand.consumers.ack_delivery(billing, NAME, first.id)
+        except ConsumerRefused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        acked = threads.submit(ack)
+        taken = threads.submit(stand.other_consumers.roll_back, billing, NAME)
+        assert acked.result() == (taken.result() == [])
+    assert stand.other_consumers.deliveries_out(billing, NAME) == []

@@ -1,0 +1,160 @@
+"""A chain of batches that goes on elsewhere: what its decision tells, and its order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import Continuity, Decision, Lease
+from pipeline.ports import Ledger
+from tests.ledger.made import (
+    CONTIGUOUS,
+    DECISION,
+    GAP,
+    ORDERS,
+    OVERLAP,
+    captured_elsewhere,
+    elsewhere,
+    first_captured,
+    following,
+    next_captured,
+    position,
+    record,
+)
+from tests.ledger.refusals import refused
+
+
+@pytest.mark.parametrize("decision", [GAP, OVERLAP, CONTIGUOUS])
+def test_a_batch_follows_by_decision(ledger: Ledger, lease: Lease, decision: Decision) -> None:
+    """Its base goes on; it has no predecessor, and tells what lies between."""
+    first = first_captured(ledger, lease, ORDERS)
+    batch = elsewhere(ledger, lease, first, decision)
+    assert (batch.predecessor, batch.follows, batch.base) == (None, first.id, 10)
+    assert batch.continuity is decision.continuity
+    assert ledger.batches(lease.source) == [batch, first]
+    assert ledger.decisions(lease.source, limit=1)[0].decision == replace(
+        decision, follows=first.id
+    )
+
+
+def test_a_batch_follows_its_predecessor(ledger: Ledger, lease: Lease) -> None:
+    """Where it starts at its end nothing has to be told; a first batch follows nothing."""
+    first = first_captured(ledger, lease)
+    second = next_captured(ledger, lease)
+    told = [(one.follows, one.predecessor, one.continuity) for one in (first, second)]
+    assert told == [(None, None, None), (first.id, first.id, None)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "decision"),
+    [
+        ("decisions_continuity_told", replace(OVERLAP, continuity=None)),
+        ("decisions_gap_named", replace(GAP, gap_tables=())),
+        ("decisions_gap_named", replace(GAP, continuity=Continuity.CONTIGUOUS)),
+        ("decisions_override", replace(GAP, override=9_999_999)),
+    ],
+)
+def test_a_decision_that_does_not_tell(
+    ledger: Ledger, lease: Lease, rule: str, decision: Decision
+) -> None:
+    """What lies between, the tables of a gap and whose choice it was belong together."""
+    first = first_captured(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.decide(lease, replace(decision, follows=first.id))
+
+
+@pytest.mark.parametrize(
+    ("rule", "decision"),
+    [
+        ("decisions_continuity_told", OVERLAP),
+        ("decisions_follows", replace(GAP, follows=9_999_999)),
+    ],
+)
+def test_a_decision_that_follows_nothing(
+    ledger: Ledger, lease: Lease, rule: str, decision: Decision
+) -> None:
+    """Nothing lies behind no batch."""
+    first_captured(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.decide(lease, decision)
+
+
+def test_a_decision_about_another_source(ledger: Ledger, lease: Lease) -> None:
+    """Batches and choices are each of one source."""
+    first = first_captured(ledger, lease)
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        choice = ledger.choose_start(beside, place="latest", reason="x", author="ada")
+        with refused(ledger, lease, "decisions_follows"):
+            ledger.decide(beside, replace(GAP, follows=first.id))
+    with refused(ledger, lease, "decisions_override"):
+        ledger.decide(lease, replace(GAP, follows=first.id, override=choice.id))
+
+
+def test_a_batch_by_a_refusal(ledger: Ledger, lease: Lease) -> None:
+    """Only a decision to start begins a batch."""
+    decided = ledger.decide(lease, replace(DECISION, kind="refusal"))
+    with refused(ledger, lease, "batches_start_decided"):
+        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+
+
+def test_following_what_is_not_captured(ledger: Ledger, lease: Lease) -> None:
+    """Neither a capturing batch nor an abandoned one."""
+    first_captured(ledger, lease)
+    second = following(ledger, lease)
+    with refused(ledger, lease, "batches_predecessor_captured"):
+        decided = ledger.decide(lease, replace(GAP, follows=second.id))
+        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+    ledger.abandon(lease, second.id, "found unfinished")
+    with refused(ledger, lease, "batches_predecessor_captured"):
+        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+
+
+@pytest.mark.parametrize("decided_first", [True, False])
+def test_one_successor(ledger: Ledger, lease: Lease, decided_first: bool) -> None:
+    """Whether the other one followed by decision or at the end."""
+    first = first_captured(ledger, lease)
+    if decided_first:
+        captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
+        with refused(ledger, lease, "batches_one_successor"):
+            assert first.end is not None
+            ledger.begin_batch(lease, first.end, predecessor=first.id, start_decision=None)
+    else:
+        next_captured(ledger, lease)
+        with refused(ledger, lease, "batches_one_successor"):
+            elsewhere(ledger, lease, first)
+
+
+def test_acknowledged_in_order_over_a_gap(ledger: Ledger, lease: Lease) -> None:
+    """What is followed comes first."""
+    first = first_captured(ledger, lease)
+    second = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
+    ledger.mark_merged(lease)
+    with refused(ledger, lease, "batches_acknowledged_in_order"):
+        ledger.acknowledge(lease, second.id)
+    ledger.acknowledge(lease, first.id)
+    ledger.acknowledge(lease, second.id)
+    cursor = ledger.acknowledged_cursor(lease.source)
+    assert cursor is not None
+    assert (cursor.batch, cursor.position) == (second.id, second.end)
+
+
+def test_abandoned_newest_first_over_a_gap(ledger: Ledger, lease: Lease) -> None:
+    """And then what was followed may be followed again, at its end or elsewhere."""
+    first = first_captured(ledger, lease)
+    second = elsewhere(ledger, lease, first)
+    with refused(ledger, lease, "batches_abandoned_newest_first"):
+        ledger.abandon(lease, first.id, "damaged")
+    ledger.abandon(lease, second.id, "found unfinished")
+    third = elsewhere(ledger, lease, first, OVERLAP)
+    ledger.abandon(lease, third.id, "found unfinished")
+    assert following(ledger, lease).follows == first.id
+
+
+def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
+    """The next batch starts at the end of the one that followed by decision."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = elsewhere(ledger, lease, first)
+    ledger.record_capture(lease, second.id, record(second, ORDERS, end=position(600, number=3)))
+    third = following(ledger, lease)
+    assert (third.predecessor, third.follows, third.base) == (second.id, second.id, 20)

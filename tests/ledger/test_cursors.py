@@ -1,0 +1,142 @@
+"""Batches looked up by run and by moment, failures, and whether a cursor's set is trusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from pipeline.batch import Batch, Lease
+from pipeline.ports import Ledger
+from tests.ledger.made import (
+    CONTIGUOUS,
+    DECISION,
+    MOMENT,
+    OTHER,
+    SERVER,
+    begun,
+    captured_elsewhere,
+    elsewhere,
+    first_captured,
+    following,
+    newest,
+    next_captured,
+    on,
+    position,
+    record,
+)
+
+
+def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) -> None:
+    """The newest captured batch of it; one that is capturing or abandoned has no end to
+    name, and no character stands for another."""
+    runs = ["0f3c-1", "0f3c_1", "0f3cx1"]
+    ids: list[int] = []
+    for run in runs:
+        with ledger.lock(source, "a test", run) as lease:
+            batch = next_captured(ledger, lease) if ids else first_captured(ledger, lease)
+            ids.append(batch.id)
+    found = [ledger.captured_by(source, run) for run in [*runs, "0f3c", "0f4", "f3c"]]
+    assert [one.id if one else None for one in found] == [*ids, ids[-1], None, None]
+    with ledger.lock(source, "a test", "0f3c-9") as lease:
+        capturing = following(ledger, lease)
+        assert ledger.captured_by(source, "0f3c-9") is None
+        ledger.record_capture(lease, capturing.id, record(capturing))
+        assert ledger.captured_by(source, "0f3c-9") == newest(ledger, lease)
+        ledger.abandon(lease, capturing.id, "damaged")
+    assert ledger.captured_by(source, "0f3c-9") is None
+
+
+def test_a_moment_is_found_in_the_first_batch_that_reaches_it(ledger: Ledger, lease: Lease) -> None:
+    """By the commit time of its end, of the server asked about."""
+    first = first_captured(ledger, lease)
+    batch = following(ledger, lease)
+    second = captured_elsewhere(ledger, lease, batch, on(SERVER, position(300), minutes=10))
+    there = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
+    third = captured_elsewhere(ledger, lease, there, on(OTHER, position(300), minutes=20))
+
+    def reaching(server: str, minutes: float) -> int | None:
+        found = ledger.reaching(lease.source, server, MOMENT + timedelta(minutes=minutes))
+        return found.id if found else None
+
+    here = [reaching(SERVER, minutes) for minutes in (-60, 0, 0.1, 10, 10.1)]
+    assert here == [first.id, first.id, second.id, second.id, None]
+    assert [reaching(OTHER, minutes) for minutes in (0, 20, 20.1)] == [third.id, third.id, None]
+    assert reaching("no server", 0) is None
+
+
+def test_a_batch_without_a_commit_time_reaches_nothing(ledger: Ledger, lease: Lease) -> None:
+    """Nothing was committed in it."""
+    batch = begun(ledger, lease)
+    end = replace(position(104), committed_at=None)
+    ledger.record_capture(lease, batch.id, record(batch, end=end))
+    assert ledger.reaching(lease.source, SERVER, MOMENT - timedelta(days=1)) is None
+
+
+def trust(ledger: Ledger, lease: Lease) -> tuple[bool, bool]:
+    cursor = ledger.captured_cursor(lease.source)
+    assert cursor is not None
+    return cursor.by_gtid, cursor.lapsed
+
+
+def with_set(ledger: Ledger, lease: Lease, batch: Batch, *, by_gtid: bool = True) -> Batch:
+    ledger.record_capture(lease, batch.id, replace(record(batch), by_gtid=by_gtid))
+    return newest(ledger, lease)
+
+
+def test_a_cursor_tells_whether_its_set_is_trusted(ledger: Ledger, lease: Lease) -> None:
+    """As its capture recorded it."""
+    assert with_set(ledger, lease, begun(ledger, lease)).by_gtid
+    assert trust(ledger, lease) == (True, False)
+
+
+def test_a_set_that_never_was_has_not_lapsed(ledger: Ledger, lease: Lease) -> None:
+    """A source without GTIDs may switch them on."""
+    with_set(ledger, lease, begun(ledger, lease), by_gtid=False)
+    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    assert trust(ledger, lease) == (False, False)
+
+
+@pytest.mark.parametrize("mode", ["OFF", "ON_PERMISSIVE", "OFF_PERMISSIVE"])
+@pytest.mark.parametrize("kind", ["start", "refusal", "idle"])
+def test_a_set_lapses_when_gtids_were_found_off(
+    ledger: Ledger, lease: Lease, mode: str, kind: str
+) -> None:
+    """By any decision after the capture; finding them on again does not bring it back."""
+    with_set(ledger, lease, begun(ledger, lease))
+    for seen in (mode, "ON"):
+        ledger.decide(lease, replace(DECISION, kind=kind, facts={"gtid_mode": seen}))
+        assert trust(ledger, lease) == (False, True)
+
+
+def test_what_was_found_before_the_capture_does_not_count(ledger: Ledger, lease: Lease) -> None:
+    """Nor a decision that did not look, nor another source's."""
+    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    with_set(ledger, lease, begun(ledger, lease))
+    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "ON"}))
+    ledger.decide(lease, DECISION)
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        ledger.decide(beside, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    assert trust(ledger, lease) == (True, False)
+
+
+def test_a_set_lapses_with_an_anonymous_transaction(ledger: Ledger, lease: Lease) -> None:
+    """The batch that read one is not resumed by its set, though the one before it was."""
+    with_set(ledger, lease, begun(ledger, lease))
+    second = with_set(ledger, lease, following(ledger, lease), by_gtid=False)
+    assert trust(ledger, lease) == (False, True)
+    ledger.abandon(lease, second.id, "damaged")
+    assert trust(ledger, lease) == (True, False)
+
+
+def test_both_cursors_tell(ledger: Ledger, lease: Lease) -> None:
+    """The acknowledged one by its own batch."""
+    with_set(ledger, lease, begun(ledger, lease))
+    with_set(ledger, lease, following(ledger, lease), by_gtid=False)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, ledger.unfinished(lease.source)[0].id)
+    cursor = ledger.acknowledged_cursor(lease.source)
+    assert cursor is not None
+    assert (cursor.by_gtid, cursor.lapsed) == (True, False)
+    assert trust(ledger, lease) == (False, True)

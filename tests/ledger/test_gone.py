@@ -1,0 +1,280 @@
+"""The ledger's Postgres goes away at any call of a run: exit code 3, and the next run is right.
+
+A server that is its log, a lake in memory, a ledger in a database that refuses connections
+from a call on, ends them once, or carries a call out and loses its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assets.sessions import PAUSES, RunRecord, Session
+from pipeline.batch import BatchState
+from pipeline.errors import LedgerUnavailable, LockstepError
+from pipeline.ports import Ledger, SourceServer
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Progress, Unwatched, Workplace
+from pipeline.runs.merge import merge
+from resources.postgres import embedded
+from resources.postgres.ledger import PostgresLedger, open_ledger
+from tests.ledger.servers import embedded_server, run
+from tests.positions.fake import FakeServer
+from tests.positions.follower import Follower
+
+UUID = "1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+DATABASE = "lockstep_gone"
+WRITES = frozenset(
+    {
+        "lock",
+        "decide",
+        "begin_batch",
+        "record_capture",
+        "open_intent",
+        "settle",
+        "mark_merged",
+        "acknowledge",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A database of the tests' server that can be gone while the server serves others."""
+
+    server: str
+
+    @property
+    def dsn(self) -> str:
+        return self.server.replace("dbname=postgres", f"dbname={DATABASE}")
+
+    def go(self) -> None:
+        """It takes no connections any more, and ends those it has."""
+        run(self.server, f"alter database {DATABASE} allow_connections false")
+        self.drop()
+
+    def drop(self) -> None:
+        """It ends all connections; new ones are welcome."""
+        statement = (
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s"
+        )
+        run(self.server, statement, DATABASE)
+
+    def come_back(self) -> None:
+        run(self.server, f"alter database {DATABASE} allow_connections true")
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A server of its own: no power is cut here, so it need not wait for the disk."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(embedded._SETTINGS, "fsync", "off")
+        with embedded_server(tmp_path_factory.mktemp("gone")) as dsn:
+            run(dsn, f"create database {DATABASE}")
+            yield Postgres(dsn)
+
+
+class Counted:
+    """The ledger of a run; `act` happens in its call number `due`, from 1."""
+
+    def __init__(self, ledger: Ledger, calls: list[str], due: int, act: Act) -> None:
+        self._ledger = ledger
+        self._calls = calls
+        self._due = due
+        self._act = act
+
+    def __getattr__(self, name: str) -> Any:
+        call: Callable[..., Any] = getattr(self._ledger, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self._calls.append(name)
+            if len(self._calls) == self._due:
+                return self._act(lambda: call(*args, **kwargs))
+            return call(*args, **kwargs)
+
+        return counted
+
+
+Act = Callable[[Callable[[], Any]], Any]
+
+
+@dataclass
+class Site:
+    """What a session asks for; its ledger is opened anew when the session wants that."""
+
+    follower: Follower
+    postgres: Postgres
+    due: int
+    act: Act
+    calls: list[str] = field(default_factory=list)
+    opened: PostgresLedger | None = None
+
+    def ledger(self) -> Ledger:
+        if self.opened is None:
+            self.opened = open_ledger(self.postgres.dsn, Path())
+        return cast("Ledger", Counted(self.opened, self.calls, self.due, self.act))
+
+    def reopen_ledger(self) -> None:
+        if self.opened is not None:
+            self.opened.close()
+        self.opened = None
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        plan = replace(self.follower.work().source, name=source)
+        return replace(self.follower.work(), source=plan, ledger=self.ledger())
+
+
+@dataclass
+class Shop:
+    """A source of its own on the shared database."""
+
+    source: str
+    postgres: Postgres
+    server: FakeServer
+    follower: Follower
+
+    def run(self, due: int, act: Act) -> tuple[LockstepError | None, list[str]]:
+        """A run, whose error and calls are given back."""
+        site = Site(self.follower, self.postgres, due, act)
+        session = Session(
+            site=site,
+            source=self.source,
+            holder="test",
+            run_id="run",
+            progress=Unwatched(),
+            pause=self.follower.pauses.append,
+            on_lease=lambda lease, before: None,
+            record=RunRecord(self.source),
+        )
+        try:
+            for step in (capture, merge, acknowledge):
+                session.run(step)
+        except LockstepError as error:
+            assert session.record.error is error
+            return error, site.calls
+        finally:
+            session.close()
+            site.reopen_ledger()
+        return None, site.calls
+
+    def require_right(self) -> None:
+        """The mirror is the table, each change stands once, each commit has its own version,
+        every batch is acknowledged or abandoned."""
+        lake = self.follower.lake.tables
+        mirror = lake[f"{self.source}/shop/t"]
+        assert {row["id"]: row["v"] for row in mirror[-1].rows.to_pylist()} == self.server.rows
+        versions = [commit.txn_version for commit in mirror]
+        assert versions == sorted(set(versions))
+        changes = lake[f"{self.source}/_changes/shop/t"][-1].rows.to_pylist()
+        marks = [(row["_gtid"], row["_row"], row["_change_type"]) for row in changes]
+        assert len(marks) == len(set(marks))
+        assert len({gtid for gtid, *_ in marks}) == self.server.number
+        with open_ledger(self.postgres.dsn, Path()) as ledger:
+            states = {batch.state for batch in ledger.batches(self.source, limit=100)}
+        assert states <= {BatchState.ACKNOWLEDGED, BatchState.ABANDONED}
+
+    def write(self) -> None:
+        """Inserts, updates and a delete, each a transaction."""
+        for key in (1, 2, 3):
+            self.server.write(key, self.server.number)
+        self.server.write(2, None)
+
+
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, postgres: Postgres) -> Shop:
+    """A source after its first run."""
+    server = FakeServer(UUID, 1)
+    follower = Follower(cast("SourceServer", server), ["shop.*"], start="earliest")
+    made = Shop(str(request.node.name), postgres, server, follower)
+    made.write()
+    assert made.run(0, _never)[0] is None
+    return made
+
+
+def _never(call: Callable[[], Any]) -> Any:
+    raise AssertionError("no call has this number")
+
+
+def _every_call(shop: Shop, *, only: frozenset[str] = frozenset()) -> Iterator[int]:
+    """The number of each call that a run makes, or of those of `only`; there is something to
+    read each time."""
+    shop.write()
+    error, calls = shop.run(0, _never)
+    assert error is None
+    assert set(calls) >= WRITES
+    for number, name in enumerate(calls, start=1):
+        if not only or name in only:
+            shop.write()
+            shop.follower.pauses.clear()
+            yield number
+
+
+def test_postgres_is_gone_before_any_call(shop: Shop) -> None:
+    """Tried three times, then exit code 3; once it is back the next run ends with all there,
+    nothing doubled."""
+
+    def go(call: Callable[[], Any]) -> Any:
+        shop.postgres.go()
+        return call()
+
+    for due in _every_call(shop):
+        try:
+            error, calls = shop.run(due, go)
+        finally:
+            shop.postgres.come_back()
+        assert isinstance(error, LedgerUnavailable), (calls, error)
+        assert error.recovery.exit_code == 3
+        assert tuple(shop.follower.pauses) == PAUSES
+        assert shop.run(0, _never)[0] is None
+        shop.require_right()
+
+
+def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
+    """It is carried out and its answer is lost: nobody knows whether it was, and the next run
+    is right all the same."""
+
+    def go(call: Callable[[], Any]) -> Any:
+        call()
+        shop.postgres.go()
+        raise LedgerUnavailable("The answer is lost.", hint="run again")
+
+    for due in _every_call(shop, only=WRITES):
+        try:
+            error, _ = shop.run(due, go)
+        finally:
+            shop.postgres.come_back()
+        assert isinstance(error, LedgerUnavailable)
+        assert shop.run(0, _never)[0] is None
+        shop.require_right()
+
+
+def test_postgres_drops_every_connection_before_any_call(shop: Shop) -> None:
+    """A restart, or an administrator's hand: the run itself goes on."""
+
+    def drop(call: Callable[[], Any]) -> Any:
+        shop.postgres.drop()
+        return call()
+
+    for due in _every_call(shop):
+        error, calls = shop.run(due, drop)
+        assert error is None, (calls, error)
+        shop.require_right()
+
+
+def test_postgres_drops_every_connection_behind_any_write(shop: Shop) -> None:
+    """The answer goes with them: the run takes a new lease and finds out what was done."""
+
+    def drop(call: Callable[[], Any]) -> Any:
+        call()
+        shop.postgres.drop()
+        raise LedgerUnavailable("The answer is lost.", hint="run again")
+
+    for due in _every_call(shop, only=WRITES):
+        error, calls = shop.run(due, drop)
+        assert error is None, (calls, error)
+        shop.require_right()
