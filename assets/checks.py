@@ -9,13 +9,14 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.hints import evaluated
-from assets.metadata import failure, set_aside_table
+from assets.metadata import failure, gap_table, set_aside_table
 from assets.names import acknowledged_key
 from assets.runs import SESSIONS, session_of
 from pipeline.errors import LockstepError
 from pipeline.runs.acknowledge import tables_set_aside
 
 NAME = "no_table_set_aside"
+GAP_NAME = "no_gap"
 
 
 def set_aside_check(source: str) -> dg.AssetChecksDefinition:
@@ -40,3 +41,29 @@ def set_aside_check(source: str) -> dg.AssetChecksDefinition:
         )
 
     return no_table_set_aside
+
+
+def gap_check(source: str) -> dg.AssetChecksDefinition:
+    """Whether everything was read; lists what an operator chose to leave out, until the
+    tables are read anew."""
+
+    @dg.asset_check(
+        asset=dg.AssetKey(acknowledged_key(source)),
+        name=GAP_NAME,
+        required_resource_keys={SESSIONS},
+        description="Changes that were never read, because somebody chose a later start: the "
+        "tables may differ from the source.",
+    )
+    @evaluated
+    def no_gap(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        try:
+            found = session_of(context, source).workplace().ledger.gaps(source)
+        except LockstepError as error:
+            raise failure(error) from error
+        return dg.AssetCheckResult(
+            passed=not found,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"gaps": gap_table(found)} if found else {},
+        )
+
+    return no_gap

@@ -18,17 +18,19 @@ from pathlib import Path
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.checks import set_aside_check
+from assets.checks import gap_check, set_aside_check
 from assets.dead_runs import take_over
 from assets.hints import evaluated
-from assets.names import SOURCE_TAG, job_name, step_keys
+from assets.metadata import failure
+from assets.names import SOURCE_TAG, UNTIL_TAG, job_name, step_keys
 from assets.progress import LoggedProgress
 from assets.runs import SESSIONS, run_assets
 from assets.schedules import OpenSite, dead_run_sensor, source_schedule
 from assets.sessions import RunRecord, Session, Sessions
 from assets.tables import mirror_assets
 from pipeline.batch import Lease, LeaseView
-from pipeline.errors import LockstepError
+from pipeline.errors import ConfigurationError, LockstepError
+from pipeline.places import Place, parse_place
 from pipeline.runs.context import Progress
 from resources.config import Settings, load_settings
 from resources.site import Site
@@ -76,7 +78,7 @@ def build(
     mirrors = [asset for name in names for asset in mirror_assets(name, catalogue.get(name, ()))]
     return dg.Definitions(
         assets=[*steps, *mirrors],
-        asset_checks=[set_aside_check(name) for name in names],
+        asset_checks=[make(name) for name in names for make in (set_aside_check, gap_check)],
         jobs=[
             dg.define_asset_job(
                 job_name(name),
@@ -95,6 +97,20 @@ def build(
         resources={SESSIONS: _sessions(open_site, record, watcher)},
         executor=dg.in_process_executor,
     )
+
+
+def _until(tags: Mapping[str, str]) -> Place | None:
+    """Where a run ends by its tag, which a person may have typed on Dagster's page."""
+    text = tags.get(UNTIL_TAG)
+    if not text:
+        return None
+    try:
+        return parse_place(text, as_start=False)
+    except ValueError as error:
+        mistake = ConfigurationError(
+            f"the run's tag {UNTIL_TAG}: {error}", hint="launch it again with a place of that form"
+        )
+        raise failure(mistake) from error
 
 
 def _sessions(
@@ -125,6 +141,7 @@ def _sessions(
                 pause=time.sleep,
                 on_lease=on_lease,
                 record=record(source),
+                until=_until(run.tags),
             )
 
         with open_site() as site:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import dagster as dg
 
 from assets.definitions import build
-from assets.names import CLI_TAG, LOCATION, SOURCE_TAG, job_name
+from assets.names import CLI_TAG, LOCATION, SOURCE_TAG, UNTIL_TAG, job_name
 from assets.sessions import RunRecord, Site
+from pipeline.places import Place
 from pipeline.runs.context import Progress
 from resources.config import Settings
 
@@ -27,8 +28,10 @@ def execute(
     site: Site,
     instance: dg.DagsterInstance,
     watcher: Progress | None,
+    until: Place | None = None,
 ) -> RunRecord:
-    """One run; what went wrong is in the record, not raised, Ctrl-C excepted.
+    """One run, to `until` or the log's head; what went wrong is in the record, not raised,
+    Ctrl-C excepted.
 
     `site` stays open: several runs of one process share its ledger and its JVM.
     Declares no mirrors, so its cost does not grow with the number of tables.
@@ -47,6 +50,7 @@ def execute(
             tags={
                 SOURCE_TAG: source,
                 CLI_TAG: "true",
+                **({UNTIL_TAG: str(until)} if until is not None else {}),
                 ".dagster/repository": _REPOSITORY,
             },
             raise_on_error=False,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import dagster as dg
 
-from pipeline.batch import SetAside
+from pipeline.batch import Gap, SetAside
 from pipeline.errors import LockstepError, Recovery
 from pipeline.position import Position
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
@@ -39,6 +39,8 @@ def captured_metadata(report: CaptureReport) -> Metadata:
         "tables": dg.MetadataValue.int(len(report.counts)),
         "seconds": _seconds(report.start_seconds + report.capture_seconds),
     }
+    if report.continuity is not None:
+        found["continuity"] = dg.MetadataValue.text(report.continuity.value)
     if report.batch is not None:
         found["batch"] = dg.MetadataValue.int(report.batch)
     if report.end.gtid_set:
@@ -133,6 +135,29 @@ def set_aside_table(tables: Sequence[SetAside]) -> dg.MetadataValue:
         ],
         schema=dg.TableSchema(
             [dg.TableColumn(name, "string") for name in ("table", "reason", "hint", "position")]
+        ),
+    )
+
+
+def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
+    return dg.MetadataValue.table(
+        [
+            dg.TableRecord(
+                {
+                    "tables": ", ".join(one.tables),
+                    "from": one.begin,
+                    "to": one.end,
+                    "reason": one.reason,
+                    "decided at": one.decided_at.isoformat(),
+                }
+            )
+            for one in gaps
+        ],
+        schema=dg.TableSchema(
+            [
+                dg.TableColumn(name, "string")
+                for name in ("tables", "from", "to", "reason", "decided at")
+            ]
         ),
     )
 

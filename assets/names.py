@@ -13,7 +13,9 @@ from pipeline.table import TableName
 SOURCE_TAG = "lockstep/source"
 CLI_TAG = "lockstep/cli"
 LEASE_TAG = "lockstep/lease"
-"""Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token."""
+UNTIL_TAG = "lockstep/until"
+"""Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token; `UNTIL_TAG` a
+place, as `--until` takes it."""
 
 LOCATION = "lockstep"
 """The location's name in workspace.yaml; run tags refer to it."""

@@ -43,6 +43,14 @@ class LoggedProgress:
                 f"{log_bytes} of {total_bytes} bytes of log"
             )
 
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        if self.watcher is not None:
+            self.watcher.search(read_bytes=read_bytes, total_bytes=total_bytes)
+        now = self.monotonic()
+        if now - self._last >= SECONDS_BETWEEN:
+            self._last = now
+            self.log.info(f"looked through {read_bytes} of {total_bytes} bytes of log")
+
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         if self.watcher is not None:
             self.watcher.merge(done=done, total=total, table=table)

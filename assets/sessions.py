@@ -8,12 +8,13 @@ Does not: the steps, Dagster's events, exit codes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from pipeline.batch import Lease, LeaseView
+from pipeline.batch import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
+from pipeline.places import Place
 from pipeline.ports import Ledger
 from pipeline.runs.context import (
     AcknowledgeReport,
@@ -55,7 +56,8 @@ class RunRecord:
 class Session:
     """One source within one Dagster run. The lease is taken by the first step.
 
-    `on_lease` is told each new lease and the one before it. `pause` waits seconds.
+    `on_lease` is told each new lease and the one before it. `pause` waits seconds. `until`:
+    where the run ends, if not at the log's head.
     """
 
     site: Site
@@ -66,6 +68,7 @@ class Session:
     pause: Callable[[float], None]
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
+    until: Place | None = None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
 
@@ -82,6 +85,7 @@ class Session:
                     self._begin_anew()
                 if wait is None or not may_be_retried(error):
                     self.record.error = error
+                    self._note_failure(step, error)
                     raise
                 self.progress.note(f"{error.message} Trying again in {wait:g} s.")
                 self.pause(wait)
@@ -94,7 +98,30 @@ class Session:
         """The ports alone, for looking; takes no lease."""
         if self._place is not None:
             return self._place[0]
-        return self.site.workplace(self.source, self.progress)
+        return self._make_workplace()
+
+    def _make_workplace(self) -> Workplace:
+        work = self.site.workplace(self.source, self.progress)
+        if self.until is None:
+            return work
+        return replace(work, source=replace(work.source, until=self.until))
+
+    def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
+        """Leave the failed attempt in the ledger for `lockstep status`, if it can be
+        reached; a refused start is there already."""
+        if self._place is None or isinstance(error, LedgerUnavailable | LeaseLost):
+            return
+        work, lease = self._place
+        with suppress(LockstepError):
+            last = work.ledger.decisions(self.source, limit=1)
+            if last and (last[0].decision.kind, last[0].decision.reason) == (
+                "refusal",
+                error.message,
+            ):
+                return
+            facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
+            failure = Decision("failure", type(error).__name__, error.message, facts)
+            work.ledger.decide(lease, failure)
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
@@ -103,7 +130,7 @@ class Session:
 
     def _locked(self) -> tuple[Workplace, Lease]:
         if self._place is None:
-            work = self.site.workplace(self.source, self.progress)
+            work = self._make_workplace()
             before = work.ledger.lease(self.source)
             lease = self._held.enter_context(
                 work.ledger.lock(self.source, self.holder, self.run_id)

@@ -57,7 +57,8 @@ def _config(parsed: argparse.Namespace) -> Path:
 
 
 def _perform(parsed: argparse.Namespace, desk: Desk) -> Outcome:
-    perform: Command = import_module(f"lockstep.commands.{parsed.command}").perform
+    module = parsed.command.replace("-", "_")
+    perform: Command = import_module(f"lockstep.commands.{module}").perform
     return perform(parsed, desk)
 
 

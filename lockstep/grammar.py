@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pipeline.errors import ConfigurationError, NotYet
+
+if TYPE_CHECKING:
+    from pipeline.places import Place
 
 NOT_YET_COMMANDS = frozenset(
     {
         "pause",
-        "plan",
         "release",
         "replay",
         "resume",
         "schema",
         "snapshot",
-        "start-at",
         "support",
         "versions",
     }
 )
-NOT_YET_OPTIONS = frozenset({("run", "--until"), ("read", "--at")})
+NOT_YET_OPTIONS = frozenset({("read", "--at")})
 
 
 class UsageError(ConfigurationError):
@@ -92,8 +93,14 @@ def make_parser() -> argparse.ArgumentParser:
     _init(command("init", "write lockstep.toml for a server, then check it"))
     _source(command("check", "is everything as a run needs it; each line with its cure"))
     _source(command("tables", "every table of the source: captured or not, and why"))
-    _source(command("run", "one bounded run: capture, publish, merge, acknowledge"))
+    plan = command("plan", "what the next run would do: start and why, end, rows; writes nothing")
+    _source(plan)
+    _until(plan)
+    run = command("run", "one bounded run: capture, publish, merge, acknowledge")
+    _source(run)
+    _until(run)
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
+    _start_at(command("start-at", "choose where the next run starts; once, recorded"))
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
     _source(verify)
@@ -101,6 +108,38 @@ def make_parser() -> argparse.ArgumentParser:
     read.add_argument("table", metavar="TABLE", help="database.table")
     _source(read)
     return parser
+
+
+def place_argument(text: str, option: str, command: str = "run") -> Place:
+    """A place in time as it is written everywhere; `UsageError` names the forms."""
+    from pipeline.places import parse_place
+
+    try:
+        return parse_place(text, as_start=command == "start-at")
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}.", hint=f"lockstep {command} --help") from None
+
+
+def _until(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--until",
+        metavar="PLACE",
+        help="end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was "
+        "committed before it), gtid:<set> (once all of it is read), run:<id>",
+    )
+
+
+def _start_at(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place",
+        metavar="PLACE",
+        help="earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z, "
+        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; chosen again, the last one "
+        "counts",
+    )
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 
 
 def _source(parser: argparse.ArgumentParser) -> None:

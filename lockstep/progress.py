@@ -44,6 +44,10 @@ class LiveProgress:
         told = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
         self._show("capture", min(log_bytes, total_bytes), total_bytes, told)
 
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        told = f"{read_bytes / 1e6:,.1f} MB of the log"
+        self._show("search", read_bytes, total_bytes, told)
+
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         self._show("merge", done, total, f"{done} of {total} tables {table or ''}")
 

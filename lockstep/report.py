@@ -192,6 +192,11 @@ def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
     show_aside(desk, report.set_aside)
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def lines(pairs: Mapping[str, str]) -> str:
     """`name  value` lines with aligned values."""
     width = max(map(len, pairs), default=0)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeline.errors import StreamEndedEarly
+from pipeline.gtid import GtidSet
 from pipeline.ports import ServerFacts
-from pipeline.position import Coordinates, GtidSet
+from pipeline.position import Coordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,20 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """`end`: the log's head when the run began. `executed`: the server's GTIDs, read
-    before that head, so that all of them stand in the log up to it."""
+    """`end`: the log's head when the run began, or a place before it that was asked for.
+    `executed`: the server's GTIDs, read before that head, so that all of them stand in the
+    log up to it; none where the run ends before it."""
 
     end: Coordinates
     executed: GtidSet
     budget: Budget = field(default_factory=Budget)
 
     @classmethod
-    def fixed(cls, facts: ServerFacts, budget: Budget) -> RunBounds:
+    def fixed(
+        cls, facts: ServerFacts, budget: Budget, until: Coordinates | None = None
+    ) -> RunBounds:
+        if until is not None and until < facts.head:
+            return cls(until, GtidSet(), budget)
         return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
 
     def spent(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:

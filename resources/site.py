@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
-from pipeline.ports import Ledger, SourceServer
+from pipeline.ports import Consumers, Ledger, SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 
@@ -58,6 +59,13 @@ class Site:
     def ledger(self) -> Ledger:
         """The books, opened at the first call. `LedgerUnavailable`, `LedgerNewer`, or
         `ConfigurationError` when it cannot be."""
+        return self._opened_ledger()
+
+    def consumers(self) -> Consumers:
+        """The changelog's consumers, whose books are the ledger's."""
+        return self._opened_ledger().consumers
+
+    def _opened_ledger(self) -> PostgresLedger:
         with self._lock:
             if self._ledger is None:
                 from resources.postgres.ledger import open_ledger
@@ -74,22 +82,30 @@ class Site:
                 ledger.close()
 
     def server(self, source: str) -> SourceServer:
-        """The source's MySQL. Follows the secrets' references, connects to nothing."""
+        """The source's MySQL, and its standby if it has one. Follows the secrets'
+        references, connects to nothing."""
         from resources.mysql.connection import ConnectionSettings
         from resources.mysql.server import MySqlServer
+        from resources.mysql.standby import ServerOrStandby
 
         chosen = self._settings.source(source)
-        return MySqlServer(
-            ConnectionSettings(
-                host=chosen.host(),
-                port=chosen.port,
-                user=chosen.user(),
-                password=chosen.password().reveal(),
-                tls=chosen.tls,
-                tls_ca=chosen.tls_ca(),
-                connect_timeout=chosen.connect_timeout,
-                read_timeout=chosen.read_timeout,
-            )
+        primary = ConnectionSettings(
+            host=chosen.host(),
+            port=chosen.port,
+            user=chosen.user(),
+            password=chosen.password().reveal(),
+            tls=chosen.tls,
+            tls_ca=chosen.tls_ca(),
+            connect_timeout=chosen.connect_timeout,
+            read_timeout=chosen.read_timeout,
+        )
+        standby = chosen.standby()
+        if standby is None:
+            return MySqlServer(primary, name=source)
+        host, port = standby
+        return ServerOrStandby(
+            MySqlServer(primary, name=source),
+            MySqlServer(replace(primary, host=host, port=port), name=source),
         )
 
     def lake(self) -> LakeRoom:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.binlog.diagram import rewritten
 from pipeline.binlog.table_map import TYPE_NAMES
 from pipeline.binlog.values.table import DECODED_BY
+from pipeline.start.page import rewritten as start_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/binlog.md").read_text()
@@ -16,6 +17,24 @@ PAGE = (ROOT / "docs/binlog.md").read_text()
 def test_the_buffers_picture_is_its_table() -> None:
     """`python -m pipeline.binlog.diagram docs/binlog.md` renews it."""
     assert rewritten(PAGE) == PAGE
+
+
+def test_the_start_rules_are_their_table() -> None:
+    """`python -m pipeline.start.page docs/positions.md` renews it."""
+    page = (ROOT / "docs/positions.md").read_text()
+    assert start_rules(page) == page
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    """Whoever reads a name finds the proof."""
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/canal.md").read_text()))
+    there = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert len(named) > 20
+    assert named - there == set()
 
 
 def test_every_type_of_a_table_map_is_decoded_somewhere() -> None:

@@ -6,22 +6,21 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.desk import Desk, Outcome
-from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError
-from pipeline.preflight import Finding, preflight
+from lockstep.findings import lines, objects
+from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError, OperatorNeeded
+from pipeline.preflight import Finding, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
     from resources.config import Settings, SourceSettings
     from resources.site import Site
-
-_MARK = {"ok": "ok     ", "warning": "warning", "refusal": "refusal"}
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
@@ -37,9 +36,9 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             found = source_findings(site, desk.settings, source)
             _show(desk, source.name, found)
             codes.append(_code(found))
-            payload[source.name] = {"findings": _json(found)}
+            payload[source.name] = {"findings": objects(found)}
     return Outcome(
-        exits.most_serious(codes), {"machine": {"findings": _json(machine)}, "sources": payload}
+        exits.most_serious(codes), {"machine": {"findings": objects(machine)}, "sources": payload}
     )
 
 
@@ -53,20 +52,30 @@ def machine_findings(settings: Settings) -> list[Finding]:
 
 
 def source_findings(site: Site, settings: Settings, source: SourceSettings) -> list[Finding]:
-    """The server first: while it refuses us, no ledger is made."""
+    """The server first: while it refuses us, no ledger is made. What it refuses for a
+    privilege or a setting is looked at closely all the same."""
     reached = _tried("server", lambda: _server(site, source.name))
-    if reached.error is not None:
+    if reached.error is not None and not isinstance(reached.error, OperatorNeeded):
         return [reached]
-    ledger = _tried("ledger", lambda: _ledger(site, settings))
-    if ledger.error is not None:
-        return [reached, ledger]
+    ledger = None if reached.error else _tried("ledger", lambda: _ledger(site, settings))
     try:
-        work = site.workplace(source.name, Unwatched())
-        found = preflight(work)
-        _note_tables(settings, work)
+        found = _preflight(site, source, known=ledger is not None and ledger.error is None)
+        if ledger is not None and ledger.error is None:
+            _note_tables(settings, site.workplace(source.name, Unwatched()))
     except LockstepError as error:
         found = (_refusal("source", error),)
-    return [reached, ledger, *found]
+    told = {type(finding.error) for finding in found}
+    # A rule's refusal of the same kind is the more exact one: it names the GRANT.
+    first = [] if reached.error and type(reached.error) in told else [reached]
+    return [*first, *([ledger] if ledger else []), *found]
+
+
+def _preflight(site: Site, source: SourceSettings, *, known: bool) -> tuple[Finding, ...]:
+    """`known`: the ledger can say which tables there are."""
+    server = site.server(source.name)
+    states = site.ledger().table_states(source.name) if known else {}
+    pause = pause_from_now(source.schedule)
+    return preflight(server, server.survey(), source.plan().patterns, states, pause)
 
 
 def _tried(subject: str, ask: Callable[[], str]) -> Finding:
@@ -147,21 +156,7 @@ def _code(findings: Iterable[Finding]) -> int:
     )
 
 
-def _json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    return [
-        {
-            "level": finding.level,
-            "subject": finding.subject,
-            "sentence": finding.sentence,
-            "hint": finding.hint,
-        }
-        for finding in findings
-    ]
-
-
-def _show(desk: Desk, about: str, findings: Iterable[Finding]) -> None:
+def _show(desk: Desk, about: str, findings: Sequence[Finding]) -> None:
     desk.say(about)
-    for finding in findings:
-        desk.say(f"  {_MARK[finding.level]}  {finding.subject}: {finding.sentence}")
-        if finding.hint and finding.level != "ok":
-            desk.say(f"           hint: {finding.hint}")
+    for line in lines(findings):
+        desk.say(line)

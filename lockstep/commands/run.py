@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.desk import Desk, Outcome
+from lockstep.grammar import place_argument
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
@@ -17,6 +18,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from resources.site import Site
 
     sources = desk.sources(arguments.source)
+    until = place_argument(arguments.until, "--until") if arguments.until else None
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in sources:
             site.server(source.name)  # a missing secret is told before anything is made
@@ -32,7 +34,12 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             for source in sources:
                 with LiveProgress(desk.console, source.name) as progress:
                     record = execute(
-                        desk.settings, source.name, site=site, instance=instance, watcher=progress
+                        desk.settings,
+                        source.name,
+                        site=site,
+                        instance=instance,
+                        watcher=progress,
+                        until=until,
                     )
                 code, told = _told(record, desk)
                 codes.append(code)

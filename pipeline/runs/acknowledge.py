@@ -18,6 +18,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not held:
             work.ledger.acknowledge(lease, batch.id)
+            remove_ended(work, batch.id)
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             held[batch.id] = _waited_for(work, batch.id)
@@ -29,6 +30,14 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         set_aside=tables_set_aside(work),
         seconds=perf_counter() - clock,
     )
+
+
+def remove_ended(work: Workplace, batch: int) -> None:
+    """Delete the rows of prepared transactions that an acknowledged batch saw ended: no
+    batch reads them again."""
+    for prepared in work.ledger.ended_prepared(batch):
+        if prepared.file is not None:
+            work.spool.remove(work.source.name, prepared.file)
 
 
 def _waited_for(work: Workplace, batch: int) -> tuple[TableName, ...]:

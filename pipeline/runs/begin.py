@@ -1,118 +1,165 @@
-"""The beginning of a run: repair what the last one left, gather facts, decide the start.
+"""The beginning of a run: gather facts, decide the start, prove it, write it down.
 
-Belongs here: everything before the first byte of the dump is asked for. Does not:
-reading transactions (`capture`).
+Belongs here: everything between the repair of what was left (`repair`) and the first byte
+of the dump. Does not: the rules (`pipeline.start`), searching (`places`), reading
+transactions (`capture`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from pipeline.batch import Batch, BatchState, Cursor, Lease
+from pipeline.batch import Continuity, Cursor, Lease, Override, Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.intake import events
-from pipeline.binlog.scan import find_boundary, read_created, read_witness
-from pipeline.changes.layout import application_id
+from pipeline.binlog.scan import read_created, read_witness
 from pipeline.errors import (
+    LockstepError,
     NotAnEventBoundary,
     PositionPurged,
-    SegmentsLost,
+    Recovery,
+    SourceMoving,
     StartUnreachable,
 )
+from pipeline.gtid import GtidSet
+from pipeline.places import parse_place
 from pipeline.ports import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.context import Workplace
-from pipeline.start import Refusal, Start, WitnessReading, compare_witness, decide_start, recorded
+from pipeline.runs.finding import find_known_until, find_place, resolve_start
+from pipeline.start.decision import compare_witness, decide_start, recorded
+from pipeline.start.question import Question, Reached, Refusal, Start, WitnessReading
+
+LAG_SECONDS = 30
+"""`gtid_executed` lags the log under load: for so long a set that is not in it yet is
+looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run that may read: its start, where that comes from, and the witness before it."""
+    """A run that may read: its start, where that comes from, and the witness before it.
+
+    `leave_out`: transactions from the start on that were read before, all of them before
+    `known_until`: a position among them would not tell which to leave out. `by_gtid`: the
+    positions from here on may be resumed by their set, unless an anonymous transaction
+    comes. `prepared`: XA transactions that were prepared when a chosen start was taken;
+    those that the log does not prepare behind it cannot be followed.
+    """
 
     decision: Start
     decision_id: int
     start: Position
     witness: Witness | None
     facts: ServerFacts
+    leave_out: GtidSet = field(default_factory=GtidSet)
+    known_until: Coordinates | None = None
+    by_gtid: bool = False
+    prepared: frozenset[Xid] = frozenset()
 
 
-def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Settle what a dead run left: unfinished captures go, damaged ones too if nothing
-    of them was used; a sentence for each."""
-    notes = []
-    captured = []
-    for batch in work.ledger.unfinished(work.source.name):
-        if batch.state is BatchState.CAPTURING:
-            notes.append(_abandon(work, lease, batch, "its capture did not finish"))
-        elif batch.state is BatchState.CAPTURED:
-            captured.append(batch)
-    damaged = next(
-        ((at, why) for at, batch in enumerate(captured) if (why := _damage(work, batch))), None
-    )
-    if damaged is not None:
-        first, why = damaged
-        for batch in captured[first:]:
-            _require_unused(work, batch, why)
-        notes += [_abandon(work, lease, batch, why) for batch in reversed(captured[first:])]
-    for note in notes:
-        work.progress.note(note)
-    return tuple(notes)
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was asked, what is decided, and where that lies; no place for a refusal."""
 
-
-def _abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
-    files = work.segments.discard(work.source.name, batch.id)
-    files += work.spool.discard(work.source.name, batch.id)
-    work.ledger.abandon(lease, batch.id, why)
-    return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
-
-
-def _damage(work: Workplace, batch: Batch) -> str | None:
-    states = work.ledger.table_states(work.source.name)
-    for segment in work.ledger.segments(batch.id):
-        wrong = work.segments.damaged(states[segment.table].changelog, segment.files)
-        if wrong:
-            return wrong[0]
-    for prepared in work.ledger.open_prepared(batch.source):
-        if prepared.batch == batch.id and prepared.file is not None:
-            try:
-                work.spool.open(batch.source, prepared.file).close()
-            except SegmentsLost as error:
-                return error.message
-    return None
-
-
-def _require_unused(work: Workplace, batch: Batch, why: str) -> None:
-    """Neither merged in part nor published: both would keep what is about to go."""
-    states = work.ledger.table_states(work.source.name)
-    used = [str(write.intent.table) for write in work.ledger.settled(batch.source, batch.id)]
-    for segment in work.ledger.segments(batch.id):
-        state = states[segment.table]
-        app_id = application_id(batch.source, state, "changelog")
-        if (work.changelog.recorded(state.changelog, app_id) or 0) >= batch.id:
-            used.append(str(segment.table))
-    if used:
-        raise SegmentsLost(
-            f"captured files of batch {batch.id} are damaged ({why}), and {used[0]} already "
-            "shows part of it",
-            hint="restore the lake's folder _changes from a backup, then run again",
-        )
+    asked: Question
+    decision: Start | Refusal
+    begun: Begun | None
 
 
 def begin(work: Workplace, lease: Lease) -> Begun:
     """Facts → decision → ledger; the refusal is raised once it is recorded."""
-    facts = work.server.facts()
-    cursor = work.ledger.captured_cursor(work.source.name)
-    witness = _read_witness(work, cursor, facts)
-    decision = decide_start(cursor, work.source.start, facts, witness)
-    entry = work.ledger.decide(lease, recorded(decision, facts, work.source.patterns))
+    override = work.ledger.open_override(work.source.name)
+    looked = look(work, work.ledger.captured_cursor(work.source.name), override)
+    decision, begun = looked.decision, looked.begun
+    tables = [str(table) for table in work.ledger.table_states(work.source.name)]
+    at = begun.start.at if begun else None
+    note = recorded(decision, looked.asked, work.source.patterns, at=at, tables=tables)
+    entry = work.ledger.decide(lease, note)
     if isinstance(decision, Refusal):
         raise decision.error
-    if cursor is not None and decision.predecessor is not None:
-        return Begun(decision, entry.id, cursor.position, cursor.witness, facts)
-    start, before = _proven(work, decision.at, facts)
-    return Begun(decision, entry.id, start, before, facts)
+    assert begun is not None, "a start that is not refused has a place"
+    return replace(begun, decision_id=entry.id)
+
+
+def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> Looked:
+    """Facts → decision → proof, for a run that would go on at `cursor`; writes nothing."""
+    asked = gather(work, cursor, override)
+    decision = decide_start(asked)
+    if isinstance(decision, Refusal):
+        return Looked(asked, decision, None)
+    try:
+        return Looked(asked, decision, _placed(work, asked, decision))
+    except LockstepError as error:
+        if error.recovery.exit_code != _OPERATOR:
+            raise
+        return Looked(asked, Refusal(decision.rule, error), None)
+
+
+_OPERATOR = Recovery.OPERATOR.exit_code
+_WHOLE = Continuity.CONTIGUOUS
+
+
+def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
+    """All that the start is decided from; writes nothing."""
+    facts = _facts(work, cursor)
+    return Question(
+        facts=facts,
+        cursor=cursor,
+        witness=_read_witness(work, cursor, facts),
+        configured=work.source.start_at(facts),
+        policies=work.source.policies,
+        override=override,
+        reached=_reach(work, override, facts) if override else None,
+    )
+
+
+def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
+    """The server's facts, its set looked at again while it lacks what was read from it."""
+    facts = work.server.facts()
+    if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+        return facts
+    for _ in range(LAG_SECONDS):
+        if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
+            break
+        work.pause(1.0)
+        facts = work.server.facts()
+    return facts
+
+
+def _reach(work: Workplace, override: Override, facts: ServerFacts) -> Reached | LockstepError:
+    try:
+        return resolve_start(work, parse_place(override.place), facts)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return error
+
+
+def _placed(work: Workplace, asked: Question, decision: Start) -> Begun:
+    """The start as a proven place between two transactions."""
+    facts, cursor = asked.facts, asked.cursor
+    if decision.predecessor is not None and cursor is not None:
+        trusted = cursor.by_gtid or not cursor.lapsed
+        return Begun(
+            decision, 0, cursor.position, cursor.witness, facts, by_gtid=asked.gtids_on and trusted
+        )
+    found = find_place(work, decision.where, facts)
+    start = Position(found.at, found.gtid_set, facts.server_uuid)
+    if cursor is not None and decision.follows is not None:
+        start = replace(start, committed_at=cursor.position.committed_at)
+    return Begun(
+        decision,
+        0,
+        start,
+        found.witness,
+        facts,
+        leave_out=found.leave_out,
+        known_until=find_known_until(work, found, facts) if found.leave_out else None,
+        by_gtid=asked.gtids_on,
+        prepared=frozenset() if decision.continuity is _WHOLE else work.server.prepared(),
+    )
 
 
 def _read_witness(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> WitnessReading:
@@ -122,29 +169,18 @@ def _read_witness(work: Workplace, cursor: Cursor | None, facts: ServerFacts) ->
     size = next((log.size for log in facts.binlogs if log.file == at.file), None)
     if size is None or at.offset > size:
         return WitnessReading.NOT_READ
-    place = Coordinates(at.file, witness.offset)
     try:
         with _dump(work, Coordinates(at.file, FIRST_OFFSET)) as packets:
             created = read_created(packets)
-    except PositionPurged:
-        return WitnessReading.NOT_READ
-    with _dump(work, place) as packets:
-        try:
+        with _dump(work, Coordinates(at.file, witness.offset)) as packets:
             found = read_witness(packets, witness.offset, created)
-        except (NotAnEventBoundary, StartUnreachable):
-            return WitnessReading.DIFFERENT
+    except PositionPurged as error:
+        raise SourceMoving(
+            f"{at.file} was purged while the run began", hint="run again: it decides anew"
+        ) from error
+    except (NotAnEventBoundary, StartUnreachable):
+        return WitnessReading.DIFFERENT
     return compare_witness(witness, found)
-
-
-def _proven(
-    work: Workplace, at: Coordinates, facts: ServerFacts
-) -> tuple[Position, Witness | None]:
-    """A chosen start, proven by a header scan and rewound to its transaction's beginning."""
-    with _dump(work, Coordinates(at.file, FIRST_OFFSET)) as packets:
-        boundary = find_boundary(packets, at)
-    if boundary.rewound:
-        work.progress.note(f"{at} lies inside a transaction; the run starts at {boundary.at}")
-    return Position(boundary.at, boundary.gtid_set, facts.server_uuid), boundary.witness
 
 
 @contextmanager

@@ -12,15 +12,18 @@ from time import perf_counter
 from pipeline.batch import CaptureRecord, Decision, Lease, RowCounts
 from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
-from pipeline.errors import TransactionsMissing
-from pipeline.position import GtidSet
+from pipeline.errors import PreparedBeforeStart, TransactionsMissing
+from pipeline.gtid import GtidSet
+from pipeline.ports import SegmentStore
 from pipeline.preflight import require_ready
-from pipeline.runs.begin import Begun, begin, repair
+from pipeline.runs.begin import Begun, begin
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.finding import resolve_end
 from pipeline.runs.reading import Reading
+from pipeline.runs.repair import repair
 from pipeline.runs.segmenting import Segmenter
-from pipeline.start import facts_json
+from pipeline.start.decision import facts_json
 
 DECISIONS_READ = 10_000
 """How many decisions back a change of patterns is noticed."""
@@ -38,18 +41,44 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
         work.mirrors.require_ready()
     require_ready(work)
     begun = begin(work, lease)
-    bounds = RunBounds.fixed(begun.facts, work.source.budget)
+    bounds = bounds_of(work, begun)
     start_seconds = perf_counter() - clock
-    if begun.decision.predecessor is not None and bounds.reached(begun.start.at):
-        _require_whole(work, bounds, begun, begun.start.gtid_set)
-        return _idle(work, lease, begun, repaired, start_seconds)
+    if _goes_on(begun) and bounds.reached(begun.start.at):
+        require_whole(work, bounds, begun, begun.start.gtid_set)
+        return _idle(work, lease, begun, bounds, repaired, start_seconds)
     return _capture(work, lease, begun, bounds, repaired, start_seconds)
 
 
+def _goes_on(begun: Begun) -> bool:
+    """Whether the next run begins here all the same. A start that was chosen is kept by a
+    batch, unless no event stands before it that could be the witness."""
+    return begun.decision.predecessor is not None or begun.witness is None
+
+
+def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
+    """Where a run that begins there ends."""
+    until = work.source.until
+    if until is None:
+        return RunBounds.fixed(begun.facts, work.source.budget)
+    end = resolve_end(work, until, begun.facts, begun.start)
+    if begun.known_until is not None:
+        end = max(end, begun.known_until)
+    return RunBounds.fixed(begun.facts, work.source.budget, end)
+
+
 def _idle(
-    work: Workplace, lease: Lease, begun: Begun, repaired: tuple[str, ...], seconds: float
+    work: Workplace,
+    lease: Lease,
+    begun: Begun,
+    bounds: RunBounds,
+    repaired: tuple[str, ...],
+    seconds: float,
 ) -> CaptureReport:
-    reason = f"nothing was written to the log since {begun.start}"
+    until, start = work.source.until, begun.start
+    reason = f"nothing was written to the log since {start}"
+    if until is not None:
+        ends = "is" if bounds.end == start.at else "lies before"
+        reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
     work.ledger.decide(lease, Decision("idle", "nothing-to-do", reason, facts_json(begun.facts)))
     return CaptureReport(
         batch=None,
@@ -86,14 +115,7 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    tables = CapturedTables(
-        work.segments,
-        source=source,
-        batch=batch.id,
-        states=work.ledger.table_states(source),
-        versions=work.ledger.newest_versions(source),
-        past=past_ranges(work.ledger.decisions(source, limit=DECISIONS_READ), begun.start.at),
-    )
+    tables = tables_of(work, begun, work.segments, batch.id)
     segmenter = Segmenter(
         tables,
         batch=batch.id,
@@ -107,7 +129,8 @@ def _capture(
     reading.run()
     spent = reading.spent
     if spent is None:
-        _require_whole(work, bounds, begun, reading.end.gtid_set)
+        require_whole(work, bounds, begun, reading.end.gtid_set)
+    require_followed(begun, reading)
     segments = tables.finish()
     kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
     work.ledger.record_capture(
@@ -125,10 +148,16 @@ def _capture(
             set_aside=tuple(tables.set_aside.values()),
             prepared=kept,
             ended=tuple(reading.buffer.prepared.ended),
+            by_gtid=reading.by_gtid,
         ),
     )
     if spent is not None:
         work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
+    if swapped := reading.buffer.out_of_order:
+        work.progress.note(
+            f"{swapped} transactions that were read before stand behind new ones in this server's "
+            "log: rows that both changed may differ from it; `lockstep verify` compares them"
+        )
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
     return CaptureReport(
@@ -146,10 +175,39 @@ def _capture(
         repaired=repaired,
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,
+        continuity=decision.continuity,
     )
 
 
-def _require_whole(work: Workplace, bounds: RunBounds, begun: Begun, read: GtidSet) -> None:
+def tables_of(work: Workplace, begun: Begun, segments: SegmentStore, batch: int) -> CapturedTables:
+    """The tables that a capture from there on finds, as the ledger knows them."""
+    source = work.source.name
+    return CapturedTables(
+        segments,
+        source=source,
+        batch=batch,
+        states=work.ledger.table_states(source),
+        versions=work.ledger.newest_versions(source),
+        past=past_ranges(
+            work.ledger.decisions(source, limit=DECISIONS_READ), batch, str(begun.start)
+        ),
+    )
+
+
+def require_followed(begun: Begun, reading: Reading) -> None:
+    """What was prepared when a start was chosen is prepared behind it in the log."""
+    unseen = begun.prepared - reading.buffer.prepared.seen
+    if unseen:
+        first = min(unseen, key=str)
+        raise PreparedBeforeStart(
+            f"the XA transaction {first} was prepared before the start {begun.start}: its rows "
+            "would be missing once it is committed",
+            hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
+            "again; or start before its prepare",
+        )
+
+
+def require_whole(work: Workplace, bounds: RunBounds, begun: Begun, read: GtidSet) -> None:
     """Every transaction the server had executed by the end was read, or purged."""
     if not bounds.unread(read, GtidSet.parse(begun.facts.gtid_purged)):
         return

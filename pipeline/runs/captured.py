@@ -208,8 +208,7 @@ class CapturedTables:
     def _require_no_hole(self, table: TableName, version: TableVersion | None) -> None:
         if version is None and table in self._created:
             return
-        seen = Coordinates.parse(version.first_seen) if version is not None else None
-        missed = hole(table, seen, self._past)
+        missed = hole(table, version.batch if version is not None else None, self._past)
         if missed is not None:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes there "

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import sleep
 from typing import Protocol
 
-from pipeline.batch import RowCounts, SetAside
+from pipeline.batch import Continuity, RowCounts, SetAside
 from pipeline.bounds import Budget
-from pipeline.ports import Changelog, Ledger, Mirrors, SegmentStore, SourceServer, Spool
+from pipeline.places import Place
+from pipeline.ports import (
+    Changelog,
+    Ledger,
+    Mirrors,
+    SegmentStore,
+    ServerFacts,
+    SourceServer,
+    Spool,
+)
 from pipeline.position import Position
-from pipeline.start import StartChoice
+from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 
@@ -21,6 +31,9 @@ class Progress(Protocol):
 
     def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
         """Cumulative figures of the capture; `total_bytes` is the distance to the end."""
+
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        """Bytes of the log looked through for a place, of those there are."""
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         """Tables merged of all to merge; `table` is the one just finished."""
@@ -35,6 +48,9 @@ class Unwatched:
     def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
         """Nobody asked."""
 
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        """Nobody asked."""
+
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         """Nobody asked."""
 
@@ -43,13 +59,40 @@ class Unwatched:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyPlan:
+    """A source's standby: its own start, and its UUID where that is known beforehand."""
+
+    start: Place | None
+    server_uuid: str | None = None
+
+    def answers(self, facts: ServerFacts) -> bool:
+        """Whether these are its facts: by its UUID, else by the address that answered."""
+        if self.server_uuid is not None:
+            return facts.server_uuid == self.server_uuid
+        return facts.standby
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """A source as configured, without what is needed to connect to it."""
+    """A source as configured, without what is needed to connect to it.
+
+    `standby` is the server that may answer in its place. `until`: where this run ends, if
+    not at the head.
+    """
 
     name: str
     patterns: TablePatterns
-    start: StartChoice | None
+    start: Place | None
     budget: Budget = field(default_factory=Budget)
+    policies: StartPolicies = field(default_factory=StartPolicies)
+    standby: StandbyPlan | None = None
+    until: Place | None = None
+
+    def start_at(self, facts: ServerFacts) -> Place | None:
+        """The configured start of the server that answers."""
+        if self.standby is not None and self.standby.answers(facts):
+            return self.standby.start
+        return self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +108,13 @@ class Workplace:
     mirrors: Mirrors
     progress: Progress
     clock: Callable[[], datetime]
+    pause: Callable[[float], None] = sleep
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """`batch` is None for an idle run. `rule` and `reason` are the start decision's.
+    """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
+    decision's.
     `softened`: zero or partial dates that became NULL, by "database.table.column"."""
 
     batch: int | None
@@ -86,6 +131,7 @@ class CaptureReport:
     repaired: tuple[str, ...]
     start_seconds: float
     capture_seconds: float
+    continuity: Continuity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from time import perf_counter
 from pipeline.batch import (
     Batch,
     BatchState,
+    Continuity,
     Intent,
     Lease,
     RowCounts,
@@ -45,9 +46,13 @@ _FOLDING = Lock()
 def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
     """Publish, then merge every table that has captured changes, or those of `only`."""
     clock = perf_counter()
-    if work.ledger.pending(work.source.name):
+    pending = bool(work.ledger.pending(work.source.name))
+    if pending:
         work.mirrors.prepare()
     publish(work)
+    if pending:
+        # Before any intent: batches that wait for Java are merged together later.
+        work.mirrors.require_ready()
     _require_mirrors(work)
     published = perf_counter()
     merged: list[TableMerge] = []
@@ -93,6 +98,8 @@ class _Job:
     structure: TableStructure
     segments: tuple[Segment, ...]
     metadata: str
+    all_new: bool
+    """Whether a row that the log inserts cannot be in the mirror yet."""
 
     @property
     def counts(self) -> RowCounts:
@@ -160,7 +167,10 @@ def _job(work: Workplace, intent: Intent, state: TableState, batches: Mapping[in
     segments = tuple(captured_segments(work, [batch.id for batch in covered], intent.table))
     version = work.ledger.table_version(work.source.name, intent.table, segments[-1].schema_version)
     metadata = commit_metadata(intent.table, covered)
-    return _Job(intent, state, version.structure, segments, metadata)
+    # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
+    overlaps = any(batch.continuity is Continuity.OVERLAP for batch in covered)
+    all_new = not overlaps and not work.ledger.gaps(work.source.name)
+    return _Job(intent, state, version.structure, segments, metadata, all_new)
 
 
 def _write(work: Workplace, job: _Job) -> tuple[MirrorCommit, float]:
@@ -182,7 +192,7 @@ def _write_once(work: Workplace, job: _Job) -> MirrorCommit:
         return _require_ours(job, recorded)
     files = [file for segment in job.segments for file in segment.files]
     paths = tuple(mirrors.path(f"{job.state.changelog}/{file.path}") for file in files)
-    if only_inserts(segment.counts for segment in job.segments):
+    if job.all_new and only_inserts(segment.counts for segment in job.segments):
         return mirrors.write(_mirror_write(job, "append", paths))
     unpacked = work.segments.unpacked(job.state.changelog, files)
     if too_many_to_fold(sum(file.images for file in files), unpacked):

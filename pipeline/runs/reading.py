@@ -1,27 +1,27 @@
-"""Reading the log from a start to an end: transactions to the segmenter, the position kept.
+"""Reading the log from a start to an end: transactions to their taker, the position kept.
 
 Belongs here: the loop over the dump, and what a statement in the log means for the run.
-Does not: transactions (`pipeline.binlog`), rows (`segmenting`), the ledger.
+Does not: transactions (`pipeline.binlog`), rows (`segmenting`, `tallying`), the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
+from typing import Protocol
 
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog import ring as columns
-from pipeline.binlog.assembly import Limits
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.control import Query, moment
-from pipeline.binlog.identity import gtid_intervals
-from pipeline.binlog.ring import MARIADB, Run
+from pipeline.binlog.identity import GtidsRead, together
+from pipeline.binlog.limits import Limits
+from pipeline.binlog.ring import ANONYMOUS, Run
 from pipeline.bounds import RunBounds
-from pipeline.errors import DamagedEvent, UnsupportedStatement
-from pipeline.position import Coordinates, GtidSet, Position, Witness
+from pipeline.errors import DamagedEvent, TransactionsWithoutGtid, UnsupportedStatement
+from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
-from pipeline.runs.segmenting import Segmenter
 from pipeline.schema.ddl import Creates, read_statement, why_it_stops
 from pipeline.table import TableName
 
@@ -29,23 +29,50 @@ _TELL_SECONDS = 0.3
 """How often progress is told at the most."""
 
 
+class Taker(Protocol):
+    """Who takes what is read: a segmenter, or a tally."""
+
+    changes: int
+
+    @property
+    def rows(self) -> int: ...
+
+    def follow(self, buffer: TransactionBuffer) -> None: ...
+
+    def wanted(self, table: TableName) -> bool: ...
+
+    def created(self, table: TableName) -> None: ...
+
+    def put(self, run: Run) -> None: ...
+
+
+def refuse(error: UnsupportedStatement) -> None:
+    """A statement in the log ends the run."""
+    raise error
+
+
 class Reading:
-    """The loop over the dump: where it stands, and what it hands to the segmenter."""
+    """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
+    told of a statement that a run does not go past."""
 
     def __init__(
         self,
         work: Workplace,
-        segmenter: Segmenter,
+        taker: Taker,
         begun: Begun,
         bounds: RunBounds,
         prepared: Mapping[Xid, Prepared],
+        *,
+        stops: Callable[[UnsupportedStatement], None] = refuse,
     ) -> None:
         self._work = work
         self._source: SourcePlan = work.source
-        self._segmenter = segmenter
+        self._taker = taker
+        self._stops = stops
         self._bounds = bounds
         self._begun = begun
-        self._gtids = begun.start.gtid_set
+        self._gtids = GtidsRead()
+        self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
         self._spark_wanted = True
@@ -59,9 +86,10 @@ class Reading:
             source=work.source.name,
             prepared=prepared,
             created=begun.witness.file_created if begun.witness else 0,
-            limits=Limits(bounds.end, bounds.budget.max_transactions, bounds.budget.max_bytes),
+            limits=self._limits(),
+            leave_out=begun.leave_out,
         )
-        segmenter.follow(self.buffer)
+        taker.follow(self.buffer)
         self.transactions = 0
         self.log_bytes = 0
 
@@ -71,10 +99,15 @@ class Reading:
         start = self._begun.start
         return Position(
             at=self.buffer.at,
-            gtid_set=self._gtids,
+            gtid_set=together(start.gtid_set, self._gtids.set()),
             server_uuid=start.server_uuid,
             committed_at=start.committed_at if last is None else moment(last),
         )
+
+    @property
+    def by_gtid(self) -> bool:
+        """Whether `end` may be resumed by its GTID set."""
+        return self._begun.by_gtid and not self._anonymous
 
     @property
     def witness(self) -> Witness:
@@ -86,7 +119,7 @@ class Reading:
     @property
     def spent(self) -> str | None:
         """The budget that ended the run before its bounds' end; None if none did."""
-        if self._bounds.reached(self.buffer.at):
+        if self._bounds.reached(self.buffer.at) or self._among_known:
             return None
         return self._bounds.spent(
             transactions=self.transactions,
@@ -105,7 +138,7 @@ class Reading:
                 self._take_runs()
                 if buffer.stopped or buffer.ended:
                     break
-                if self._out_of_time():
+                if self._out_of_budget():
                     buffer.stop()
         finally:
             self._dump.close()
@@ -114,9 +147,22 @@ class Reading:
         if self.spent is None:
             self._bounds.require_reached(buffer.at)
 
-    def _out_of_time(self) -> bool:
-        most = self._bounds.budget.max_seconds
-        return most is not None and monotonic() - self._clock >= most
+    @property
+    def _among_known(self) -> bool:
+        """Whether transactions lie ahead that were read before: no run ends there."""
+        known = self._begun.known_until
+        return known is not None and self.buffer.at < known
+
+    def _limits(self) -> Limits:
+        """Those that hold from the start on; where known transactions come first, a budget
+        is asked for between two pieces of the dump (`_out_of_budget`)."""
+        budget = self._bounds.budget
+        if self._begun.known_until is not None:
+            return Limits(self._bounds.end)
+        return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
+
+    def _out_of_budget(self) -> bool:
+        return self.spent is not None
 
     def _take_runs(self) -> None:
         while (run := self.buffer.get()) is not None:
@@ -124,7 +170,7 @@ class Reading:
             self.buffer.ack()
 
     def _wants(self, table: TableName) -> bool:
-        return self._source.patterns.matches(table) and self._segmenter.wanted(table)
+        return self._source.patterns.matches(table) and self._taker.wanted(table)
 
     def _take(self, run: Run) -> None:
         for number, query in run.statements:
@@ -135,8 +181,8 @@ class Reading:
                 Coordinates(file, int(row[columns.BEGIN_OFFSET])),
                 Coordinates(file, int(row[columns.END_OFFSET])),
             )
-        self._segmenter.put(run)
-        if self._segmenter.changes and self._spark_wanted:
+        self._taker.put(run)
+        if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare()
         last = run.transactions[-1]
@@ -151,30 +197,34 @@ class Reading:
         self._told = monotonic()
         self._work.progress.capture(
             transactions=self.transactions,
-            rows=self._segmenter.rows,
+            rows=self._taker.rows,
             log_bytes=self.log_bytes,
             total_bytes=self._total,
         )
 
     def _note_gtids(self, run: Run) -> None:
-        if (run.transactions[:, columns.GTID_KIND] == MARIADB).any():
-            return  # MariaDB's positions are files and offsets for now
-        texts = [
-            f"{source}{a}-{b}" for source, a, b in gtid_intervals(run.transactions, run.sources)
-        ]
-        if texts:
-            self._gtids = self._gtids.union(GtidSet.parse(",".join(texts)))
+        self._gtids.add(run.transactions, run.sources)
+        anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
+        self._anonymous += anonymous
+        if anonymous and self._begun.leave_out:
+            raise TransactionsWithoutGtid(
+                f"the log between {self._begun.start} and {self.buffer.at} holds {anonymous} "
+                "transactions without a GTID: whether they were read before cannot be told",
+                hint="choose the place to go on at: `lockstep start-at PLACE --reason …`",
+            )
 
     def _require_followed(self, query: Query, begin: Coordinates, end: Coordinates) -> None:
         statement = read_statement(query.text, query.database)
         if isinstance(statement, Creates):
-            self._segmenter.created(statement.table)
+            self._taker.created(statement.table)
         why = why_it_stops(statement, self._source.patterns)
         if why is not None:
-            raise UnsupportedStatement(
-                f"the log holds {why}, at {begin}; this version does not follow it",
-                hint="nothing was recorded. Following schema changes is not built yet: begin "
-                f"again behind it (a new source name, start = '{end}'), or exclude the table",
+            self._stops(
+                UnsupportedStatement(
+                    f"the log holds {why}, at {begin}; this version does not follow it",
+                    hint="nothing was recorded. Following schema changes is not built yet: begin "
+                    f"again behind it (a new source name, start = '{end}'), or exclude the table",
+                )
             )
 
 

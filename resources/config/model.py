@@ -21,8 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.position import Coordinates, LogFile
-from pipeline.start import StartChoice
+from pipeline.places import OfRun, Place, parse_place
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
@@ -30,14 +29,10 @@ NOT_YET_SOURCE_KEYS = frozenset(
         "deletes",
         "dropped_columns",
         "dropped_tables",
-        "fallback_interval",
         "foreign_keys",
-        "on_position_lost",
         "on_rewrite",
-        "on_source_changed",
         "readers",
         "renames",
-        "standby",
         "table",
         "time",
         "undecodable",
@@ -46,10 +41,7 @@ NOT_YET_SOURCE_KEYS = frozenset(
 )
 """Keys of a source that the design names and this version does not build."""
 
-_START = re.compile(r"(?P<file>.+\.\d{6,}):(?P<offset>\d+)")
 _OBJECT_STORE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_GTID = re.compile(r"gtid:|[0-9a-f]{8}-[0-9a-f-]{27}:", re.IGNORECASE)
-_MOMENT = re.compile(r"(?:.+@)?\d{4}-\d\d-\d\d")
 
 
 class NotBuiltYet(ValueError):
@@ -64,19 +56,12 @@ class AboutKey(ValueError):
         self.key = key
 
 
-def start_choice(text: str) -> StartChoice:
-    """`earliest`, `latest` or `binlog.000012:4567` → a choice; ValueError otherwise."""
-    if text in ("earliest", "latest"):
-        return StartChoice(text)
-    if text == "snapshot":
-        raise NotBuiltYet('start = "snapshot" is not built yet; use "earliest"')
-    if match := _START.fullmatch(text):
-        return StartChoice(
-            "coordinates", Coordinates(LogFile.parse(match["file"]), int(match["offset"]))
-        )
-    if _GTID.match(text) or _MOMENT.match(text):
-        raise NotBuiltYet("a start by GTID or by time is not built yet; use file:offset")
-    raise ValueError(f'{text!r} is not "earliest", "latest" or a place such as binlog.000012:4567')
+def start_place(text: str) -> Place:
+    """Where a source starts; ValueError names the forms there are."""
+    place = parse_place(text)
+    if isinstance(place, OfRun):
+        raise ValueError(f"{text!r} names a run; `lockstep start-at` takes one, start does not")  # noqa: TRY004
+    return place
 
 
 def is_loopback(host: str) -> bool:
@@ -97,7 +82,7 @@ def table_pattern(text: str) -> str:
 
 def _start(text: str) -> str:
     if not is_reference(text):
-        start_choice(text)
+        start_place(text)
     return text
 
 
@@ -159,6 +144,34 @@ class BoundsPart(Part):
     max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
 
 
+_DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
+
+
+def duration_in_seconds(value: object) -> object:
+    """`"90s"`, `"5m"` or a number of seconds → seconds; ValueError for any other text."""
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration such as 60s or 5m")
+    return int(match["number"]) * _SECONDS[match["unit"]]
+
+
+Uuid = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
+]
+
+
+class StandbyPart(Part):
+    """The server that may answer in a source's place, with the same account."""
+
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    start: Annotated[Text, AfterValidator(_start)] | None = None
+    server_uuid: Uuid | None = None
+
+
 class SourcePart(Part):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -175,6 +188,10 @@ class SourcePart(Part):
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
     bounds: BoundsPart = BoundsPart()
+    standby: StandbyPart | None = None
+    on_position_lost: Literal["refuse", "resnapshot"] = "refuse"
+    on_source_changed: Literal["refuse", "timestamp"] = "refuse"
+    fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
 
     @field_validator("schedule")
     @classmethod
@@ -191,6 +208,8 @@ class SourcePart(Part):
     def _plain_text_stays_at_home(self) -> SourcePart:
         if self.tls == "off" and not self.tls_force and not is_reference(self.host):
             refuse_plain_text(self.host)
+            if self.standby is not None and not is_reference(self.standby.host):
+                refuse_plain_text(self.standby.host)
         return self
 
 

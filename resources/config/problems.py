@@ -14,17 +14,28 @@ from resources.config.locate import KeyPath, line_of
 from resources.config.model import (
     NOT_YET_SOURCE_KEYS,
     AboutKey,
+    BoundsPart,
     File,
     LakePart,
     LedgerPart,
     NotBuiltYet,
     SourcePart,
+    StandbyPart,
 )
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "lake": LakePart,
     "ledger": LedgerPart,
     "sources": SourcePart,
+    "bounds": BoundsPart,
+    "standby": StandbyPart,
+}
+
+_PATTERNS: Mapping[str, str] = {
+    "name": "must be a lower-case name such as shop (a letter, then letters, digits or _, 32 at "
+    "most)",
+    "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
+    "server-id:<number> for MariaDB",
 }
 
 _EXPECTED: Mapping[str, str] = {
@@ -106,24 +117,30 @@ def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
     if kind == "literal_error":
         return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
     if kind == "string_pattern_mismatch":
-        return Problem(
-            line,
-            f"{key!r} must be a lower-case name such as shop "
-            "(a letter, then letters, digits or _, 32 at most)",
-        )
+        return Problem(line, f"{key!r} {_PATTERNS[key]}")
+    if kind == "greater_than_equal" and item["ctx"]["ge"] == 0:
+        return Problem(line, f"{key!r} must not be less than zero")
     return Problem(line, f"{key!r} {_EXPECTED.get(kind, item['msg'])}")
 
 
 def _missing(path: KeyPath, key: str) -> str:
     if path == ("sources",):
         return "there is no [[sources]] table"
-    return f"the source lacks {key!r}" if path[0] == "sources" else f"{key!r} is missing"
+    if path[0] != "sources":
+        return f"{key!r} is missing"
+    part = _part(path)
+    return f"the source's {part} lacks {key!r}" if part else f"the source lacks {key!r}"
+
+
+def _part(path: KeyPath) -> str | None:
+    """The table of a source that a key stands in; None for the source's own."""
+    return next((str(part) for part in path[1:-1] if part in _PARTS), None)
 
 
 def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     top_level = len(path) == 1
-    if key in NOT_YET_SOURCE_KEYS and (top_level or path[0] == "sources"):
+    if key in NOT_YET_SOURCE_KEYS and (top_level or path[0] == "sources") and not _part(path):
         return Problem(line, f"{key!r} is not built yet", not_yet=True)
-    model = File if top_level else _PARTS.get(str(path[0]), File)
+    model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
     return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")

@@ -7,19 +7,20 @@ when what it led to is not allowed; attributes never do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from pipeline.bounds import Budget
-from pipeline.errors import ConfigurationError, NotYet
-from pipeline.runs.context import SourcePlan
-from pipeline.start import StartChoice
+from pipeline.errors import ConfigurationError
+from pipeline.places import Place
+from pipeline.runs.context import SourcePlan, StandbyPlan
+from pipeline.start.question import StartPolicies
 from pipeline.tables import TablePatterns
 from resources.config.model import (
     File,
-    NotBuiltYet,
     SourcePart,
     refuse_plain_text,
-    start_choice,
+    start_place,
     table_pattern,
 )
 from resources.config.secrets import Secret, is_sensitive, resolve
@@ -58,7 +59,9 @@ class SourceSettings:
         return self.part.read_timeout
 
     def host(self) -> str:
-        host = resolve(self.part.host, self.folder)
+        return self._allowed(resolve(self.part.host, self.folder))
+
+    def _allowed(self, host: str) -> str:
         if self.tls == "off" and not self.part.tls_force:
             try:
                 refuse_plain_text(host)
@@ -80,20 +83,37 @@ class SourceSettings:
             return None
         return str(self.folder / Path(resolve(self.part.tls_ca, self.folder)).expanduser())
 
-    def plan(self) -> SourcePlan:
+    def standby(self) -> tuple[str, int] | None:
+        """Host and port of the standby, if one is configured."""
+        part = self.part.standby
+        if part is None:
+            return None
+        return self._allowed(resolve(part.host, self.folder)), part.port
+
+    def plan(self, *, until: Place | None = None) -> SourcePlan:
         """What the steps of a run need to know of the source."""
+        standby = self.part.standby
         return SourcePlan(
             name=self.name,
             patterns=TablePatterns(
                 include=tuple(self._pattern(text) for text in self.part.tables),
                 exclude=tuple(self._pattern(text) for text in self.part.exclude),
             ),
-            start=self._start(),
+            start=self._place(self.part.start),
             budget=Budget(
                 max_bytes=self.part.bounds.max_bytes,
                 max_transactions=self.part.bounds.max_transactions,
                 max_seconds=self.part.bounds.max_seconds,
             ),
+            policies=StartPolicies(
+                on_position_lost=self.part.on_position_lost,
+                on_source_changed=self.part.on_source_changed,
+                fallback_interval=timedelta(seconds=self.part.fallback_interval),
+            ),
+            standby=None
+            if standby is None
+            else StandbyPlan(self._place(standby.start), standby.server_uuid),
+            until=until,
         )
 
     def _pattern(self, text: str) -> str:
@@ -104,16 +124,14 @@ class SourceSettings:
                 f"Source {self.name!r}: {error}.", hint=f"correct what {text} holds"
             ) from error
 
-    def _start(self) -> StartChoice | None:
-        if self.part.start is None:
+    def _place(self, start: str | None) -> Place | None:
+        if start is None:
             return None
         try:
-            return start_choice(resolve(self.part.start, self.folder))
-        except NotBuiltYet as error:
-            raise NotYet(f"{error}.", hint=f"correct what {self.part.start} holds") from error
+            return start_place(resolve(start, self.folder))
         except ValueError as error:
             raise ConfigurationError(
-                f"Source {self.name!r}: {error}.", hint=f"correct what {self.part.start} holds"
+                f"Source {self.name!r}: {error}.", hint=f"correct what {start} holds"
             ) from error
 
 

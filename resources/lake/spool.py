@@ -94,9 +94,6 @@ class FileSpool:
         return removed
 
     def remove(self, source: str, file: SegmentFile) -> None:
-        """Delete a sealed file whose transaction was ended, once the batch that ended it
-        is acknowledged: an earlier end may be abandoned and the file needed again.
-        Repeating it changes nothing."""
         path = self._folder(source) / file.path
         with lake_errors(path):
             path.unlink(missing_ok=True)

@@ -15,16 +15,21 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
+from pipeline.batch import Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
+from pipeline.gtid import GtidSet
 from pipeline.ports import BinlogSize, ServerFacts, SourceTable
-from pipeline.position import Coordinates, GtidSet, LogFile
+from pipeline.position import Coordinates, LogFile
+from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import MAX_OFFSET, MySqlDump, after_set, by_offset, by_wide_offset
+from resources.mysql.prepared import prepared_xids
 from resources.mysql.select import select_rows
 from resources.mysql.structures import read_structures
+from resources.mysql.survey import take_survey
 
 _SETTINGS = (
     "server_uuid",
@@ -40,9 +45,13 @@ _SETTINGS = (
     "binlog_transaction_compression",
     "binlog_checksum",
     "binlog_expire_logs_seconds",
+    "binlog_expire_logs_auto_purge",
+    "expire_logs_days",
     "lower_case_table_names",
     "system_time_zone",
 )
+_EXECUTED = "select @@global.gtid_executed"
+_PURGED = "select @@global.gtid_purged"
 _SERVER_ID_FLOOR = 1 << 31
 """Server ids people give to servers are small; ours lie above."""
 
@@ -63,22 +72,29 @@ class MySqlServer:
                     f"{self._settings.host}:{self._settings.port} writes no binary log",
                     hint="set log_bin in the server's configuration and restart it",
                 )
-            executed, purged = _gtid_sets(cursor)
+            mariadb = "mariadb" in settings["version"].lower()
+            executed = _binlog_state(cursor) if mariadb else _one(cursor, _EXECUTED)
             binlogs = _binlogs(cursor)
             head = _head(cursor)
+            purged = _first_list(cursor, binlogs) if mariadb else _one(cursor, _PURGED)
+            clock = _one(cursor, "select utc_timestamp(6)")
+        server_id = settings["server_id"]
         return ServerFacts(
-            server_uuid=settings["server_uuid"],
-            server_id=int(settings["server_id"]),
+            server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
+            server_id=int(server_id),
             version=settings["version"],
-            flavour="mariadb" if "mariadb" in settings["version"].lower() else "mysql",
-            gtid_mode=settings.get("gtid_mode", "OFF"),
+            flavour="mariadb" if mariadb else "mysql",
+            gtid_mode="ON" if mariadb else settings.get("gtid_mode", "OFF"),
             gtid_executed=executed,
             gtid_purged=purged,
             binlogs=binlogs,
             head=head,
             settings=settings,
-            read_at=datetime.now(UTC),
+            read_at=datetime.fromisoformat(clock).replace(tzinfo=UTC),
         )
+
+    def survey(self) -> Survey:
+        return take_survey(self._settings, self._server_id)
 
     def dump(self, start: Coordinates) -> MySqlDump:
         if start.offset <= MAX_OFFSET:
@@ -92,6 +108,10 @@ class MySqlServer:
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
         return MySqlDump(self._settings, *after_set(executed, self._server_id))
+
+    def prepared(self) -> frozenset[Xid]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return prepared_xids(cursor)
 
     def tables(self) -> list[SourceTable]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -146,13 +166,24 @@ def _settings(cursor: Cursor) -> dict[str, str]:
     return {name.lower(): value for name, value in cursor.fetchall()}
 
 
-def _gtid_sets(cursor: Cursor) -> tuple[str, str]:
-    try:
-        cursor.execute("select @@global.gtid_executed, @@global.gtid_purged")
-    except pymysql.err.OperationalError:
-        return "", ""
-    executed, purged = cursor.fetchone() or ("", "")
-    return "".join(executed.split()), "".join(purged.split())
+def _one(cursor: Cursor, question: str) -> str:
+    """The one value that a question has, without white space at its ends or in sets."""
+    cursor.execute(question)
+    row = cursor.fetchone()
+    return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
+
+
+def _binlog_state(cursor: Cursor) -> str:
+    return _one(cursor, "select @@global.gtid_binlog_state")
+
+
+def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
+    """What MariaDB executed before its oldest log file: the list at that file's head."""
+    if not binlogs:
+        return ""
+    cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
+    found = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
+    return found[0].strip("[]") if found else ""
 
 
 def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:

@@ -9,11 +9,12 @@ from types import MappingProxyType
 import pytest
 
 from lockstep.commands.read import snippets
-from lockstep.commands.status import log_distance
 from lockstep.commands.verify import table_name
 from lockstep.grammar import UsageError
+from pipeline.gtid import GtidSet
 from pipeline.ports import BinlogSize, ServerFacts
-from pipeline.position import Coordinates, GtidSet, LogFile, Position
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.standing.measures import log_distance
 from pipeline.table import TableName
 
 

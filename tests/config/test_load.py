@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
+from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates, LogFile
-from pipeline.start import StartChoice
 from pipeline.tables import TablePatterns
 from resources.config import Secret, Settings, load_settings
 from resources.config.load import parse_settings
@@ -93,8 +93,9 @@ MISTAKES = {
     ),
     "a start that is none": (
         SOURCE + 'start = "yesterday"\n',
-        'lockstep.toml: line 7: \'yesterday\' is not "earliest", "latest" or a place such as '
-        "binlog.000012:4567.",
+        "lockstep.toml: line 7: 'yesterday' is not a place in time; expected "
+        "2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, "
+        "gtid:<set>, run:<id>, earliest, latest or snapshot.",
     ),
     "a pattern without a database": (
         SOURCE.replace("shop.*", "orders"),
@@ -121,13 +122,6 @@ def test_a_mistake_has_one_sentence(text: str, message: str) -> None:
 
 
 NOT_YET = {
-    'start = "snapshot"': 'start = "snapshot" is not built yet; use "earliest"',
-    'start = "2026-11-01T06:00:00Z"': (
-        "a start by GTID or by time is not built yet; use file:offset"
-    ),
-    'start = "gtid:3E11FA47-71CA-11E1-9E33-C80AA9429562:1-5"': (
-        "a start by GTID or by time is not built yet; use file:offset"
-    ),
     'zero_dates = "fail"': "'zero_dates' is not built yet",
     '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
 }
@@ -150,7 +144,7 @@ def test_an_object_store_is_not_built_yet() -> None:
 def test_all_mistakes_are_told_at_once() -> None:
     """Every mistake in the order of the lines; a not-yet among others does not soften them."""
     error = refused(
-        '[lake]\npth = "x"\n' + SOURCE.replace('"shop"', '"1"') + 'port = 0\nstart = "snapshot"\n'
+        '[lake]\npth = "x"\n' + SOURCE.replace('"shop"', '"1"') + 'port = 0\ndeletes = "soft"\n'
     )
     assert type(error) is ConfigurationError
     assert error.message == (
@@ -159,7 +153,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "  line 4: 'name' must be a lower-case name such as shop (a letter, then letters, "
         "digits or _, 32 at most)\n"
         "  line 9: 'port' is out of range\n"
-        '  line 10: start = "snapshot" is not built yet; use "earliest"'
+        "  line 10: 'deletes' is not built yet"
     )
 
 
@@ -182,7 +176,7 @@ def test_a_valid_file_becomes_settings(monkeypatch: pytest.MonkeyPatch, tmp_path
     source = settings.source("shop")
     plan = source.plan()
     assert plan.patterns == TablePatterns(("shop.*",), ("shop.tmp_*",))
-    assert plan.start == StartChoice("coordinates", Coordinates(LogFile("binlog", 12), 4567))
+    assert plan.start == AtCoordinates(Coordinates(LogFile("binlog", 12), 4567))
     assert (source.host(), source.port, source.user(), source.tls) == (
         "127.0.0.1",
         3306,

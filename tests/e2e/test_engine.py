@@ -49,10 +49,36 @@ def test_a_prepared_transaction_waits_for_a_later_run(
     assert equal(project)
     mysql.execute("xa commit 'kept','b',3", "xa rollback 'gone'")
     project.killed("resources.postgres.ledger:PostgresLedger.record_capture", "before")
+    assert all(file.exists() for file in files)
     told = project.json("run")["sources"]["shop"]
     assert told["tables"][f"{database}.orders"]["inserted"] == 1
+    assert not any(file.exists() for file in files)
     assert equal(project)
     assert mysql.rows(f"select id from {database}.orders order by id") == [(1,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("target", "when", "left"),
+    [
+        ("resources.postgres.ledger:PostgresLedger.acknowledge", "after", 2),
+        ("resources.lake.spool:FileSpool.remove", "after", 1),
+    ],
+)
+def test_rows_of_an_ended_transaction_go_with_the_next_run(
+    project: Project, mysql: MySqlStand, database: str, target: str, when: str, left: int
+) -> None:
+    """Whenever the run was killed that ended it: its batch may still need them before it is
+    acknowledged, and nobody does after that."""
+    for number in (1, 2):
+        prepare(mysql, database, f"'{database}{number}'", number)
+    project.run("run")
+    mysql.execute(*(f"xa commit '{database}{number}'" for number in (1, 2)))
+    project.killed(target, when)
+    folder = project.lake / "shop" / "_prepared"
+    assert len(list(folder.iterdir())) == left
+    project.run("run")
+    assert list(folder.iterdir()) == []
+    assert equal(project)
 
 
 def test_a_compressed_transaction_is_a_transaction(

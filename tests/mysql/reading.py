@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.binlog import ring as columns
-from pipeline.binlog.assembly import Limits
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.control import Query
 from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import Run
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure

@@ -19,7 +19,8 @@ from pipeline.errors import (
     StartUnreachable,
     TlsRefused,
 )
-from pipeline.position import Coordinates, GtidSet, LogFile
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 from resources.memory.spool import MemorySpool
 from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.assembly import Limits
 from pipeline.binlog.framing import EventType
+from pipeline.binlog.limits import Limits
 from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
 from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
 from pipeline.position import Coordinates
@@ -178,6 +178,22 @@ def test_prepared_rows_wait_for_later_runs() -> None:
     assert (out.values, out.end) == ([10], second.offset)
     assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, True)]
     assert later.prepared.seal(6, later.maps) == ()
+
+
+def test_an_xid_is_prepared_again_without_an_end() -> None:
+    """A session that wrote no log ended it meanwhile: what an earlier batch recorded is
+    ended too, without its rows, so that the XID is free."""
+    spool = MemorySpool()
+    first, second = Log(), Log()
+    prepared(first, 1, b"a", 10)
+    prepared(second, 2, b"a", 20)
+    ended(second, 3, "COMMIT", b"a")
+    buffer = a_buffer(spool=spool, source="shop")
+    list(feed(buffer, [first.wire()]))
+    (kept,) = buffer.prepared.seal(5, buffer.maps)
+    later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
+    assert [one.values for one in feed(later, [second.wire()])] == [[], [20]]
+    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, False)]
 
 
 def test_a_commit_of_what_nobody_prepared_stops() -> None:

@@ -25,7 +25,7 @@ from pipeline.binlog.framing import Event, EventType, read_event
 from pipeline.binlog.gtid_sets import decoded, encoded
 from pipeline.binlog.mariadb import changes_nothing_yet
 from pipeline.errors import DamagedEvent
-from pipeline.position import GtidSet
+from pipeline.gtid import GtidSet
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.made import SERVER, Log, gtid, mariadb_gtid, packet, query

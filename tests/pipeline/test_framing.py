@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.framing import EventType, read_description, read_event
+from pipeline.binlog.description import read_description
+from pipeline.binlog.framing import EventType, read_event
 from pipeline.errors import (
     DamagedEvent,
     LockstepError,

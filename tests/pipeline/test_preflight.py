@@ -1,39 +1,317 @@
-"""The preflight's rules over tables: what would be set aside, what would collide."""
+"""Every rule of the preflight is made to speak, one server at a time."""
 
 from __future__ import annotations
 
-from pipeline.errors import KeylessTable, NothingMatches
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.errors import KeylessTable, NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.ports import SourceTable
-from pipeline.preflight import name_findings, table_findings, type_findings
-from pipeline.table import Column, TableName, TableStructure
-from pipeline.tables import TablePatterns
+from pipeline.preflight import Finding
+from pipeline.preflight.columns import DELTA_REFUSES
+from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.findings import judged
+from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
+from pipeline.survey import Channel, ForeignKey, LogFilters, OddSession, Replica, SurveyedTable
+from pipeline.table import Column, TableName
+from resources.lake import statement
+from tests.pipeline.preflight_made import (
+    ANSWERING,
+    GOOD,
+    ITEMS,
+    ORDERS,
+    SURVEY,
+    known,
+    looked,
+    surveyed,
+    table,
+)
+
+UPSTREAM = Channel("db0", receives=True, applies=True, lag=0)
+MARIADB: dict[str, Any] = {"flavour": "mariadb", "version": "10.11.18-MariaDB-log"}
+ID = Column("id", "int")
 
 
-def table(name: str, *columns: Column) -> TableStructure:
-    return TableStructure(TableName("shop", name), columns, ("id",))
+def kind(name: str, engine: str, partitioned: bool = False) -> Looked:
+    """The shop with one table of that kind and engine."""
+    return looked(surveyed(tables=(SurveyedTable(ORDERS, name, engine, partitioned),)))
 
 
-def test_types_that_are_not_read_are_warned_of() -> None:
-    """The table is named, with the reason it would be set aside for."""
-    key, odd = Column("id", "int"), Column("c", "compressed text")
-    found = list(type_findings([table("a", key), table("b", key, odd)]))
-    assert [(f.level, f.subject, "COMPRESSED TEXT" in f.sentence) for f in found] == [
-        ("warning", "shop.b", True)
+def settings(**found: str) -> Looked:
+    return looked(surveyed(found))
+
+
+def replica(channel: Channel = UPSTREAM, **found: str) -> Looked:
+    """The server replicates from another one."""
+    return looked(surveyed({"super_read_only": "ON", **found}, channels=(channel,)))
+
+
+def foreign_key(on_delete: str | None, **found: str) -> Looked:
+    key = ForeignKey("fk", ITEMS, ORDERS, on_delete and "NO ACTION", on_delete)
+    return looked(surveyed(found, foreign_keys=(key,)))
+
+
+def odd(variable: str, value: str) -> Looked:
+    """Two sessions have that value for themselves."""
+    return looked(surveyed({variable: "?"}, odd_sessions=(OddSession(variable, value, 2),)))
+
+
+def answering(**changes: Any) -> Looked:
+    """The second connection is answered otherwise."""
+    return looked(surveyed(answering=(ANSWERING, replace(ANSWERING, **changes))))
+
+
+def columns(*found: Column, **changed: str) -> Looked:
+    return looked(surveyed(changed), (table(*found),))
+
+
+def named(*names: str) -> Looked:
+    return looked(structures=tuple(table(ID, name=TableName("shop", name)) for name in names))
+
+
+RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
+    ("version", known(version="5.7.44"), "refusal", ServerSettings),
+    ("version", known(version="10.4.2-MariaDB", flavour="mariadb"), "refusal", ServerSettings),
+    ("version", known(flavour="percona-tidb"), "refusal", ServerSettings),
+    *(
+        (name, known(settings={**GOOD, name: value}), "refusal", ServerSettings)
+        for name, value in (
+            ("log_bin", "OFF"),
+            ("binlog_format", "STATEMENT"),
+            ("binlog_format", "MIXED"),
+            ("binlog_row_image", "MINIMAL"),
+            ("binlog_row_metadata", "MINIMAL"),
+            ("binlog_row_metadata", "NO_LOG"),
+            ("binlog_row_value_options", "PARTIAL_JSON"),
+        )
+    ),
+    ("patterns", known(tables=[]), "refusal", NothingMatches),
+    ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "refusal", KeylessTable),
+    ("set aside", known(aside=[ORDERS]), "warning", None),
+]
+
+CASES: list[tuple[str, Looked, str]] = [
+    ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
+    ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
+    ("proxy", answering(greeted_as="8.0.11"), "warning"),
+    ("proxy", answering(greeted_id=4711), "warning"),
+    ("tls", looked(surveyed(encrypted=False)), "warning"),
+    ("clock", looked(surveyed(clock_ahead=timedelta(minutes=-3))), "warning"),
+    ("time zone", looked(), "ok"),
+    ("net_write_timeout", settings(net_write_timeout="10"), "warning"),
+    ("max_allowed_packet", settings(max_allowed_packet="1048576"), "warning"),
+    ("replication privileges", looked(surveyed(grants=())), "refusal"),
+    ("select", looked(surveyed(grants=())), "warning"),
+    ("xa", looked(surveyed(grants=())), "warning"),
+    ("password lifetime", settings(default_password_lifetime="90"), "warning"),
+    ("connections", settings(max_user_connections="2"), "warning"),
+    ("binlog_checksum", settings(binlog_checksum="NONE"), "warning"),
+    ("sync_binlog", settings(sync_binlog="0"), "warning"),
+    ("sync_binlog", settings(sync_binlog="100"), "warning"),
+    (
+        "innodb_flush_log_at_trx_commit",
+        settings(innodb_flush_log_at_trx_commit="2"),
+        "warning",
+    ),
+    ("binlog_order_commits", settings(binlog_order_commits="OFF"), "warning"),
+    ("binlog_error_action", settings(binlog_error_action="IGNORE_ERROR"), "warning"),
+    ("binlog_storage_engine", settings(binlog_storage_engine="innodb"), "refusal"),
+    ("mysql56_temporal_format", settings(mysql56_temporal_format="OFF"), "warning"),
+    ("gtid_strict_mode", settings(gtid_strict_mode="OFF"), "warning"),
+    ("gtid_mode", settings(gtid_mode="ON_PERMISSIVE"), "warning"),
+    ("enforce_gtid_consistency", settings(enforce_gtid_consistency="WARN"), "warning"),
+    ("encryption", settings(binlog_encryption="ON"), "ok"),
+    ("encryption", settings(encrypt_binlog="ON"), "ok"),
+    ("compression", settings(log_bin_compress="ON"), "ok"),
+    ("retention", settings(binlog_expire_logs_seconds="86400"), "warning"),
+    ("log size limit", settings(binlog_space_limit="1073741824"), "warning"),
+    ("log size limit", settings(max_binlog_total_size="1073741824"), "warning"),
+    ("managed service", settings(basedir="/rdsdbbin/mysql-8.4.5/"), "warning"),
+    ("managed service", settings(aurora_version="3.10"), "warning"),
+    ("server id", settings(server_id=str(SURVEY.dump_server_id)), "warning"),
+    ("server id", settings(server_id="0"), "refusal"),
+    (
+        "server id",
+        looked(surveyed(replicas=(Replica(SURVEY.dump_server_id, "db3"),))),
+        "warning",
+    ),
+    ("log_replica_updates", replica(log_replica_updates="OFF"), "refusal"),
+    ("log_replica_updates", settings(wsrep_on="ON", log_replica_updates="OFF"), "refusal"),
+    ("replica_preserve_commit_order", replica(replica_preserve_commit_order="OFF"), "warning"),
+    ("writable replica", replica(super_read_only="OFF"), "warning"),
+    ("replica state", replica(replace(UPSTREAM, receives=False)), "warning"),
+    ("replica state", replica(replace(UPSTREAM, applies=False)), "warning"),
+    ("replica state", replica(replace(UPSTREAM, lag=7200)), "warning"),
+    (
+        "hidden replica",
+        looked(surveyed({"gtid_slave_pos": "0-1-5"}, unanswered=frozenset({"channels"}))),
+        "warning",
+    ),
+    ("log filters", looked(surveyed(filters=LogFilters(only=("crm",)))), "refusal"),
+    ("log filters", looked(surveyed(filters=LogFilters(never=("shop",)))), "refusal"),
+    ("galera", settings(wsrep_on="ON"), "warning"),
+    ("engine", kind("BASE TABLE", "MyISAM"), "warning"),
+    ("engine", kind("BASE TABLE", "Aria"), "warning"),
+    ("engine", kind("BASE TABLE", "MEMORY"), "refusal"),
+    ("engine", kind("BASE TABLE", "BLACKHOLE"), "refusal"),
+    ("engine", kind("BASE TABLE", "MRG_MYISAM"), "refusal"),
+    ("engine", kind("BASE TABLE", "FEDERATED"), "refusal"),
+    ("engine", kind("BASE TABLE", "SPIDER"), "refusal"),
+    ("system versioning", kind("SYSTEM VERSIONED", "InnoDB"), "refusal"),
+    ("sequences", kind("SEQUENCE", "InnoDB"), "warning"),
+    ("partitions", kind("BASE TABLE", "InnoDB", partitioned=True), "warning"),
+    ("foreign keys", foreign_key("CASCADE", innodb_native_foreign_keys="ON"), "warning"),
+    ("foreign keys", foreign_key("SET NULL", innodb_native_foreign_keys="ON"), "warning"),
+    ("foreign keys", foreign_key(None, innodb_native_foreign_keys="ON"), "warning"),
+    ("lower_case_table_names", settings(lower_case_table_names="2"), "warning"),
+    ("types", columns(ID, Column("c", "compressed text")), "warning"),
+    ("types", columns(ID, Column("c", "old datetime")), "warning"),
+    ("character sets", columns(ID, Column("c", "varchar", charset="klingon")), "warning"),
+    ("floating-point keys", columns(Column("id", "double")), "warning"),
+    ("zero dates in keys", columns(Column("id", "date"), sql_mode=""), "warning"),
+    ("names and case", named("T", "t", "other"), "refusal"),
+    ("long names", named("\u00e4" * 64), "refusal"),
+    ("column names", columns(ID, Column("unit price", "int")), "warning"),
+    ("changelog columns", columns(ID, Column("_batch", "int")), "ok"),
+    ("session sql_log_bin", odd("sql_log_bin", "OFF"), "warning"),
+    ("session binlog_format", odd("binlog_format", "STATEMENT"), "warning"),
+    ("session binlog_row_image", odd("binlog_row_image", "MINIMAL"), "warning"),
+    (
+        "session binlog_row_value_options",
+        odd("binlog_row_value_options", "PARTIAL_JSON"),
+        "warning",
+    ),
+    ("session skip_replication", odd("skip_replication", "ON"), "ok"),
+    (
+        "session binlog_transaction_compression",
+        odd("binlog_transaction_compression", "ON"),
+        "ok",
+    ),
+    ("session gtid_next", looked(), "ok"),
+]
+
+
+def _judged(name: str, evidence: Looked) -> list[Finding]:
+    return list(judged([rule for rule in CHECK_RULES if rule.name == name], evidence))
+
+
+def test_a_good_server_has_nothing_to_answer_for() -> None:
+    """Every line is ok, and there are more than thirty."""
+    found = check_findings(known(), looked())
+    assert {finding.level for finding in found} == {"ok"}
+    assert len(found) > 30
+
+
+@pytest.mark.parametrize(
+    ("name", "evidence", "level", "error"), RUN_CASES, ids=[case[0] for case in RUN_CASES]
+)
+def test_a_rule_of_a_run(
+    name: str, evidence: Known, level: str, error: type[Exception] | None
+) -> None:
+    """One fault, one finding besides the good ones; a refusal carries the run's error."""
+    (finding,) = [finding for finding in run_findings(evidence) if finding.level != "ok"]
+    assert finding.level == level
+    assert (type(finding.error) if finding.error else None) is error
+
+
+@pytest.mark.parametrize(("name", "evidence", "level"), CASES, ids=[case[0] for case in CASES])
+def test_a_rule_of_check(name: str, evidence: Looked, level: str) -> None:
+    """The rule speaks at that level, and has something to type or do."""
+    found = [finding for finding in _judged(name, evidence) if finding.level == level]
+    assert found
+    assert all(finding.sentence for finding in found)
+    assert level == "ok" or all(finding.hint for finding in found)
+
+
+def test_every_rule_has_a_case() -> None:
+    """A rule that nothing makes speak may be dead."""
+    assert {one.name for one in RUN_RULES} == {case[0] for case in RUN_CASES}
+    assert {one.name for one in CHECK_RULES} == {case[0] for case in CASES}
+    assert len(RUN_RULES) + len(CHECK_RULES) > 30
+
+
+def test_no_fault_of_one_server_is_told_of_a_good_one() -> None:
+    """Each case differs from the good server by what it names: the good one is ok there."""
+    for name, _, level in CASES:
+        if level != "ok":
+            assert {f.level for f in _judged(name, looked())} <= {"ok"}, name
+
+
+def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
+    """The ledger's tables count as matched; one set aside does not stop a run again."""
+    gone = known(tables=[], known=[ORDERS])
+    assert [finding.level for finding in run_findings(gone) if finding.error] == []
+    keyless = known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], aside=[ORDERS])
+    assert [finding.error for finding in run_findings(keyless) if finding.error] == []
+
+
+def test_the_grant_names_the_account() -> None:
+    """As CURRENT_USER() gives it, quotes and all, and in the flavour's own words."""
+    survey = surveyed(account="o'brien@10.%", grants=())
+    (finding,) = _judged("replication privileges", looked(survey))
+    assert isinstance(finding.error, PrivilegeMissing)
+    assert finding.hint == (
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'o''brien'@'10.%';"
+    )
+    (other,) = _judged("replication privileges", looked(surveyed(grants=(), **MARIADB)))
+    assert other.hint == "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'lockstep'@'%';"
+
+
+def test_tables_are_named_one_by_one() -> None:
+    """Each table that lacks SELECT has its own GRANT."""
+    found = _judged("select", looked(surveyed(grants=())))
+    assert [(f.subject, f.hint) for f in found] == [
+        ("shop.orders", "GRANT SELECT ON `shop`.`orders` TO 'lockstep'@'%';"),
+        ("shop.items", "GRANT SELECT ON `shop`.`items` TO 'lockstep'@'%';"),
     ]
 
 
-def test_names_that_differ_in_case_only_are_refused_by_check() -> None:
-    """A run goes on, so the finding carries no error."""
-    found = list(name_findings([table("T"), table("t"), table("other")]))
-    assert [(f.level, f.subject, f.error) for f in found] == [("refusal", "shop.T, shop.t", None)]
+@pytest.mark.parametrize(
+    ("evidence", "levels"),
+    [
+        (foreign_key("CASCADE"), ["ok"]),
+        (foreign_key("RESTRICT", innodb_native_foreign_keys="ON"), ["ok"]),
+        (looked(), []),
+    ],
+    ids=["logged by the server", "changes nothing", "no foreign key"],
+)
+def test_foreign_keys_that_lose_nothing(evidence: Looked, levels: list[str]) -> None:
+    """MySQL that keeps foreign keys itself logs what they do to the children."""
+    assert [finding.level for finding in _judged("foreign keys", evidence)] == levels
 
 
-def test_patterns_and_keys() -> None:
-    """An idle pattern and a keyless table stop a run; one set aside does not again."""
-    patterns = TablePatterns(("shop.*", "gone.*"))
-    keyless = SourceTable(TableName("shop", "a"), "InnoDB", 0, ())
-    found = list(table_findings([keyless], patterns, [], []))
-    kinds = [type(f.error) for f in found if f.level == "refusal"]
-    assert kinds == [NothingMatches, KeylessTable]
-    aside = list(table_findings([keyless], TablePatterns(("shop.*",)), [], [keyless.name]))
-    assert [f.level for f in aside] == ["warning", "ok"]
+def test_a_server_without_the_switch_has_another_cure() -> None:
+    """MariaDB has no innodb_native_foreign_keys to set."""
+    settings = {name: value for name, value in GOOD.items() if "native" not in name}
+    key = ForeignKey("fk", ITEMS, ORDERS, "NO ACTION", "CASCADE")
+    survey = replace(SURVEY, settings=settings, foreign_keys=(key,), **MARIADB)
+    (finding,) = _judged("foreign keys", looked(survey))
+    assert (finding.subject, finding.level) == ("shop.items", "warning")
+    assert finding.hint is not None
+    assert "exclude the child" in finding.hint
+    assert "innodb_native" not in finding.hint
+
+
+def test_only_a_replica_is_asked_for_a_replicas_settings() -> None:
+    """On a server that replicates nothing they mean nothing."""
+    for name in ("log_replica_updates", "replica_preserve_commit_order", "writable replica"):
+        off = settings(log_replica_updates="OFF", replica_preserve_commit_order="OFF")
+        assert _judged(name, off) == []
+
+
+def test_refusals_come_first() -> None:
+    """Then warnings, then what is fine."""
+    found = check_findings(
+        known(settings={**GOOD, "binlog_format": "MIXED"}), settings(gtid_mode="OFF")
+    )
+    levels = [finding.level for finding in found]
+    assert levels[:2] == ["refusal", "warning"]
+    assert set(levels[2:]) == {"ok"}
+
+
+def test_the_forbidden_characters_are_the_lakes() -> None:
+    """The rule and the lake refuse the same column names."""
+    assert DELTA_REFUSES == statement._FORBIDDEN

@@ -1,154 +1,223 @@
-"""Each rule of the start table, in its order."""
+"""Each rule of the start table for a cursor of the server that answers, by its name."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipeline.batch import Cursor
-from pipeline.errors import Recovery
-from pipeline.ports import BinlogSize, ServerFacts
-from pipeline.position import Coordinates, GtidSet, LogFile, Position, Witness
-from pipeline.start import (
-    Refusal,
+from pipeline.batch import Continuity
+from pipeline.errors import (
+    HistoryRewritten,
+    NoRuleApplies,
+    NotYet,
+    PositionPurged,
+    Recovery,
+)
+from pipeline.places import Earliest
+from pipeline.position import Coordinates, Witness
+from pipeline.start.decision import compare_witness, decide_start
+from pipeline.start.question import (
+    Question,
     Rule,
-    Start,
-    StartChoice,
-    WitnessReading,
-    compare_witness,
-    decide_start,
-    recorded,
+    StartPolicies,
 )
-from pipeline.tables import TablePatterns
-
-SERVER, OTHER = "server-a", "server-b"
-WITNESS = Witness(100, 31, 0xABCDEF, "x:1", 1_700_000_000)
-
-
-def at(number: int, offset: int, base: str = "binlog") -> Coordinates:
-    return Coordinates(LogFile(base, number), offset)
-
-
-def facts(
-    *, uuid: str = SERVER, first: int = 2, last: int = 4, size: int = 1000, base: str = "binlog"
-) -> ServerFacts:
-    logs = tuple(BinlogSize(LogFile(base, n), size) for n in range(first, last + 1))
-    return ServerFacts(
-        server_uuid=uuid,
-        server_id=1,
-        version="9.7.4",
-        flavour="mysql",
-        gtid_mode="ON",
-        gtid_executed="",
-        gtid_purged="",
-        binlogs=logs,
-        head=at(last, size, base),
-        settings={},
-        read_at=datetime(2026, 11, 1, tzinfo=UTC),
-    )
-
-
-def cursor(place: Coordinates, uuid: str = SERVER) -> Cursor:
-    return Cursor(7, Position(place, GtidSet(), uuid), WITNESS)
-
-
-SAME, DIFFERENT, NOT_READ = WitnessReading.SAME, WitnessReading.DIFFERENT, WitnessReading.NOT_READ
-
-CURSOR_CASES = [
-    ("the witness differs", at(3, 500), facts(), DIFFERENT, Rule.HISTORY_REWRITTEN),
-    ("newest file is older", at(9, 500), facts(), NOT_READ, Rule.HISTORY_REWRITTEN),
-    ("offset beyond the file", at(3, 5000), facts(), NOT_READ, Rule.HISTORY_REWRITTEN),
-    ("other base name", at(3, 500), facts(base="mysql-bin"), NOT_READ, Rule.HISTORY_REWRITTEN),
-    ("witness proven", at(3, 500), facts(), SAME, Rule.RESUME_SAME_SERVER),
-    ("at the head", at(4, 1000), facts(), SAME, Rule.RESUME_SAME_SERVER),
-    ("file gone", at(1, 500), facts(), NOT_READ, Rule.POSITION_PURGED),
-    ("other server", at(3, 500), facts(uuid=OTHER), NOT_READ, Rule.SOURCE_CHANGED),
-    ("witness not read", at(3, 500), facts(), NOT_READ, Rule.NO_RULE_APPLIES),
-]
-
-
-@pytest.mark.parametrize(
-    ("place", "found", "witness", "rule"),
-    [case[1:] for case in CURSOR_CASES],
-    ids=[case[0] for case in CURSOR_CASES],
+from tests.pipeline.start_made import (
+    BATCH,
+    DIFFERENT,
+    MARIA,
+    NOT_READ,
+    SAME,
+    WITNESS,
+    A,
+    B,
+    C,
+    at,
+    cursor,
+    facts,
+    gtids,
+    refused,
+    started,
 )
-def test_with_a_cursor(
-    place: Coordinates, found: ServerFacts, witness: WitnessReading, rule: Rule
-) -> None:
-    """A cursor comes before what is configured."""
-    decision = decide_start(cursor(place), StartChoice("earliest"), found, witness)
-    assert decision.rule is rule
-    if isinstance(decision, Start):
-        assert (decision.at, decision.predecessor) == (place, 7)
-    else:
-        assert decision.error.recovery in (Recovery.OPERATOR, Recovery.RESNAPSHOT)
+
+READ = f"{A}:1-100"
 
 
-CHOICE_CASES = [
-    (None, Rule.START_NOT_CHOSEN, None),
-    (StartChoice("earliest"), Rule.CONFIGURED_EARLIEST, at(2, 4)),
-    (StartChoice("latest"), Rule.CONFIGURED_LATEST, at(4, 1000)),
-    (StartChoice("coordinates", at(3, 77)), Rule.CONFIGURED_COORDINATES, at(3, 77)),
-    (StartChoice("coordinates", at(1, 77)), Rule.START_UNREACHABLE, None),
-    (StartChoice("coordinates", at(3, 1001)), Rule.START_UNREACHABLE, None),
-    (StartChoice("coordinates", at(3, 3)), Rule.START_UNREACHABLE, None),
-    (StartChoice("something else"), Rule.NO_RULE_APPLIES, None),
-]
+@pytest.mark.parametrize("mode", ["ON", "OFF", "ON_PERMISSIVE", "OFF_PERMISSIVE"])
+@pytest.mark.parametrize("place", [at(2, 4), at(3, 500), at(3, 1000), at(4, 1000)], ids=str)
+def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) -> None:
+    """Where the file is there and the witness is the same, GTIDs are not asked: a server
+    skips anonymous transactions in a resume by GTID."""
+    asked = Question(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
+    start = started(decide_start(asked))
+    assert (start.rule, start.where) == (Rule.RESUME_SAME_SERVER, place)
+    assert (start.predecessor, start.follows, start.continuity) == (BATCH, None, None)
 
 
-@pytest.mark.parametrize(
-    ("choice", "rule", "place"), CHOICE_CASES, ids=[str(c[1]) + str(c[0]) for c in CHOICE_CASES]
-)
-def test_without_a_cursor(
-    choice: StartChoice | None, rule: Rule, place: Coordinates | None
-) -> None:
-    """What is configured decides; nothing configured is refused, never guessed."""
-    decision = decide_start(None, choice, facts(), NOT_READ)
-    assert decision.rule is rule
-    assert (decision.at if isinstance(decision, Start) else None) == place
+def test_resume_same_server_comes_before_what_is_configured() -> None:
+    """`start` in lockstep.toml counts for the first run only."""
+    asked = Question(facts(executed=READ), cursor(read=READ), SAME, configured=Earliest())
+    assert decide_start(asked).rule is Rule.RESUME_SAME_SERVER
 
 
-@given(
-    st.none()
-    | st.builds(
-        cursor,
-        st.builds(at, st.integers(1, 6), st.integers(4, 2000)),
-        st.sampled_from([SERVER, OTHER]),
+def test_resume_same_server_of_mariadb() -> None:
+    """Its id stands for the UUID that it has not."""
+    asked = Question(facts(MARIA, executed="0-1-90"), cursor(read="0-1-90", uuid=MARIA), SAME)
+    assert decide_start(asked).rule is Rule.RESUME_SAME_SERVER
+
+
+REWRITTEN = {
+    "the event there is another": (cursor(), facts(), DIFFERENT, "another one"),
+    "the newest file is older": (cursor(at(5)), facts(), NOT_READ, "binlog.000004"),
+    "numbers began again": (cursor(at(999_999)), facts(files=(1,)), NOT_READ, "binlog.000001"),
+    "the file is shorter": (cursor(at(3, 1001)), facts(), NOT_READ, "ends at 1000"),
+    "files have another base name": (cursor(), facts(base="mysql-bin"), NOT_READ, "mysql-bin"),
+    "the set lacks what was read": (
+        cursor(read=f"{A}:1-100,{C}:1-3"),
+        facts(executed=READ),
+        SAME,
+        f"{C}:1-3",
     ),
-    st.none() | st.sampled_from([c[0] for c in CHOICE_CASES if c[0]]),
-    st.builds(facts, first=st.integers(1, 3), last=st.integers(3, 6)),
-    st.sampled_from(WitnessReading),
-)
-def test_the_table_is_total(
-    place: Cursor | None, choice: StartChoice | None, found: ServerFacts, witness: WitnessReading
-) -> None:
-    """Whatever the facts, the answer is a start with a reason or a refusal with a hint."""
-    decision = decide_start(place, choice, found, witness)
-    assert decision.reason
-    assert isinstance(decision, Start) or decision.error.hint
-    assert recorded(decision, found, TablePatterns(("shop.*",))).rule == decision.rule.value
+    "the set lacks it, the file is gone": (
+        cursor(at(1), READ),
+        facts(executed=f"{A}:1-99", purged=f"{A}:1-99"),
+        NOT_READ,
+        f"{A}:100",
+    ),
+    "the set lacks it, by a cursor that is not resumed by it": (
+        cursor(read=READ, by_gtid=False),
+        facts(executed=f"{A}:1-5", mode="OFF"),
+        SAME,
+        f"{A}:6-100",
+    ),
+    "MariaDB's state lacks what was read": (
+        cursor(read="0-1-90,0-2-95", uuid=MARIA),
+        facts(MARIA, executed="0-1-96"),
+        SAME,
+        "0-2-95",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REWRITTEN)
+def test_history_rewritten_when(case: str) -> None:
+    """The log of the server that was read is not the log that was read; the refusal says
+    by what that shows, and `start-at` gets past it."""
+    of, found, witness, words = REWRITTEN[case]
+    refusal = refused(decide_start(Question(found, of, witness)))
+    assert (refusal.rule, type(refusal.error)) == (Rule.HISTORY_REWRITTEN, HistoryRewritten)
+    assert words in refusal.reason
+    assert "lockstep start-at" in refusal.error.hint
+
+
+def test_history_rewritten_comes_before_position_purged() -> None:
+    """A server that was reset lists neither file nor set: nothing was purged, all is new."""
+    asked = Question(facts(executed=f"{A}:1-3", files=(1,)), cursor(at(1, 5000), READ), NOT_READ)
+    assert decide_start(asked).rule is Rule.HISTORY_REWRITTEN
+
+
+GONE = {
+    "everything purged was read": (READ, f"{A}:1-100", f"{A}:1-120"),
+    "less was purged than read": (READ, f"{A}:1-40", f"{A}:1-120"),
+    "nothing was purged": (READ, "", f"{A}:1-120"),
+    "of several servers": (f"{A}:1-100,{B}:1-7", f"{A}:1-90,{B}:1-7", f"{A}:1-120,{B}:1-9"),
+    "with tags": (f"{A}:1-9:billing:1-5", f"{A}:1-9:billing:1-4", f"{A}:1-9:billing:1-6"),
+    "with gaps": (f"{A}:1-4:6-100", f"{A}:1-4:6-50", f"{A}:1-120"),
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_resume_after_purge_by_the_set(case: str) -> None:
+    """The cursor's file is gone, but nothing that was purged was unread."""
+    read, purged, executed = GONE[case]
+    asked = Question(facts(executed=executed, purged=purged), cursor(at(1), read), NOT_READ)
+    start = started(decide_start(asked))
+    assert (start.rule, start.where) == (Rule.RESUME_AFTER_PURGE, gtids(read))
+    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert start.continuity is Continuity.CONTIGUOUS
+
+
+def test_resume_after_purge_of_mariadb() -> None:
+    """What its oldest file's list names is what it purged."""
+    found = facts(MARIA, executed="0-1-120,0-2-95", purged="0-1-80,0-2-95")
+    of = cursor(at(1), "0-1-90,0-2-95", uuid=MARIA)
+    assert decide_start(Question(found, of)).rule is Rule.RESUME_AFTER_PURGE
+
+
+LOST = {
+    "one transaction was not read": (
+        cursor(at(1), READ),
+        facts(executed=f"{A}:1-120", purged=f"{A}:1-101"),
+        f"{A}:101 was never read",
+    ),
+    "another server's was not read": (
+        cursor(at(1), READ),
+        facts(executed=f"{A}:1-120,{C}:1-2", purged=f"{A}:1-40,{C}:1"),
+        f"{C}:1 was never read",
+    ),
+    "GTIDs are off": (
+        cursor(at(1), READ),
+        facts(executed=READ, purged=READ, mode="OFF"),
+        "gtid_mode is OFF",
+    ),
+    "anonymous transactions are possible": (
+        cursor(at(1), READ),
+        facts(executed=READ, purged=READ, mode="ON_PERMISSIVE"),
+        "gtid_mode is ON_PERMISSIVE",
+    ),
+    "some were possible meanwhile": (
+        cursor(at(1), READ, by_gtid=False),
+        facts(executed=READ, purged=READ),
+        "without a GTID",
+    ),
+    "no set was read": (cursor(at(1)), facts(executed=READ, purged=READ), "without a GTID"),
+    "MariaDB purged more": (
+        cursor(at(1), "0-1-90", uuid=MARIA),
+        facts(MARIA, executed="0-1-120", purged="0-1-91"),
+        "0-1-91",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_position_purged_when(case: str) -> None:
+    """The file is gone, and the set does not prove that nothing is missing: no jump."""
+    of, found, words = LOST[case]
+    refusal = refused(decide_start(Question(found, of)))
+    assert (refusal.rule, type(refusal.error)) == (Rule.POSITION_PURGED, PositionPurged)
+    assert words in refusal.reason
+    assert "binlog.000001 is no longer on the server (oldest now: binlog.000002)" in refusal.reason
+    assert refusal.error.recovery is Recovery.RESNAPSHOT
+
+
+@pytest.mark.parametrize("uuid", [A, B])
+def test_position_purged_by_policy_would_read_the_tables_again(uuid: str) -> None:
+    """`on_position_lost = "resnapshot"` is decided, on either server, and not built yet."""
+    found = facts(uuid, executed=f"{A}:1-120", purged=f"{A}:1-110")
+    policies = StartPolicies(on_position_lost="resnapshot")
+    refusal = refused(decide_start(Question(found, cursor(at(1), READ), policies=policies)))
+    rules = {A: Rule.POSITION_PURGED, B: Rule.PURGED_ON_OTHER_SERVER}
+    assert (refusal.rule, type(refusal.error)) == (rules[uuid], NotYet)
+
+
+def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:
+    """The one way there: the file was purged between its listing and the look at it."""
+    refusal = refused(decide_start(Question(facts(executed=READ), cursor(read=READ), NOT_READ)))
+    assert (refusal.rule, type(refusal.error)) == (Rule.NO_RULE_APPLIES, NoRuleApplies)
+    assert "binlog.000003:500" in refusal.reason
+
+
+# -- the witness -------------------------------------------------------------------------
 
 
 def test_only_the_same_event_is_the_same_witness() -> None:
     """Offset, length, checksum and the file's creation all count; the GTID stands elsewhere."""
-    found = Witness(100, 31, 0xABCDEF, "", 1_700_000_000)
-    assert compare_witness(WITNESS, found) is SAME
-    assert compare_witness(WITNESS, None) is DIFFERENT
-    for other in (
-        Witness(101, 31, 0xABCDEF, "", 1_700_000_000),
-        Witness(100, 32, 0xABCDEF, "", 1_700_000_000),
-        Witness(100, 31, 0xABCDEE, "", 1_700_000_000),
-        Witness(100, 31, 0xABCDEF, "", 1_700_000_001),
-    ):
-        assert compare_witness(WITNESS, other) is DIFFERENT
-
-
-def test_a_refusal_is_recorded_with_its_facts() -> None:
-    """The ledger keeps what was known when a run did not begin."""
-    decision = decide_start(None, None, facts(), NOT_READ)
-    assert isinstance(decision, Refusal)
-    kept = recorded(decision, facts(), TablePatterns(("shop.*",)))
-    assert (kept.kind, kept.facts["head"]) == ("refusal", "binlog.000004:1000")
+    assert compare_witness(WITNESS, replace(WITNESS, gtid="")) is SAME
+    others: list[Witness | None] = [
+        None,
+        replace(WITNESS, offset=101),
+        replace(WITNESS, length=32),
+        replace(WITNESS, crc32=0xABCDEE),
+        replace(WITNESS, file_created=1_700_000_001),
+    ]
+    assert {compare_witness(WITNESS, other) for other in others} == {DIFFERENT}

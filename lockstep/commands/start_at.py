@@ -1,0 +1,98 @@
+"""`lockstep start-at`: an operator chooses where the next run starts; once, recorded."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits, report
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError, place_argument
+from pipeline.batch import Continuity
+
+if TYPE_CHECKING:
+    from pipeline.runs.choosing import Choice
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """What no run could carry out is refused at once, and nothing is recorded."""
+    place = place_argument(arguments.place, "PLACE", "start-at")
+    reason = arguments.reason.strip()
+    if not reason:
+        raise UsageError("--reason is empty.", hint="lockstep start-at --help")
+    sources = desk.sources(arguments.source)
+    if len(sources) > 1:
+        names = ", ".join(source.name for source in sources)
+        raise UsageError(
+            f"There are several sources: {names}.", hint="say which one: --source NAME"
+        )
+    source = sources[0].name
+    author = arguments.author or getpass.getuser()
+
+    from lockstep.progress import LiveProgress
+    from pipeline.runs.choosing import choose_start
+    from resources.site import Site
+
+    holder = f"{socket.gethostname()}, process {os.getpid()} (start-at)"
+    with (
+        Site(desk.settings, on_warning=desk.note) as site,
+        LiveProgress(desk.console, source) as progress,
+    ):
+        work = site.workplace(source, progress)
+        with work.ledger.lock(source, holder, None) as lease:
+            choice = choose_start(work, lease, place, reason, author)
+    for line in lines(source, choice):
+        desk.say(line)
+    return Outcome(exits.DONE, {"sources": {source: choice_json(choice)}})
+
+
+def choice_json(choice: Choice) -> dict[str, Any]:
+    """`next` is null where the server could not be asked."""
+    override = choice.override
+    return {
+        "override": {
+            "id": override.id,
+            "place": override.place,
+            "reason": override.reason,
+            "author": override.author,
+            "chosen_at": override.chosen_at.isoformat(),
+        },
+        "next": None
+        if choice.position is None
+        else {
+            "start": report.position_json(choice.position),
+            "follows": report.position_json(choice.follows),
+            "continuity": choice.continuity.value if choice.continuity else None,
+            "gap_tables": list(choice.gap_tables),
+            "abandons": list(choice.abandoned),
+        },
+        "trouble": report.error_json(choice.trouble) if choice.trouble else None,
+    }
+
+
+def lines(source: str, choice: Choice) -> list[str]:
+    """What was recorded and what comes of it, for people."""
+    override = choice.override
+    told = [f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"]
+    if choice.trouble is not None:
+        told.append(
+            f"  the server could not be asked ({choice.trouble.message}); the next run looks "
+            "whether the place is there"
+        )
+    elif choice.position is not None:
+        told.append(f"  the next run starts at {choice.position}; `lockstep plan` shows it")
+    told += [
+        f"  batch {batch}, which was never acknowledged, is abandoned" for batch in choice.abandoned
+    ]
+    if choice.continuity is Continuity.GAP:
+        told.append(
+            f"  a gap: what was written between {choice.follows} and {choice.position} is not "
+            f"read; rows of {', '.join(choice.gap_tables)} may be wrong until they are read anew"
+        )
+    elif choice.continuity is Continuity.CONTIGUOUS:
+        told.append("  nothing is left out, nothing is read twice")
+    told.append("  chosen wrongly? `lockstep start-at` again replaces it until a run took it")
+    return told

@@ -1,0 +1,146 @@
+"""A plan twice: as a person sees it, and as JSON. Values in, text or JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lockstep.desk import Desk
+from lockstep.report import aside_json, counted, error_json, position_json, show_aside, show_table
+from pipeline.runs.plan import Plan, PlannedReading, PlannedStart
+from pipeline.standing.verdict import clock
+
+_GTIDS: Final = 120
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """`refusal` is null where the run would go through."""
+    return {
+        "abandoned": list(plan.abandoned),
+        "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
+        "start": _start_json(plan.start) if plan.start else None,
+        "seconds": None if plan.seconds is None else round(plan.seconds, 1),
+        **(_reading_json(plan.reading) if plan.reading else {"end": None}),
+        "already_set_aside": aside_json(plan.set_aside),
+        "busy": plan.busy.holder if plan.busy else None,
+        "refusal": error_json(plan.refusal) if plan.refusal else None,
+    }
+
+
+def _start_json(start: PlannedStart) -> dict[str, Any]:
+    return {
+        "rule": start.rule,
+        "reason": start.reason,
+        "position": position_json(start.position),
+        "continuity": start.continuity.value if start.continuity else None,
+        "gap_tables": list(start.gap_tables),
+    }
+
+
+def _reading_json(reading: PlannedReading) -> dict[str, Any]:
+    largest = reading.largest
+    return {
+        "end": position_json(reading.end),
+        "ends_because": reading.why,
+        "runs": reading.runs,
+        "transactions": reading.transactions,
+        "bytes": reading.log_bytes,
+        "tables": {
+            str(table): {
+                "inserted": one.counts.inserted,
+                "updated": one.counts.updated,
+                "deleted": one.counts.deleted,
+                "row_events": one.events,
+                "bytes": one.size,
+            }
+            for table, one in reading.tables.items()
+        },
+        "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
+        "statements": [
+            {
+                "position": str(one.at),
+                "text": one.text,
+                "effect": one.effect,
+                "stops_the_run": one.stops,
+            }
+            for one in reading.statements
+        ],
+        "more_statements": reading.more_statements,
+        "largest_transaction": None
+        if largest is None
+        else {"position": str(largest.at), "bytes": largest.log_bytes, "rows": largest.rows},
+        "set_aside": aside_json(reading.set_aside),
+    }
+
+
+def show_plan(desk: Desk, source: str, plan: Plan) -> None:
+    for line in _lines(source, plan):
+        desk.say(line)
+    reading = plan.reading
+    if reading is None:
+        return
+    rows = [
+        (
+            str(table),
+            *(f"{n:,}" for n in (one.counts.inserted, one.counts.updated, one.counts.deleted)),
+            f"{one.size:,}",
+        )
+        for table, one in reading.tables.items()
+    ]
+    show_table(desk, ("table", "inserted", "updated", "deleted", "bytes"), rows)
+    if reading.foreign:
+        desk.say(
+            f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
+            f"tables, {reading.foreign_bytes:,} bytes of log"
+        )
+    for one in reading.statements:
+        desk.say(f"  {one.at}  {one.text}\n    {one.effect}")
+    if reading.more_statements:
+        desk.say(f"  and {counted(reading.more_statements, 'more statement')}")
+    if reading.set_aside:
+        desk.say("  would be set aside:")
+        show_aside(desk, reading.set_aside)
+
+
+def _lines(source: str, plan: Plan) -> Iterator[str]:
+    if plan.refusal is not None:
+        yield f"{source}: the next run would be refused: {plan.refusal.message}"
+        yield f"  hint: {plan.refusal.hint}"
+    elif plan.reading is not None:
+        gap = plan.start is not None and bool(plan.start.gap_tables)
+        nothing = not plan.reading.transactions and not gap
+        yield f"{source}: the next run would {'find nothing new' if nothing else 'go through'}"
+    if plan.busy is not None:
+        yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
+    for sentence in plan.abandoned:
+        yield f"  repair  {sentence}"
+    for batch, tables in plan.waiting.items():
+        yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
+    if plan.start is not None:
+        yield f"  start   {_place(plan.start)}{plan.start.rule}: {plan.start.reason}"
+        if plan.start.gap_tables:
+            yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
+    if plan.reading is not None:
+        yield from _reading_lines(plan.reading, plan.seconds)
+
+
+def _place(start: PlannedStart) -> str:
+    if start.position is None:
+        return ""
+    gtids = start.position.gtid_set
+    told = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
+    return f"{start.position}{told}, "
+
+
+def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
+    runs = f"; {reading.runs:,} such runs reach the end" if reading.runs > 1 else ""
+    yield f"  end     {reading.end}, {reading.why}{runs}"
+    rows = sum(one.counts.total for one in reading.tables.values())
+    time = "" if seconds is None else f", about {seconds:,.0f} s to capture"
+    yield (
+        f"  reads   {counted(reading.transactions, 'transaction')}, {counted(rows, 'row')}, "
+        f"{reading.log_bytes:,} bytes of log{time}"
+    )
+    if reading.largest is not None and reading.transactions > 1:
+        one = reading.largest
+        yield f"  largest {one.log_bytes:,} bytes, {counted(one.rows, 'row')}, at {one.at}"

@@ -1,0 +1,246 @@
+"""How a source stands, twice: as JSON, and as a person sees it. Values in, text or JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Final
+
+from lockstep.report import aside_json, counted, error_json, lines, position_json
+from pipeline.batch import Batch, Cursor, Gap, LeaseView, Override, RecordedDecision
+from pipeline.preflight.retention import spoken
+from pipeline.standing.facts import Headroom, Overlap, Standing
+from pipeline.standing.measures import why_not_by_gtid
+from pipeline.standing.verdict import Verdict, clock
+
+_GTIDS: Final = 100
+_DECISIONS: Final = 5
+
+
+def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
+    """Moments in ISO 8601, spans in seconds; null for what cannot be told."""
+    facts, failed = standing.facts, standing.failures
+    return {
+        "state": verdict.state.value,
+        "sentence": verdict.sentence,
+        "hint": verdict.hint,
+        "captured": _cursor_json(standing, standing.captured),
+        "acknowledged": _cursor_json(standing, standing.acknowledged),
+        "lag": {
+            "seconds": _rounded(standing.lag.seconds),
+            "bytes": standing.lag.log_bytes,
+            "transactions": standing.lag.transactions,
+        },
+        "headroom": _headroom_json(standing.headroom) if standing.headroom else None,
+        "server": None
+        if facts is None
+        else {
+            "uuid": facts.server_uuid,
+            "version": facts.version,
+            "gtid_mode": facts.gtid_mode,
+            "head": str(facts.head),
+            "another_than_read_last": standing.other_server,
+            "standby": facts.standby,
+        },
+        "lineage": [
+            {"server_uuid": one.server_uuid, "since_batch": one.since}
+            for one in standing.lineage.reigns
+        ],
+        "open_batches": [
+            {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
+            for one in standing.waiting
+        ],
+        "failures": None
+        if failed is None
+        else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},
+        "lease": _lease_json(standing.lease),
+        "override": _override_json(standing.override) if standing.override else None,
+        "gaps": [_gap_json(one) for one in standing.gaps],
+        "overlaps": [_overlap_json(one) for one in standing.overlaps],
+        "set_aside": aside_json(standing.set_aside),
+        "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
+        "trouble": error_json(standing.trouble) if standing.trouble else None,
+    }
+
+
+def _cursor_json(standing: Standing, cursor: Cursor | None) -> dict[str, Any] | None:
+    if cursor is None:
+        return None
+    return {
+        **(position_json(cursor.position) or {}),
+        "batch": cursor.batch,
+        "server_uuid": cursor.position.server_uuid,
+        "by_gtid": cursor.by_gtid,
+        "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
+    }
+
+
+def _headroom_json(room: Headroom) -> dict[str, Any]:
+    return {
+        "gone": room.gone,
+        "seconds": room.remaining.total_seconds() if room.remaining is not None else None,
+        "kept_seconds": room.kept.total_seconds() if room.kept is not None else None,
+        "bytes_per_day": _rounded(room.bytes_per_day),
+    }
+
+
+def _batch_json(batch: Batch) -> dict[str, Any]:
+    return {
+        "id": batch.id,
+        "state": batch.state.value,
+        "start": position_json(batch.start),
+        "end": position_json(batch.end),
+        "dagster_run": batch.dagster_run,
+        "created_at": batch.created_at.isoformat(),
+    }
+
+
+def _lease_json(lease: LeaseView | None) -> dict[str, Any] | None:
+    if lease is None or not lease.live:
+        return None
+    return {
+        "holder": lease.holder,
+        "dagster_run": lease.dagster_run,
+        "taken_at": lease.taken_at.isoformat(),
+        "beat_at": lease.beat_at.isoformat() if lease.beat_at else None,
+    }
+
+
+def _override_json(one: Override) -> dict[str, Any]:
+    return {
+        "place": one.place,
+        "reason": one.reason,
+        "author": one.author,
+        "chosen_at": one.chosen_at.isoformat(),
+    }
+
+
+def _gap_json(gap: Gap) -> dict[str, Any]:
+    return {
+        "begin": gap.begin,
+        "end": gap.end,
+        "tables": list(gap.tables),
+        "author": gap.author,
+        "reason": gap.reason,
+        "decided_at": gap.decided_at.isoformat(),
+        "batch": gap.batch,
+    }
+
+
+def _overlap_json(one: Overlap) -> dict[str, Any]:
+    return {
+        "batch": one.batch,
+        "after": one.after,
+        "begin": one.begin,
+        "until": one.until.isoformat() if one.until else None,
+    }
+
+
+def _decision_json(one: RecordedDecision) -> dict[str, Any]:
+    return {
+        "at": one.decided_at.isoformat(),
+        "kind": one.decision.kind,
+        "rule": one.decision.rule,
+        "reason": one.decision.reason,
+        "author": one.decision.author,
+    }
+
+
+def status_lines(standing: Standing, verdict: Verdict) -> Iterator[str]:
+    """What is the matter and what to type; then everything else that is known."""
+    yield f"{standing.source}: {verdict.state}: {verdict.sentence}"
+    if verdict.hint:
+        yield f"  hint: {verdict.hint}"
+    pairs = {
+        "captured": _place(standing.captured),
+        "acknowledged": _place(standing.acknowledged),
+        "lag": _lag(standing),
+        **_server(standing),
+    }
+    for one in standing.waiting:
+        waits = ", ".join(map(str, one.tables))
+        pairs[f"batch {one.batch.id}"] = f"{one.batch.state.value}, from {one.batch.start}" + (
+            f", waits for {waits}" if waits else ""
+        )
+    if (lease := standing.lease) is not None and lease.live:
+        beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {clock(lease.taken_at)}{beat}"
+    if (choice := standing.override) is not None:
+        pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
+    yield lines(pairs)
+    yield from _scars(standing)
+    for done in standing.decisions[:_DECISIONS]:
+        yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
+
+
+def _scars(standing: Standing) -> Iterator[str]:
+    """What the lake lacks, or has twice."""
+    for gap in standing.gaps:
+        yield (
+            f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
+            f"{', '.join(gap.tables)} may be wrong"
+        )
+    for one in standing.overlaps:
+        until = f" committed up to {clock(one.until)}" if one.until else ""
+        yield (
+            f"  read twice: rows with _batch = {one.batch}{until} may be in the changelogs under "
+            f"_batch <= {one.after} as well; mirrors are exact"
+        )
+    for aside in standing.set_aside:
+        yield f"  {aside.table} is set aside at {aside.position}: {aside.reason}"
+        yield f"    hint: {aside.hint}"
+
+
+def _server(standing: Standing) -> dict[str, str]:
+    facts, cursor = standing.facts, standing.captured
+    found = {}
+    if facts is not None:
+        other = ", another than was read last" if standing.other_server else ""
+        standby = ", the standby" if facts.standby else ""
+        found["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
+    elif standing.trouble is not None:
+        found["server"] = f"does not answer: {standing.trouble.message}"
+    if len(standing.lineage.reigns) > 1:
+        found["read from"] = str(standing.lineage)
+    if cursor is not None:
+        why = why_not_by_gtid(cursor, facts)
+        found["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"
+    if standing.headroom is not None:
+        found["headroom"] = _headroom(standing.headroom)
+    return found
+
+
+def _headroom(room: Headroom) -> str:
+    rate = f"; {room.bytes_per_day / 1e6:,.1f} MB of log a day" if room.bytes_per_day else ""
+    if room.gone:
+        return f"the log at the cursor is already gone{rate}"
+    if room.remaining is None:
+        return f"logs are kept until somebody purges them{rate}"
+    if not room.remaining:
+        return f"the log at the cursor may be purged at any time{rate}"
+    return f"{spoken(room.remaining)} until the log at the cursor may be purged{rate}"
+
+
+def _lag(standing: Standing) -> str:
+    lag = standing.lag
+    parts = []
+    if lag.seconds is not None:
+        parts.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
+    if lag.transactions is not None:
+        parts.append(counted(lag.transactions, "transaction"))
+    if lag.log_bytes is not None:
+        parts.append(f"{lag.log_bytes:,} bytes of log")
+    return ", ".join(parts) or "unknown"
+
+
+def _place(cursor: Cursor | None) -> str:
+    if cursor is None:
+        return "nothing yet"
+    at = cursor.position
+    committed = f", committed {clock(at.committed_at)}" if at.committed_at else ""
+    gtids = f", GTIDs {at.gtid_set.shortened(_GTIDS)}" if at.gtid_set else ""
+    return f"{at}{committed}{gtids}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -1,0 +1,212 @@
+"""Rules about what the account may do, with the GRANT to run.
+
+Belongs here: reading the lines of SHOW GRANTS. Privileges that a role brings stand in
+them when the role is active (MySQL manual, "SHOW GRANTS Statement"); MariaDB lists the
+roles' own grants as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Final
+
+from pipeline.errors import PrivilegeMissing
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.table import TableName
+
+TOPIC: Final = "the account"
+_LINE = re.compile(r"(GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<where>\S.*?) (?:TO|FROM) ")
+_PART = re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*")
+_EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
+_FEW_CONNECTIONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Privileges on `database`.`table`; a database is a LIKE pattern, "*" is everything.
+    `revoked`: taken from what a wider grant gives (partial_revokes)."""
+
+    privileges: frozenset[str]
+    database: str
+    table: str
+    revoked: bool = False
+
+    def gives(self, privilege: str) -> bool:
+        return bool(self.privileges & {privilege, *_EVERYTHING})
+
+
+def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
+    """The grants on tables, databases and everything; those of routines, proxies, roles and
+    single columns are left out."""
+    return tuple(grant for line in lines for grant in _grant(line))
+
+
+def _grant(line: str) -> Iterator[Grant]:
+    found = _LINE.match(line)
+    if found is None or found["what"] == "PROXY":
+        return
+    place = _PART.findall(found["where"])
+    if len(place) != 2 or found["where"].startswith(("PROCEDURE", "FUNCTION", "PACKAGE")):
+        return
+    whole = re.sub(r"\w+ \([^)]*\),? ?", "", found["what"])
+    privileges = frozenset(part.strip().upper() for part in whole.split(",") if part.strip())
+    database, table = (_bare(part) for part in place)
+    yield Grant(privileges, database, table, line.startswith("REVOKE"))
+
+
+def _bare(quoted: str) -> str:
+    return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
+
+
+def has_globally(looked: Looked, *privileges: str) -> bool:
+    """Whether the account has one of the privileges on *.*."""
+    grants = read_grants(looked.survey.grants)
+    everywhere = [grant for grant in grants if grant.database == "*" and not grant.revoked]
+    return any(grant.gives(name) for grant in everywhere for name in privileges)
+
+
+def may_select(grants: tuple[Grant, ...], table: TableName) -> bool:
+    """Whether SELECT covers the whole table."""
+    meant = [
+        grant
+        for grant in grants
+        if grant.gives("SELECT")
+        and _like(grant.database, table.database)
+        and grant.table in ("*", table.name)
+    ]
+    given = [grant for grant in meant if not grant.revoked]
+    # A partial revoke takes from what is granted on everything alone.
+    narrow = any(grant.database != "*" for grant in given)
+    return bool(given) and (narrow or len(given) == len(meant))
+
+
+def _like(pattern: str, database: str) -> bool:
+    """LIKE of a GRANT's database: `%`, `_`, and a backslash before either."""
+    if pattern == "*":
+        return True
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    meant = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
+    shell = "".join(meant.get(part, part[1:] if len(part) > 1 else part) for part in parts)
+    return re.fullmatch(translate(shell), database) is not None
+
+
+def account_name(looked: Looked) -> str:
+    """'user'@'host', as a GRANT wants it."""
+    user, _, host = looked.survey.account.rpartition("@")
+    return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
+
+
+def _grant_statement(looked: Looked, what: str, where: str = "*.*") -> str:
+    return f"GRANT {what} ON {where} TO {account_name(looked)};"
+
+
+def _replication(looked: Looked) -> Iterator[Verdict]:
+    if "grants" in looked.survey.unanswered:
+        return
+    client = "BINLOG MONITOR" if looked.mariadb else "REPLICATION CLIENT"
+    needed = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
+    missing = [names[0] for names in needed if not has_globally(looked, *names)]
+    if missing:
+        listed = ", ".join(missing)
+        yield Fault(f"{account_name(looked)} lacks {listed}", cure=_grant_statement(looked, listed))
+    else:
+        yield Fine(f"{account_name(looked)} may read the log")
+
+
+def _select(looked: Looked) -> Iterator[Verdict]:
+    if "grants" in looked.survey.unanswered:
+        return
+    grants = read_grants(looked.survey.grants)
+    unread = [table.name for table in looked.tables if not may_select(grants, table.name)]
+    for name in unread:
+        where = f"`{name.database}`.`{name.name}`"
+        yield Fault(
+            "its rows may not be read: a run works, `verify` does not",
+            subject=str(name),
+            cure=_grant_statement(looked, "SELECT", where),
+        )
+    if looked.tables and not unread:
+        yield Fine("SELECT on every captured table")
+
+
+def _prepared(looked: Looked) -> Iterator[Verdict]:
+    if looked.mariadb or "grants" in looked.survey.unanswered:
+        return  # XA RECOVER asks for no privilege on MariaDB
+    if has_globally(looked, "XA_RECOVER_ADMIN"):
+        yield Fine("XA RECOVER may be asked")
+    else:
+        yield Fault(
+            f"{account_name(looked)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
+            "cannot see XA transactions that were prepared before it",
+            cure=_grant_statement(looked, "XA_RECOVER_ADMIN"),
+        )
+
+
+def _password(looked: Looked) -> Iterator[Verdict]:
+    days = int(looked.setting("default_password_lifetime") or 0)
+    if days:
+        yield Fault(
+            f"passwords expire after {days} days, and runs would stop with it",
+            cure=f"ALTER USER {account_name(looked)} PASSWORD EXPIRE NEVER; (or renew it in time; "
+            "an account that has this already is warned of all the same)",
+        )
+
+
+def _connections(looked: Looked) -> Iterator[Verdict]:
+    limit = int(looked.setting("max_user_connections") or 0)
+    if 0 < limit < _FEW_CONNECTIONS:
+        yield Fault(f"max_user_connections is {limit}: a run holds a dump and asks beside it")
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "replication privileges",
+        TOPIC,
+        "REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR) on *.*",
+        "refusal",
+        "the log cannot be read, or not be found",
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'user'@'host';",
+        _replication,
+        PrivilegeMissing,
+    ),
+    Rule(
+        "select",
+        TOPIC,
+        "SELECT on each captured table",
+        "warning",
+        "`verify` cannot read it; without any privilege a run does not even find it",
+        "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
+        _select,
+    ),
+    Rule(
+        "xa",
+        TOPIC,
+        "XA_RECOVER_ADMIN (MySQL)",
+        "warning",
+        "a start that a person chooses cannot see XA transactions prepared before it",
+        "GRANT XA_RECOVER_ADMIN ON *.* TO 'user'@'host';",
+        _prepared,
+    ),
+    Rule(
+        "password lifetime",
+        TOPIC,
+        "default_password_lifetime",
+        "warning",
+        "the account's password expires one day, and runs stop",
+        "ALTER USER 'user'@'host' PASSWORD EXPIRE NEVER;",
+        _password,
+    ),
+    Rule(
+        "connections",
+        TOPIC,
+        "max_user_connections",
+        "warning",
+        "a run needs more than one connection at a time",
+        f"set global max_user_connections = {_FEW_CONNECTIONS}; or more",
+        _connections,
+    ),
+)

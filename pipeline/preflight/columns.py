@@ -1,0 +1,220 @@
+"""Rules about what is inside the captured tables: types, character sets, keys, names.
+
+Most of these would set one table aside at its first row; `check` says so before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pipeline.binlog.charsets import text_decoder
+from pipeline.changes.layout import MARKS, changelog_names, changelog_path, mirror_path
+from pipeline.errors import TableError
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.schema.types import TEXT_TYPES, arrow_schema
+from pipeline.table import Column, TableStructure
+
+TOPIC: Final = "the columns"
+_MEMBERS: Final = ("enum", "set")
+_FLOATING: Final = ("float", "double")
+_DATES: Final = ("date", "datetime", "timestamp")
+_NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
+_LONGEST_PART: Final = 255
+"""NAME_MAX of Linux's file systems, in bytes."""
+
+DELTA_REFUSES: Final = frozenset(" ,;{}()\n\t=")
+"""Characters of a column's name that Delta takes only with column mapping."""
+
+
+def _types(looked: Looked) -> Iterator[Verdict]:
+    refused = 0
+    for structure in looked.structures:
+        try:
+            arrow_schema(structure)
+        except TableError as error:
+            refused += 1
+            yield Fault(f"would be set aside: {error.reason}", str(structure.name), error.hint)
+    if looked.structures and not refused:
+        yield Fine("every type is read")
+
+
+def _charsets(looked: Looked) -> Iterator[Verdict]:
+    refused = 0
+    for structure in looked.structures:
+        for column in structure.columns:
+            reason = _unread_charset(column)
+            if reason is not None:
+                refused += 1
+                yield Fault(f"would be set aside: {reason}", str(structure.name))
+                break
+    if looked.structures and not refused:
+        yield Fine("every character set is read")
+
+
+def _unread_charset(column: Column) -> str | None:
+    characters = column.type in TEXT_TYPES or column.type in _MEMBERS
+    if not characters or column.charset in (None, "binary"):
+        return None
+    try:
+        text_decoder(column.charset)
+    except TableError:
+        return f"column {column.name!r} is in {column.charset}, which this version does not read"
+    return None
+
+
+def _key_columns(structure: TableStructure) -> list[Column]:
+    return [column for column in structure.columns if column.name in structure.primary_key]
+
+
+def _key_floats(looked: Looked) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
+        if names:
+            yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
+
+
+def _key_dates(looked: Looked) -> Iterator[Verdict]:
+    modes = set((looked.setting("sql_mode") or "").split(","))
+    if modes >= _NO_ZEROS:
+        yield Fine("zero dates are not taken by default")
+        return
+    for structure in looked.structures:
+        names = [column.name for column in _key_columns(structure) if column.type in _DATES]
+        if names:
+            yield Fault(
+                f"key column {names[0]!r} may hold a zero date, which would set the table aside",
+                str(structure.name),
+            )
+
+
+def _folding(looked: Looked) -> Iterator[Verdict]:
+    folded = defaultdict(list)
+    for structure in looked.structures:
+        folded[mirror_path("", structure.name).lower()].append(str(structure.name))
+    for names in folded.values():
+        if len(names) > 1:
+            yield Fault(
+                "differ in case only, and would share a folder on a store that folds case",
+                ", ".join(names),
+            )
+
+
+def _long_names(looked: Looked) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        parts = changelog_path("", structure.name).split("/")
+        if max(map(len, parts)) > _LONGEST_PART:
+            yield Fault(
+                f"its name takes more than {_LONGEST_PART} bytes as a folder's name",
+                str(structure.name),
+            )
+
+
+def _column_names(looked: Looked) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        bad = [c.name for c in structure.columns if not DELTA_REFUSES.isdisjoint(c.name)]
+        if bad:
+            yield Fault(
+                f"would be set aside: Delta refuses a character in the name of column {bad[0]!r}",
+                str(structure.name),
+            )
+
+
+def _marks(looked: Looked) -> Iterator[Verdict]:
+    renamed = [
+        f"{structure.name}.{column} is called {name}"
+        for structure in looked.structures
+        for column, name in _renamed(structure)
+    ]
+    if renamed:
+        yield Fine(f"in the changelog {_listed(renamed)}")
+
+
+def _renamed(structure: TableStructure) -> Iterator[tuple[str, str]]:
+    columns = [column.name for column in structure.columns]
+    for column, name in zip(columns, changelog_names(columns), strict=True):
+        if column != name:
+            yield column, name
+
+
+def _listed(words: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "types",
+        TOPIC,
+        "the type of each column",
+        "warning",
+        "the table would be set aside at its first row",
+        "exclude the table, or change the column to a type of the MySQL manual's list",
+        _types,
+    ),
+    Rule(
+        "character sets",
+        TOPIC,
+        "the character set of each column",
+        "warning",
+        "the table would be set aside at its first row",
+        "exclude the table, or convert the column to utf8mb4",
+        _charsets,
+    ),
+    Rule(
+        "floating-point keys",
+        TOPIC,
+        "FLOAT and DOUBLE in a PRIMARY KEY",
+        "warning",
+        "rows are joined on the exact bits, and 0 and -0 are one key to MySQL",
+        "make the key a DECIMAL or an integer",
+        _key_floats,
+    ),
+    Rule(
+        "zero dates in keys",
+        TOPIC,
+        "DATE, DATETIME and TIMESTAMP in a PRIMARY KEY, and sql_mode",
+        "warning",
+        "a zero or partial date has no value in the lake, and in a key it sets the table aside",
+        "add NO_ZERO_DATE and NO_ZERO_IN_DATE to the global sql_mode",
+        _key_dates,
+    ),
+    Rule(
+        "names and case",
+        TOPIC,
+        "names of captured tables that differ in case only",
+        "refusal",
+        "their folders are one on a store that folds case; a run goes on",
+        "rename one of them, or exclude it; a lake on a case-sensitive store runs on",
+        _folding,
+    ),
+    Rule(
+        "long names",
+        TOPIC,
+        "names of captured databases and tables, as folders (bytes beyond ASCII count three)",
+        "refusal",
+        "no folder can have that name",
+        "rename the table, or exclude it",
+        _long_names,
+    ),
+    Rule(
+        "column names",
+        TOPIC,
+        "names of columns (space , ; { } ( ) = tab newline)",
+        "warning",
+        "the table would be set aside at its first row",
+        "rename the column, or exclude the table",
+        _column_names,
+    ),
+    Rule(
+        "changelog columns",
+        TOPIC,
+        f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …)",
+        "ok",
+        "nothing: there they get a `_` in front",
+        "nothing to do",
+        _marks,
+    ),
+)

@@ -1,0 +1,157 @@
+"""Rules about the way to the server: who answers, over what, and in which time.
+
+Signs of a proxy: it greets with a version and a connection id of its own, before it knows
+which server a statement goes to (ProxySQL and MaxScale documentation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.log import set_global
+from pipeline.preflight.retention import spoken
+from pipeline.survey import Answering
+
+TOPIC: Final = "the connection"
+_PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
+_CLOCKS_AGREE: Final = timedelta(seconds=30)
+_PATIENCE: Final = 60
+_PACKET: Final = 16 << 20
+_MARIADB_PREFIX: Final = "5.5.5-"
+"""MariaDB puts it before its version for old replicas."""
+
+
+def _one_server(looked: Looked) -> Iterator[Verdict]:
+    found = sorted({answering.identity for answering in looked.survey.answering})
+    if len(found) > 1:
+        names = " and ".join(":".join(one[:2]) for one in found)
+        yield Fault(f"two connections reached two servers, {names}")
+    elif found:
+        yield Fine(f"two connections reach one server, {':'.join(found[0][:2])}")
+
+
+def _proxy(looked: Looked) -> Iterator[Verdict]:
+    signs = [sign for answering in looked.survey.answering for sign in _signs(answering)]
+    if signs:
+        yield Fault(f"a proxy seems to answer: {signs[0]}")
+    else:
+        yield Fine("no sign of a proxy")
+
+
+def _signs(answering: Answering) -> Iterator[str]:
+    comment = answering.version_comment
+    if any(name in comment.lower() for name in _PROXIES):
+        yield f"version_comment is {comment!r}"
+    greeted = answering.greeted_as.removeprefix(_MARIADB_PREFIX)
+    if greeted != answering.version.removeprefix(_MARIADB_PREFIX):
+        yield f"it greets as {answering.greeted_as} and is {answering.version}"
+    if answering.greeted_id != answering.connection_id:
+        yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
+
+
+def _tls(looked: Looked) -> Iterator[Verdict]:
+    if looked.survey.encrypted:
+        yield Fine("encrypted")
+    elif looked.survey.loopback:
+        yield Fine("not encrypted, on this machine")
+    else:
+        yield Fault("rows and the password's proof travel in plain text")
+
+
+def _clock(looked: Looked) -> Iterator[Verdict]:
+    ahead = looked.survey.clock_ahead
+    if abs(ahead) > _CLOCKS_AGREE:
+        side = "ahead of" if ahead > timedelta() else "behind"
+        yield Fault(f"the server's clock is {spoken(abs(ahead))} {side} this machine's")
+    else:
+        yield Fine("the clocks agree")
+
+
+def _zone(looked: Looked) -> Iterator[Verdict]:
+    zone = looked.setting("time_zone")
+    if zone is not None:
+        meant = looked.setting("system_time_zone") if zone == "SYSTEM" else zone
+        yield Fine(f"time zone {meant}; TIMESTAMPs are read as UTC")
+
+
+def _patience(looked: Looked) -> Iterator[Verdict]:
+    seconds = looked.setting("net_write_timeout")
+    if seconds is not None and int(seconds) < _PATIENCE:
+        yield Fault(f"net_write_timeout is {seconds}: a reader that pauses longer is cut off")
+
+
+def _packets(looked: Looked) -> Iterator[Verdict]:
+    size = looked.setting("max_allowed_packet")
+    if size is not None and int(size) < _PACKET:
+        yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "one server",
+        TOPIC,
+        "hostname, port, server_id and server_uuid over two connections",
+        "refusal",
+        "each connection would read another server's log, with other offsets",
+        "name one server as host, not a balancer or a DNS name with several addresses",
+        _one_server,
+    ),
+    Rule(
+        "proxy",
+        TOPIC,
+        "the greeting's version and connection id against the server's, version_comment",
+        "warning",
+        "proxies do not carry dumps, or move them to another server",
+        "name the server itself as host and port",
+        _proxy,
+    ),
+    Rule(
+        "tls",
+        TOPIC,
+        "Ssl_cipher of our session",
+        "warning",
+        "whoever is on the way reads every row",
+        'set tls = "verify" for the source in lockstep.toml',
+        _tls,
+    ),
+    Rule(
+        "clock",
+        TOPIC,
+        "utc_timestamp() against this machine's clock",
+        "warning",
+        "lag in seconds and moments in `--until` are off by that much",
+        "let both machines follow NTP",
+        _clock,
+    ),
+    Rule(
+        "time zone",
+        TOPIC,
+        "time_zone, system_time_zone",
+        "ok",
+        "nothing: sessions of ours are in UTC, and so is the log",
+        "nothing to do",
+        _zone,
+    ),
+    Rule(
+        "net_write_timeout",
+        TOPIC,
+        f"global variable, wanted: {_PATIENCE} or more",
+        "warning",
+        "`verify` may lose its connection while it compares (a dump sets its own patience)",
+        set_global("net_write_timeout", "600"),
+        _patience,
+    ),
+    Rule(
+        "max_allowed_packet",
+        TOPIC,
+        f"global variable, wanted: {_PACKET >> 20} MiB or more",
+        "warning",
+        "`verify` cannot read longer rows (a dump is not bound by it)",
+        set_global("max_allowed_packet", "64 * 1024 * 1024"),
+        _packets,
+    ),
+)

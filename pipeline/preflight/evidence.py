@@ -1,0 +1,79 @@
+"""What the rules are given: what a run knows anyway, and what `check` asks besides.
+
+Values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pipeline.batch import TableCondition, TableState
+from pipeline.ports import ServerFacts, SourceTable
+from pipeline.survey import Survey, SurveyedTable
+from pipeline.table import TableName, TableStructure
+from pipeline.tables import TablePatterns
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What every run knows before it reads: the server's facts, its tables, the ledger's
+    states. `known` are tables of the ledger, `aside` those of them that are set aside."""
+
+    flavour: str
+    version: str
+    settings: Mapping[str, str]
+    tables: Sequence[SourceTable]
+    patterns: TablePatterns
+    known: Collection[TableName] = ()
+    aside: Collection[TableName] = ()
+
+    @classmethod
+    def of(
+        cls,
+        server: ServerFacts | Survey,
+        tables: Sequence[SourceTable],
+        patterns: TablePatterns,
+        states: Mapping[TableName, TableState],
+    ) -> Known:
+        aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
+        return cls(
+            server.flavour, server.version, server.settings, tables, patterns, set(states), aside
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What `check` sees. `tables` and `structures` are the captured ones alone. `pause` is
+    the longest time between two scheduled runs; None without a schedule."""
+
+    survey: Survey
+    patterns: TablePatterns
+    tables: tuple[SurveyedTable, ...]
+    structures: tuple[TableStructure, ...]
+    seen: int
+    """How many tables the account sees."""
+
+    pause: timedelta | None = None
+
+    @classmethod
+    def of(
+        cls,
+        survey: Survey,
+        patterns: TablePatterns,
+        structures: Sequence[TableStructure],
+        pause: timedelta | None = None,
+    ) -> Looked:
+        tables = tuple(table for table in survey.tables if patterns.matches(table.name))
+        captured = tuple(found for found in structures if patterns.matches(found.name))
+        return cls(survey, patterns, tables, captured, len(survey.tables), pause)
+
+    @property
+    def mariadb(self) -> bool:
+        return self.survey.flavour == "mariadb"
+
+    def setting(self, *names: str) -> str | None:
+        """The first of these global variables that the server has, spelled as it says it."""
+        settings = self.survey.settings
+        return next((settings[name] for name in names if name in settings), None)

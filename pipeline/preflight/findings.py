@@ -1,0 +1,88 @@
+"""What a rule is, and how its verdicts become findings.
+
+Belongs here: the shape of a rule and of a finding. Does not: any rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from pipeline.errors import LockstepError
+
+Level = Literal["ok", "warning", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the preflight, about `subject`: a setting, a table, the server. A
+    refusal's `error` is what a run would raise; None where a run would go on, or where
+    it would stop only when it meets what the finding is about. `topic` groups lines."""
+
+    level: Level
+    subject: str
+    sentence: str
+    hint: str | None = None
+    error: LockstepError | None = None
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fine:
+    """Nothing to do; a few words that say what was found."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something a person should do. What is None is taken from the rule."""
+
+    sentence: str
+    subject: str | None = None
+    cure: str | None = None
+    level: Level | None = None
+
+
+Verdict = Fine | Fault
+Evidence = TypeVar("Evidence")
+Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[Evidence_contra]):
+    """A pure function from evidence to verdicts, and what the page says of it.
+
+    `name` is what findings are called after, `looks_at` what the rule reads, `level` the
+    level of its faults, `otherwise` what a fault costs, `cure` what to type or do.
+    `error` is what a run raises for a refusal. A rule without a verdict does not apply.
+    """
+
+    name: str
+    topic: str
+    looks_at: str
+    level: Level
+    otherwise: str
+    cure: str
+    judge: Callable[[Evidence_contra], Iterable[Verdict]]
+    error: type[LockstepError] | None = None
+
+
+def judged(rules: Iterable[Rule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
+    """Every rule's findings, in the rules' order."""
+    for rule in rules:
+        for verdict in rule.judge(evidence):
+            yield _finding(rule, verdict)
+
+
+def _finding(rule: Rule[Evidence], verdict: Verdict) -> Finding:
+    if isinstance(verdict, Fine):
+        return Finding("ok", rule.name, verdict.sentence, topic=rule.topic)
+    level = verdict.level or rule.level
+    hint = verdict.cure or rule.cure
+    error = None
+    if level == "refusal" and rule.error is not None:
+        error = rule.error(verdict.sentence, hint=hint)
+    subject = verdict.subject or rule.name
+    return Finding(level, subject, verdict.sentence, hint, error, rule.topic)

@@ -1,0 +1,270 @@
+"""Rules about how the log is written: what must be in it, and what a crash may take back.
+
+Belongs here: global variables that are looked at one by one. How long the log is kept is
+`retention`, who replicates from whom is `topology`.
+
+Variables: MySQL manual, "Binary Logging Options and Variables"; MariaDB documentation,
+"Replication and Binary Log System Variables".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from pipeline.errors import LockstepError, ServerSettings
+from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.findings import Fault, Fine, Level, Rule, Verdict
+
+TOPIC: Final = "the log"
+_OLDEST: Final = {"mysql": (8, 0, 1), "mariadb": (10, 5, 0)}
+"""binlog_row_metadata came with these."""
+
+_NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
+_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+def set_global(name: str, value: str) -> str:
+    """The statement, and what makes it last: SET PERSIST is MySQL's alone."""
+    return f"set global {name} = {value}; (and put it into the server's configuration)"
+
+
+def _for_sessions(name: str, value: str) -> str:
+    return (
+        f"set global {name} = {value}; (and put it into the server's configuration, and let "
+        "applications connect anew: open sessions keep their value)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A global variable that must have one of these values where the server has it."""
+
+    name: str
+    values: tuple[str, ...]
+    level: Level
+    otherwise: str
+    cure: str
+
+    def verdicts(self, settings: Mapping[str, str]) -> Iterator[Verdict]:
+        found = settings.get(self.name)
+        if found is None:
+            return
+        if found.upper() in self.values:
+            yield Fine(f"{self.name} = {found or repr(found)}")
+        else:
+            yield Fault(f"{self.name} is {found!r}: {self.otherwise}")
+
+
+_REQUIRED: Final = (
+    Wanted(
+        "log_bin",
+        ("ON",),
+        "refusal",
+        "the server writes no binary log",
+        "set log_bin in the server's configuration and restart it",
+    ),
+    Wanted(
+        "binlog_format",
+        ("ROW",),
+        "refusal",
+        "statements instead of rows would be logged",
+        _for_sessions("binlog_format", "'ROW'"),
+    ),
+    Wanted(
+        "binlog_row_image",
+        ("FULL",),
+        "refusal",
+        "rows would be logged in part",
+        _for_sessions("binlog_row_image", "'FULL'"),
+    ),
+    Wanted(
+        "binlog_row_metadata",
+        ("FULL",),
+        "refusal",
+        "rows would be logged without column names",
+        set_global("binlog_row_metadata", "'FULL'"),
+    ),
+    Wanted(
+        "binlog_row_value_options",
+        ("",),
+        "refusal",
+        "JSON documents would be logged in part",
+        _for_sessions("binlog_row_value_options", "''"),
+    ),
+)
+"""What a run refuses. A session may still differ, and is then stopped."""
+
+_ADVISED: Final = (
+    Wanted(
+        "binlog_checksum",
+        ("CRC32",),
+        "warning",
+        "a damaged event could not be told from a whole one",
+        set_global("binlog_checksum", "'CRC32'"),
+    ),
+    Wanted(
+        "sync_binlog",
+        ("1",),
+        "warning",
+        "after a crash the log may lack what was committed and, if it was read, is in the lake",
+        set_global("sync_binlog", "1"),
+    ),
+    Wanted(
+        "innodb_flush_log_at_trx_commit",
+        ("1",),
+        "warning",
+        "after a crash tables may lack what the log, and so the lake, already shows",
+        set_global("innodb_flush_log_at_trx_commit", "1"),
+    ),
+    Wanted(
+        "binlog_order_commits",
+        ("ON",),
+        "warning",
+        "what a consistent read sees is then no prefix of the log, so `verify` may find "
+        "differences that are none",
+        set_global("binlog_order_commits", "ON"),
+    ),
+    Wanted(
+        "binlog_error_action",
+        ("ABORT_SERVER",),
+        "warning",
+        "when the log cannot be written (a full disk), the server goes on without it and "
+        "changes are lost without a trace",
+        set_global("binlog_error_action", "'ABORT_SERVER'"),
+    ),
+    Wanted(
+        "binlog_storage_engine",
+        ("",),
+        "refusal",
+        "the log is kept inside InnoDB, a form that this version was not tried with",
+        "take binlog_storage_engine out of the server's configuration and restart it",
+    ),
+    Wanted(
+        "mysql56_temporal_format",
+        ("ON",),
+        "warning",
+        "new TIME, DATETIME and TIMESTAMP columns have a form whose precision the log does "
+        "not tell, and their tables would be set aside",
+        set_global("mysql56_temporal_format", "ON"),
+    ),
+    Wanted(
+        "gtid_strict_mode",
+        ("ON",),
+        "warning",
+        "GTIDs may be logged out of order, so a failover could not be followed by them",
+        set_global("gtid_strict_mode", "ON"),
+    ),
+    Wanted(
+        "gtid_mode",
+        ("ON",),
+        "warning",
+        "positions are tied to this one server",
+        "switch GTIDs on (OFF_PERMISSIVE, ON_PERMISSIVE, ON, one step at a time), so that a "
+        "failover can be followed one day",
+    ),
+    Wanted(
+        "enforce_gtid_consistency",
+        ("ON",),
+        "warning",
+        "gtid_mode cannot be switched on, and statements that GTIDs forbid go unnoticed",
+        "set global enforce_gtid_consistency = WARN; (and ON, once the error log stays quiet)",
+    ),
+)
+"""What `check` tells besides. Variables that a server does not have are passed over."""
+
+
+def _version(known: Known) -> Iterator[Verdict]:
+    product = _NAMES.get(known.flavour, known.flavour)
+    found = _NUMBER.match(known.version)
+    oldest = _OLDEST.get(known.flavour)
+    number = tuple(int(part or 0) for part in found.groups()) if found else ()
+    if oldest is None or not number:
+        yield Fault(f"the server is {product} {known.version}, which this version does not know")
+    elif number < oldest:
+        yield Fault(
+            f"the server is {product} {known.version}, whose log cannot name columns "
+            f"({'.'.join(map(str, oldest))} is the first that can)"
+        )
+    else:
+        yield Fine(f"{product} {'.'.join(map(str, number))}")
+
+
+Of = TypeVar("Of")
+
+
+def _required(wanted: Wanted) -> Rule[Known]:
+    return _rule(wanted, lambda known: known.settings, error=ServerSettings)
+
+
+def _advised(wanted: Wanted) -> Rule[Looked]:
+    return _rule(wanted, lambda looked: looked.survey.settings)
+
+
+def _rule(
+    wanted: Wanted,
+    settings: Callable[[Of], Mapping[str, str]],
+    error: type[LockstepError] | None = None,
+) -> Rule[Of]:
+    values = " or ".join(value or "''" for value in wanted.values)
+    return Rule(
+        wanted.name,
+        TOPIC,
+        f"global variable, wanted: {values}",
+        wanted.level,
+        wanted.otherwise,
+        wanted.cure,
+        lambda evidence: wanted.verdicts(settings(evidence)),
+        error,
+    )
+
+
+def _encryption(looked: Looked) -> Iterator[Verdict]:
+    if looked.setting("binlog_encryption", "encrypt_binlog") == "ON":
+        yield Fine("its files are encrypted; a dump gives them in plain text, so keep TLS on")
+
+
+def _compression(looked: Looked) -> Iterator[Verdict]:
+    if "ON" in (
+        looked.setting("binlog_transaction_compression"),
+        looked.setting("log_bin_compress"),
+    ):
+        yield Fine("it is compressed, which costs some time and changes nothing")
+
+
+RUN_RULES: Final = (
+    Rule(
+        "version",
+        TOPIC,
+        "the server's product and version",
+        "refusal",
+        "older servers cannot log column names",
+        "use MySQL 8.0 or newer, or MariaDB 10.5 or newer",
+        _version,
+        ServerSettings,
+    ),
+    *map(_required, _REQUIRED),
+)
+CHECK_RULES: Final = (
+    *map(_advised, _ADVISED),
+    Rule(
+        "encryption",
+        TOPIC,
+        "binlog_encryption, encrypt_binlog",
+        "ok",
+        "nothing: a dump is not encrypted by it",
+        "nothing to do",
+        _encryption,
+    ),
+    Rule(
+        "compression",
+        TOPIC,
+        "binlog_transaction_compression, log_bin_compress",
+        "ok",
+        "nothing: both forms are read",
+        "nothing to do",
+        _compression,
+    ),
+)

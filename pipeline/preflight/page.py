@@ -1,0 +1,62 @@
+"""The rules as a table: `python -m pipeline.preflight.page docs/check.md`.
+
+Rewrites the table of that page from `rules`; a test holds them together.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline.preflight.findings import Rule
+from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
+
+FIRST: Final = "<!-- made by pipeline.preflight.page -->\n"
+LAST: Final = "<!-- end of what pipeline.preflight.page made -->\n"
+_STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")
+_HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---|---|---|"
+
+
+def tables() -> str:
+    """A table a topic, in Markdown."""
+    rules: list[Rule[Any]] = [*RUN_RULES, *CHECK_RULES]
+    lines = []
+    for topic in dict.fromkeys(rule.topic for rule in rules):
+        rows = [_row(rule) for rule in rules if rule.topic == topic]
+        lines += [f"### {topic[0].upper()}{topic[1:]}", "", _HEAD, *rows, ""]
+    return "\n".join(lines)
+
+
+def _row(rule: Rule[Any]) -> str:
+    level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
+    cells = (rule.name, rule.looks_at, level, rule.otherwise, _code(rule.cure))
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _code(cure: str) -> str:
+    """A statement to be typed, as code; what follows it is prose."""
+    found = _STATEMENT.match(cure)
+    if found is None:
+        return cure
+    mark = "``" if "`" in found[0] else "`"
+    return f"{mark}{found[0]}{mark}{cure[found.end() :]}"
+
+
+def rewritten(page: str) -> str:
+    """The page with the rules of today; ValueError if it has no place for them."""
+    before, found, rest = page.partition(FIRST)
+    _, closed, after = rest.partition(LAST)
+    if not (found and closed):
+        raise ValueError("the page has no table to rewrite")
+    return before + FIRST + "\n" + tables() + LAST + after
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    path.write_text(rewritten(path.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Rules about how long the log is kept, against how often it is read.
+
+Variables: MySQL manual, "Binary Log Expiration"; MariaDB documentation, "Purging Log
+Files"; Amazon RDS user guide, "mysql.rds_set_configuration".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.log import set_global
+
+TOPIC: Final = "retention"
+_DAY: Final = 86_400
+SHORT: Final = timedelta(days=2)
+"""Less than this loses the position over a weekend, whatever the schedule."""
+
+FACTOR: Final = 3
+"""How many scheduled runs in a row may fail before the log they need is gone."""
+
+WINDOW: Final = timedelta(days=100)
+STEP: Final = timedelta(hours=6)
+
+_KEEP: Final = set_global("binlog_expire_logs_seconds", str(7 * _DAY))
+_RDS_PATH: Final = "/rdsdbbin"
+
+
+def longest_pause(cron: str, now: datetime) -> timedelta:
+    """The longest time between two ticks of a cron expression in the 100 days after `now`;
+    exact where it is over 6 hours.
+
+    A pause longer than the best one found so far holds at least one of the moments that
+    lie that far apart, so only those are looked at.
+    """
+    from croniter import croniter  # runs import these rules too, and need no schedule
+
+    best, at = timedelta(), now
+    while at < now + WINDOW:
+        ticks = croniter(cron, at)
+        before = ticks.get_prev(datetime)
+        after = croniter(cron, before).get_next(datetime)
+        best = max(best, after - before)
+        at = max(at + max(best, STEP), after)
+    return best
+
+
+def kept_for(looked: Looked) -> timedelta | None:
+    """How long the server keeps its logs; None for ever."""
+    if looked.setting("binlog_expire_logs_auto_purge") == "OFF":
+        return None
+    seconds = int(looked.setting("binlog_expire_logs_seconds") or 0)
+    days = float(looked.setting("expire_logs_days") or 0)
+    total = seconds or days * _DAY
+    return timedelta(seconds=total) if total else None
+
+
+def _retention(looked: Looked) -> Iterator[Verdict]:
+    kept = kept_for(looked)
+    if kept is None:
+        yield Fine("logs are kept until somebody purges them; watch the disk")
+    elif looked.pause is not None and kept <= looked.pause:
+        yield Fault(
+            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
+            f"{spoken(looked.pause)}: the position would be lost",
+            level="refusal",
+        )
+    elif looked.pause is not None and kept < FACTOR * looked.pause:
+        yield Fault(
+            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
+            f"{spoken(looked.pause)}: a failed run or two lose the position"
+        )
+    elif kept < SHORT:
+        yield Fault(f"logs are kept for {spoken(kept)}: a longer pause loses the position")
+    else:
+        yield Fine(f"logs are kept for {spoken(kept)}")
+
+
+def _size_limit(looked: Looked) -> Iterator[Verdict]:
+    for name in ("max_binlog_total_size", "binlog_space_limit"):
+        limit = int(looked.setting(name) or 0)
+        if limit:
+            yield Fault(
+                f"{name} is {limit} bytes: a burst of writes purges logs before they are read",
+                cure=set_global(name, "0"),
+            )
+            return
+
+
+def _managed(looked: Looked) -> Iterator[Verdict]:
+    folder = looked.setting("basedir") or ""
+    if folder.startswith(_RDS_PATH) or looked.setting("aurora_version") is not None:
+        yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
+
+
+def spoken(span: timedelta) -> str:
+    """A span in the unit that a person would take."""
+    seconds = span.total_seconds()
+    for size, unit in ((_DAY, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def pause_from_now(cron: str | None) -> timedelta | None:
+    """`longest_pause` from the present on; None without a schedule."""
+    return None if cron is None else longest_pause(cron, datetime.now(UTC))
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "retention",
+        TOPIC,
+        "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
+        "longest pause of the schedule",
+        "warning",
+        f"logs that are purged before they are read lose the position (warning below {FACTOR} "
+        f"pauses or {SHORT.days} days, refusal below one pause)",
+        _KEEP,
+        _retention,
+    ),
+    Rule(
+        "log size limit",
+        TOPIC,
+        "max_binlog_total_size, binlog_space_limit",
+        "warning",
+        "logs are purged by size, however long they should be kept",
+        set_global("max_binlog_total_size", "0"),
+        _size_limit,
+    ),
+    Rule(
+        "managed service",
+        TOPIC,
+        "signs of Amazon RDS (basedir, aurora_version)",
+        "warning",
+        "it purges logs by a setting of its own",
+        "call mysql.rds_set_configuration('binlog retention hours', 168);",
+        _managed,
+    ),
+)

@@ -1,0 +1,48 @@
+"""The table of all rules, in the order a person would fix them.
+
+Belongs here: which rules a run asks and which `check` asks besides. A run asks only what
+it knows anyway; `check` may take a survey.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline.preflight import (
+    account,
+    columns,
+    connection,
+    log,
+    retention,
+    run_tables,
+    sessions,
+    tables,
+    topology,
+)
+from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.findings import Finding, Rule, judged
+
+RUN_RULES: Final[tuple[Rule[Known], ...]] = (*log.RUN_RULES, *run_tables.RUN_RULES)
+CHECK_RULES: Final[tuple[Rule[Looked], ...]] = (
+    *connection.CHECK_RULES,
+    *account.CHECK_RULES,
+    *log.CHECK_RULES,
+    *retention.CHECK_RULES,
+    *topology.CHECK_RULES,
+    *tables.CHECK_RULES,
+    *columns.CHECK_RULES,
+    *sessions.CHECK_RULES,
+)
+
+_GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}
+
+
+def run_findings(known: Known) -> tuple[Finding, ...]:
+    """What a run finds before it reads."""
+    return tuple(judged(RUN_RULES, known))
+
+
+def check_findings(known: Known, looked: Looked) -> tuple[Finding, ...]:
+    """Every rule's findings: refusals, then warnings, then what is fine."""
+    found = [*judged(RUN_RULES, known), *judged(CHECK_RULES, looked)]
+    return tuple(sorted(found, key=lambda finding: _GRAVEST[finding.level]))

@@ -1,0 +1,72 @@
+"""Rules about the captured tables that a run looks at before it reads.
+
+Belongs here: what is known without a survey. The rest is `tables` and `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.errors import KeylessTable, NothingMatches
+from pipeline.preflight.evidence import Known
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+
+TOPIC: Final = "the tables"
+
+
+def _patterns(known: Known) -> Iterator[Verdict]:
+    names = [table.name for table in known.tables]
+    for pattern in known.patterns.idle([*names, *known.known]):
+        yield Fault(
+            f"the pattern {pattern!r} matches no table that the account can see",
+            pattern,
+            f"correct the pattern, or grant SELECT on the tables it means ({pattern})",
+        )
+
+
+def _keys(known: Known) -> Iterator[Verdict]:
+    captured = [table for table in known.tables if known.patterns.matches(table.name)]
+    keyless = [t.name for t in captured if not t.primary_key and t.name not in known.aside]
+    if keyless:
+        yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
+    elif captured:
+        yield Fine(f"{len(captured)} of {len(known.tables)} tables are captured, each with a key")
+
+
+def _aside(known: Known) -> Iterator[Verdict]:
+    for name in sorted(known.aside):
+        yield Fault("is set aside", str(name))
+
+
+RUN_RULES: Final = (
+    Rule(
+        "patterns",
+        TOPIC,
+        "tables of the source in lockstep.toml, against the tables the account sees",
+        "refusal",
+        "a pattern without a table is a mistake, or a privilege that is missing",
+        "correct the pattern, or grant SELECT on the tables it means",
+        _patterns,
+        NothingMatches,
+    ),
+    Rule(
+        "primary key",
+        TOPIC,
+        "the PRIMARY KEY of each captured table",
+        "refusal",
+        "a row's mirror cannot be found",
+        "add a PRIMARY KEY to each, or list them under exclude in lockstep.toml",
+        _keys,
+        KeylessTable,
+    ),
+    Rule(
+        "set aside",
+        TOPIC,
+        "the ledger",
+        "warning",
+        "the table's mirror stands still",
+        "`lockstep status` says why",
+        _aside,
+    ),
+)

@@ -1,0 +1,102 @@
+"""Rules about what any session may change for itself, whatever the global variables say.
+
+No check can see the sessions of tomorrow. Those of this moment are in
+`performance_schema.variables_by_thread` (MySQL), where the account may read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+
+TOPIC: Final = "sessions"
+
+SURPRISES: Final = {
+    "sql_log_bin": (
+        ("OFF", "0"),
+        "its changes are not in the log at all; `lockstep verify` finds them",
+    ),
+    "binlog_format": (
+        ("STATEMENT", "MIXED"),
+        "its changes are logged as statements, which stop a run",
+    ),
+    "binlog_row_image": (
+        ("MINIMAL", "NOBLOB"),
+        "its rows are logged in part; tables it changes are set aside",
+    ),
+    "binlog_row_value_options": (
+        ("PARTIAL_JSON",),
+        "its JSON updates are logged in part; tables it changes are set aside",
+    ),
+    "skip_replication": (
+        ("ON", "1"),
+        "its events carry a mark for replicas; they are read all the same",
+    ),
+    "binlog_transaction_compression": (
+        ("ON",),
+        "its transactions are compressed, which costs time and changes nothing",
+    ),
+}
+"""Variable → (values that surprise, what they do)."""
+
+_CURE: Final = (
+    "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
+    "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
+)
+_UNSEEN: Final = "what sessions set for themselves is not visible to the account"
+_HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
+
+
+def _rule(variable: str) -> Rule[Looked]:
+    values, otherwise = SURPRISES[variable]
+
+    def judge(looked: Looked) -> Iterator[Verdict]:
+        if variable not in looked.survey.settings and variable != "sql_log_bin":
+            return
+        odd = [
+            found
+            for found in looked.survey.odd_sessions
+            if found.variable == variable and found.value.upper() in values
+        ]
+        for found in odd:
+            sentence = f"{variable} = {found.value} in {_counted(found.sessions)}: {otherwise}"
+            yield Fine(sentence) if variable in _HARMLESS else Fault(sentence)
+        if not odd:
+            unseen = "odd_sessions" in looked.survey.unanswered
+            yield Fine(_UNSEEN if unseen else "no session differs now")
+
+    return Rule(
+        f"session {variable}",
+        TOPIC,
+        f"sessions with {variable} = {' or '.join(values)}",
+        "ok" if variable in _HARMLESS else "warning",
+        otherwise,
+        "nothing to do" if variable in _HARMLESS else _CURE,
+        judge,
+    )
+
+
+def _counted(sessions: int) -> str:
+    return "one session" if sessions == 1 else f"{sessions} sessions"
+
+
+def _gtid_next(looked: Looked) -> Iterator[Verdict]:
+    if looked.setting("gtid_mode") not in (None, "OFF"):
+        yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they come")
+
+
+CHECK_RULES: Final = (
+    *map(_rule, SURPRISES),
+    Rule(
+        "session gtid_next",
+        TOPIC,
+        "gtid_mode",
+        "ok",
+        "nothing: GTIDs of another server's or with a tag are read as they come",
+        "nothing to do",
+        _gtid_next,
+    ),
+)

@@ -1,0 +1,191 @@
+"""Rules about the captured tables as a whole: engine, kind, partitions, foreign keys.
+
+Belongs here: what makes rows change with no row events, or rows that are no rows. What is
+inside a table is `columns`.
+
+Measured on MySQL 9.7 and MariaDB 10.11: rows that a cascade changes in the children are
+logged only where MySQL itself keeps foreign keys (`innodb_native_foreign_keys` is OFF).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.preflight.account import account_name
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.survey import ForeignKey
+
+TOPIC: Final = "the tables"
+_ORDINARY: Final = "BASE TABLE"
+_TRANSACTIONAL: Final = frozenset({"INNODB", "ROCKSDB", "TOKUDB"})
+_ENGINES: Final = {
+    "MYISAM": "a failed statement is logged in part, and a crash may leave log and rows apart",
+    "ARIA": "a failed statement is logged in part, and a crash may leave log and rows apart",
+    "CSV": "a failed statement is logged in part, and a crash may leave log and rows apart",
+    "ARCHIVE": "a failed statement is logged in part, and a crash may leave log and rows apart",
+    "NDBCLUSTER": "rows come through NDB's own log, which this version was not tried with",
+    "NDB": "rows come through NDB's own log, which this version was not tried with",
+}
+"""Engines whose rows are logged, but not as InnoDB's; an engine in neither table is refused."""
+
+_REFUSED: Final = {
+    "MEMORY": "the rows are gone at each restart, which the log tells at the first access only",
+    "BLACKHOLE": "it keeps nothing: the log shows rows that the table never has",
+    "MRG_MYISAM": "its rows belong to other tables, whose events carry other names",
+    "MERGE": "its rows belong to other tables, whose events carry other names",
+    "FEDERATED": "its rows are on another server, whose changes this log does not hold",
+}
+_WITHOUT_SWITCH: Final = "exclude the child, or let the application change its rows"
+_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
+
+
+def _engines(looked: Looked) -> Iterator[Verdict]:
+    seen = Counter(table.engine for table in looked.tables if table.kind == _ORDINARY)
+    for table in looked.tables:
+        engine = table.engine.upper()
+        if table.kind != _ORDINARY or engine in _TRANSACTIONAL:
+            continue
+        if engine in _ENGINES:
+            yield Fault(f"{table.engine}: {_ENGINES[engine]}", str(table.name), level="warning")
+        else:
+            otherwise = _REFUSED.get(engine, "an engine that this version does not know")
+            yield Fault(f"{table.engine or 'no engine'}: {otherwise}", str(table.name))
+    fine = {name: count for name, count in seen.items() if name.upper() in _TRANSACTIONAL}
+    if fine:
+        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(fine.items())))
+
+
+def _versioned(looked: Looked) -> Iterator[Verdict]:
+    for table in looked.tables:
+        if table.kind == "SYSTEM VERSIONED":
+            yield Fault(
+                "system-versioned: old rows stay in the log under the key of the present one",
+                str(table.name),
+            )
+
+
+def _sequences(looked: Looked) -> Iterator[Verdict]:
+    for table in looked.tables:
+        if table.kind == "SEQUENCE":
+            yield Fault("a sequence: it is logged as a table without a key", str(table.name))
+
+
+def _partitions(looked: Looked) -> Iterator[Verdict]:
+    for table in looked.tables:
+        if table.partitioned:
+            yield Fault(
+                "partitioned: dropping, truncating or exchanging a partition changes rows with "
+                "no row events",
+                str(table.name),
+            )
+
+
+def logs_cascades(looked: Looked) -> bool:
+    """Whether rows that a foreign key's action changes are in the log."""
+    return looked.setting("innodb_native_foreign_keys") == "OFF"
+
+
+def _cascades(looked: Looked) -> Iterator[Verdict]:
+    captured = {table.name for table in looked.tables}
+    keys = [key for key in looked.survey.foreign_keys if key.child in captured]
+    acting = [key for key in keys if _may_act(key)]
+    if acting and not logs_cascades(looked):
+        for key in acting:
+            yield Fault(_cascade(key), str(key.child), _cascade_cure(looked, key))
+    elif keys:
+        yield Fine("what foreign keys change is logged, or they change nothing")
+
+
+def _may_act(key: ForeignKey) -> bool:
+    actions = (key.on_update, key.on_delete)
+    return None in actions or any(action in _ACTIONS for action in actions)
+
+
+def _cascade(key: ForeignKey) -> str:
+    if key.on_delete is None or key.on_update is None:
+        return f"foreign key {key.name}: the account may not see whether it changes rows"
+    acts = [
+        f"ON {event} {action}"
+        for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
+        if action in _ACTIONS
+    ]
+    return f"foreign key {key.name} ({', '.join(acts)}) changes rows with no row events"
+
+
+def _cascade_cure(looked: Looked, key: ForeignKey) -> str | None:
+    if key.on_delete is None or key.on_update is None:
+        table = f"`{key.child.database}`.`{key.child.name}`"
+        return f"GRANT REFERENCES ON {table} TO {account_name(looked)};"
+    return None if looked.setting("innodb_native_foreign_keys") else _WITHOUT_SWITCH
+
+
+def _spelling(looked: Looked) -> Iterator[Verdict]:
+    value = looked.setting("lower_case_table_names")
+    if value == "2":
+        yield Fault("lower_case_table_names is 2: the log may spell a table in two ways")
+    elif value == "1":
+        yield Fine("names are in lower case, so patterns must be")
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "engine",
+        TOPIC,
+        "the ENGINE of each captured table",
+        "refusal",
+        "InnoDB (RocksDB, TokuDB) is ok; MyISAM, Aria, CSV, ARCHIVE and NDB are warned of; "
+        "MEMORY, BLACKHOLE, MERGE, FEDERATED and whatever is not known are refused",
+        "exclude it, or change it: alter table … engine = InnoDB;",
+        _engines,
+    ),
+    Rule(
+        "system versioning",
+        TOPIC,
+        "tables WITH SYSTEM VERSIONING (MariaDB)",
+        "refusal",
+        "an UPDATE is logged as an update and an insert of the same key",
+        "exclude it; alter table … drop system versioning; drops its history for good",
+        _versioned,
+    ),
+    Rule(
+        "sequences",
+        TOPIC,
+        "sequences (MariaDB) that a pattern matches",
+        "warning",
+        "it would be set aside at its first row",
+        "exclude it",
+        _sequences,
+    ),
+    Rule(
+        "partitions",
+        TOPIC,
+        "partitioned tables",
+        "warning",
+        "ALTER TABLE … DROP, TRUNCATE or EXCHANGE PARTITION changes rows with no row events",
+        "delete rows with DELETE; after such a statement the table must be read anew",
+        _partitions,
+    ),
+    Rule(
+        "foreign keys",
+        TOPIC,
+        "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
+        "warning",
+        "MariaDB, MySQL before it kept foreign keys itself, and MySQL with "
+        "innodb_native_foreign_keys=ON do not log what these do to the child's rows",
+        "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
+        f"server that does not have it: {_WITHOUT_SWITCH}",
+        _cascades,
+    ),
+    Rule(
+        "lower_case_table_names",
+        TOPIC,
+        "global variable, wanted: 0 or 1",
+        "warning",
+        "a table may be spelled as it was created or as it was typed",
+        "write patterns and statements as SHOW TABLES spells the names",
+        _spelling,
+    ),
+)

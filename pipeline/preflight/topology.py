@@ -1,0 +1,192 @@
+"""Rules about which servers there are: replicas, the server as a replica, filters.
+
+Variables: MySQL manual, "Replication and Binary Logging Options and Variables"; MariaDB
+documentation, "Replication and Binary Log System Variables" and "Galera Cluster System
+Variables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.preflight.account import account_name
+from pipeline.preflight.evidence import Looked
+from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+
+TOPIC: Final = "replication"
+_OLD_REPLICA: Final = 3600
+"""Seconds behind its source from which a replica is worth a warning."""
+
+
+def _server_id(looked: Looked) -> Iterator[Verdict]:
+    ours, server = looked.survey.dump_server_id, looked.setting("server_id")
+    if server == "0":
+        yield Fault("server_id is 0: the server accepts no dump", level="refusal")
+    if str(ours) == server:
+        yield Fault(f"the server and our dumps have the same id, {ours}")
+    clashing = [replica for replica in looked.survey.replicas if replica.server_id == ours]
+    for replica in clashing:
+        where = f" at {replica.host}" if replica.host else ""
+        yield Fault(
+            f"a replica{where} and our dumps have the same id, {ours}: a server may end one "
+            "when the other connects"
+        )
+    if not clashing and str(ours) != server and server != "0":
+        dumps = f", {looked.survey.dumps} dumps now" if looked.survey.dumps else ""
+        yield Fine(f"server_id {server}, our dumps {ours}{dumps}")
+
+
+def _is_replica(looked: Looked) -> bool:
+    return bool(looked.survey.channels)
+
+
+def _log_replica_updates(looked: Looked) -> Iterator[Verdict]:
+    value = looked.setting("log_replica_updates", "log_slave_updates")
+    galera = looked.setting("wsrep_on") == "ON"
+    if value is None or not (_is_replica(looked) or galera):
+        return
+    if value.upper() == "OFF":
+        what = "a Galera node" if galera else "a replica"
+        yield Fault(f"the server is {what} and does not log what it is sent")
+    else:
+        yield Fine("what the server replicates is in its log")
+
+
+def _commit_order(looked: Looked) -> Iterator[Verdict]:
+    workers = int(looked.setting("replica_parallel_workers", "slave_parallel_workers") or 0)
+    order = looked.setting("replica_preserve_commit_order", "slave_preserve_commit_order")
+    if not _is_replica(looked) or looked.mariadb or order is None:
+        return
+    if workers > 1 and order == "OFF":
+        yield Fault(f"the server is a replica with {workers} workers that commit in any order")
+    else:
+        yield Fine("the replica commits in its source's order")
+
+
+def _replica_writes(looked: Looked) -> Iterator[Verdict]:
+    value = looked.setting("super_read_only", "read_only")
+    if _is_replica(looked) and value == "OFF":
+        yield Fault("the server is a replica that others may write to")
+
+
+def _replica_state(looked: Looked) -> Iterator[Verdict]:
+    for channel in looked.survey.channels:
+        if not (channel.receives and channel.applies):
+            stopped = "applies" if channel.receives else "receives"
+            yield Fault(f"the server is a replica of {channel.source} and {stopped} nothing now")
+        elif channel.lag is not None and channel.lag > _OLD_REPLICA:
+            yield Fault(f"the server is {channel.lag} seconds behind {channel.source}")
+        else:
+            yield Fine(f"a replica of {channel.source} that keeps up")
+
+
+def _unseen_replica(looked: Looked) -> Iterator[Verdict]:
+    if "channels" not in looked.survey.unanswered:
+        return
+    signs = looked.setting("gtid_slave_pos") or looked.setting("read_only") not in (None, "OFF")
+    if signs:
+        needed = "SLAVE MONITOR" if looked.mariadb else "REPLICATION CLIENT"
+        yield Fault(
+            "the server seems to be a replica, and the account may not ask it",
+            cure=f"GRANT {needed} ON *.* TO {account_name(looked)};",
+        )
+
+
+def _filters(looked: Looked) -> Iterator[Verdict]:
+    filters = looked.survey.filters
+    databases = sorted({table.name.database for table in looked.tables})
+    lost = [
+        name
+        for name in databases
+        if (filters.only and name not in filters.only) or name in filters.never
+    ]
+    if lost:
+        yield Fault(f"changes to {', '.join(lost)} are left out of the log")
+    elif filters.only or filters.never:
+        yield Fine("the log's filters leave the captured databases in")
+
+
+def _galera(looked: Looked) -> Iterator[Verdict]:
+    if looked.setting("wsrep_on") == "ON":
+        yield Fault("the server is a Galera node: each node's log has files of its own")
+
+
+CHECK_RULES: Final = (
+    Rule(
+        "server id",
+        TOPIC,
+        "the id of our dumps, @@server_id, SHOW REPLICAS",
+        "warning",
+        "a server ends a dump when another one with the same id begins (MySQL goes by a "
+        "UUID, of which each dump has its own; MariaDB goes by the id)",
+        "give the other one another server_id (ours is made of the source's host and port)",
+        _server_id,
+    ),
+    Rule(
+        "log_replica_updates",
+        TOPIC,
+        "log_replica_updates or log_slave_updates, on a replica or a Galera node",
+        "refusal",
+        "what the server is sent by others is not in its log, and would never reach the lake",
+        "set log_replica_updates = ON (before MySQL 8.0.26 and on MariaDB: log_slave_updates) in "
+        "the server's configuration and restart it, or read from its source",
+        _log_replica_updates,
+    ),
+    Rule(
+        "replica_preserve_commit_order",
+        TOPIC,
+        "replica_preserve_commit_order and replica_parallel_workers, on a replica",
+        "warning",
+        "its log has another order than its source's, and states that never were on that",
+        "stop replica sql_thread; set global replica_preserve_commit_order = ON; "
+        "start replica sql_thread;",
+        _commit_order,
+    ),
+    Rule(
+        "writable replica",
+        TOPIC,
+        "super_read_only (MariaDB: read_only), on a replica",
+        "warning",
+        "what is written there and nowhere else makes histories part at a failover",
+        "set global super_read_only = ON; (MariaDB: read_only)",
+        _replica_writes,
+    ),
+    Rule(
+        "replica state",
+        TOPIC,
+        "SHOW REPLICA STATUS",
+        "warning",
+        "the lake can be no newer than the replica it is read from",
+        "see SHOW REPLICA STATUS, then start replica;",
+        _replica_state,
+    ),
+    Rule(
+        "hidden replica",
+        TOPIC,
+        "gtid_slave_pos and read_only, where SHOW REPLICA STATUS is not allowed",
+        "warning",
+        "the rules for replicas could not be looked at",
+        "GRANT SLAVE MONITOR ON *.* TO 'user'@'host'; (MySQL: REPLICATION CLIENT)",
+        _unseen_replica,
+    ),
+    Rule(
+        "log filters",
+        TOPIC,
+        "binlog_do_db and binlog_ignore_db, against the captured databases",
+        "refusal",
+        "changes are left out of the log without a trace",
+        "take binlog_do_db and binlog_ignore_db out of the server's configuration and restart it",
+        _filters,
+    ),
+    Rule(
+        "galera",
+        TOPIC,
+        "wsrep_on",
+        "warning",
+        "offsets of one node mean nothing on another",
+        "name one node as host, not the cluster's address, and have wsrep_gtid_mode = ON in the "
+        "configuration of every node",
+        _galera,
+    ),
+)

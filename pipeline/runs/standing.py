@@ -1,0 +1,93 @@
+"""Gathering how a source stands: from the ledger first, from the server if it answers.
+
+Belongs here: the questions. Does not: what the answers mean (`pipeline.standing`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pipeline.batch import SetAside, TableCondition
+from pipeline.binlog.heads import read_file_head
+from pipeline.errors import LockstepError
+from pipeline.ports import Ledger, ServerFacts, SourceServer
+from pipeline.position import LogFile, Position
+from pipeline.runs.begin import gather
+from pipeline.runs.context import Workplace
+from pipeline.standing.facts import Headroom, Standing, WaitingBatch
+from pipeline.standing.measures import failures, headroom, lag, overlaps
+from pipeline.start.decision import decide_start
+from pipeline.start.question import Refusal, Start
+
+_BATCHES = 1_000
+_DECISIONS = 100
+
+
+def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: datetime) -> Standing:
+    """How a source stands; writes nothing, and answers without its server too. `work`: the
+    workplace, or why there is none."""
+    acknowledged = ledger.acknowledged_cursor(source)
+    captured = ledger.captured_cursor(source)
+    override = ledger.open_override(source)
+    decisions = ledger.decisions(source, limit=_DECISIONS)
+    batches = ledger.batches(source, limit=_BATCHES)
+    unfinished = ledger.unfinished(source)
+    pending = ledger.pending(source)
+    position = acknowledged.position if acknowledged else None
+    needed = position or (captured.position if captured else None)
+    facts: ServerFacts | None = None
+    trouble: LockstepError | None = None
+    start: Start | Refusal | None = None
+    room: Headroom | None = None
+    try:
+        if isinstance(work, LockstepError):
+            raise work
+        facts = work.server.facts()
+        room = _headroom(work.server, facts, needed) if needed else None
+        if override is None:
+            start = decide_start(gather(work, captured, None))
+    except LockstepError as error:
+        trouble = error
+    return Standing(
+        source=source,
+        captured=captured,
+        acknowledged=acknowledged,
+        lineage=ledger.lineage(source),
+        facts=facts,
+        trouble=trouble,
+        start=start,
+        lag=lag(facts, position, now),
+        headroom=room,
+        waiting=tuple(
+            WaitingBatch(batch, tuple(t for t, those in pending.items() if batch.id in those))
+            for batch in unfinished
+        ),
+        failures=failures(decisions, batches, waiting=bool(unfinished)),
+        lease=ledger.lease(source),
+        override=override,
+        gaps=tuple(ledger.gaps(source)),
+        overlaps=overlaps(batches),
+        set_aside=_set_aside(ledger, source),
+        decisions=tuple(decisions),
+    )
+
+
+def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
+    """Heads of two files at the most are read."""
+    files = [log.file for log in facts.binlogs]
+    if facts.server_uuid != position.server_uuid or not files:
+        return None
+    following: LogFile | None = None
+    if position.at.file in files[:-1]:
+        following = files[files.index(position.at.file) + 1]
+    oldest = read_file_head(server, files[0]).created
+    ended = read_file_head(server, following).created if following is not None else None
+    return headroom(facts, position, ended=ended, oldest=oldest)
+
+
+def _set_aside(ledger: Ledger, source: str) -> tuple[SetAside, ...]:
+    return tuple(
+        SetAside(table, state.reason or "", state.hint or "", state.position or "")
+        for table, state in sorted(ledger.table_states(source).items())
+        if state.condition is not TableCondition.ACTIVE
+    )

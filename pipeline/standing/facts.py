@@ -1,0 +1,108 @@
+"""What is known of a source when somebody asks how it stands. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pipeline.batch import (
+    Batch,
+    Cursor,
+    Gap,
+    LeaseView,
+    Override,
+    RecordedDecision,
+    SetAside,
+)
+from pipeline.errors import LockstepError
+from pipeline.ports import ServerFacts
+from pipeline.position import Lineage
+from pipeline.start.question import Refusal, Start
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far the lake is behind the server; None for what cannot be told."""
+
+    seconds: float | None = None
+    log_bytes: int | None = None
+    transactions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How long the log behind the cursor is still there. `remaining` is None where nothing
+    is purged by time; `gone`: the server lists the cursor's file no more."""
+
+    gone: bool
+    kept: timedelta | None
+    remaining: timedelta | None
+    bytes_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBatch:
+    """An unfinished batch, and the tables whose merge it waits for."""
+
+    batch: Batch
+    tables: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """`count` attempts failed since one went through; `first` is when the oldest of them
+    did, as far back as was looked."""
+
+    count: int
+    first: datetime
+    last: RecordedDecision
+
+    @property
+    def hint(self) -> str:
+        return str(self.last.decision.facts.get("hint", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A batch that read again what `after` had read at its end: rows with `_batch` equal
+    to `batch` and committed up to `until` may be in the changelogs twice."""
+
+    batch: int
+    after: int
+    begin: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Everything a person may want to know of a source. `facts` is None if the server did
+    not answer, and then `trouble` says why. `start`: what the next run would decide; None if
+    that was not looked into, and always while `override` is open."""
+
+    source: str
+    captured: Cursor | None = None
+    acknowledged: Cursor | None = None
+    lineage: Lineage = field(default_factory=Lineage)
+    facts: ServerFacts | None = None
+    trouble: LockstepError | None = None
+    start: Start | Refusal | None = None
+    lag: Lag = field(default_factory=Lag)
+    headroom: Headroom | None = None
+    waiting: tuple[WaitingBatch, ...] = ()
+    failures: Failures | None = None
+    lease: LeaseView | None = None
+    override: Override | None = None
+    gaps: tuple[Gap, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    decisions: tuple[RecordedDecision, ...] = ()
+
+    @property
+    def other_server(self) -> bool:
+        """Whether another server answers than the one that was read last."""
+        return (
+            self.facts is not None
+            and self.captured is not None
+            and self.facts.server_uuid != self.captured.position.server_uuid
+        )

@@ -1,0 +1,126 @@
+"""How far behind a source is, how long its log lasts, whether GTIDs would carry it over.
+
+Pure. Purging: MySQL manual, `binlog_expire_logs_seconds`: a file goes once it was not
+written to for so long, at the next rotation or start; MariaDB knowledge base,
+`expire_logs_days`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pipeline.batch import Batch, Continuity, Cursor, RecordedDecision
+from pipeline.binlog.looking import log_between
+from pipeline.gtid import GtidSet
+from pipeline.ports import ServerFacts
+from pipeline.position import Position
+from pipeline.standing.facts import Failures, Headroom, Lag, Overlap
+
+FAILED = ("failure", "refusal")
+"""Kinds of decisions that are none."""
+
+
+def lag(facts: ServerFacts | None, position: Position | None, now: datetime) -> Lag:
+    """Nothing behind is nothing old, whenever that was committed."""
+    if position is None:
+        return Lag()
+    behind = log_distance(facts, position) if facts else None
+    missing = _transactions(facts, position) if facts else None
+    seconds = None
+    if behind == 0 or (missing == 0 and facts is not None and facts.gtid_mode == "ON"):
+        seconds = 0.0
+    elif position.committed_at is not None:
+        seconds = max((now - position.committed_at).total_seconds(), 0.0)
+    return Lag(seconds, behind, missing)
+
+
+def log_distance(facts: ServerFacts, position: Position) -> int | None:
+    """Bytes of log between a position and the server's head; None if that cannot be told
+    (another server, a purged file)."""
+    listed = any(log.file == position.at.file for log in facts.binlogs)
+    if facts.server_uuid != position.server_uuid or not listed:
+        return None
+    return log_between(position.at, facts.head, facts.binlogs)
+
+
+def _transactions(facts: ServerFacts, position: Position) -> int | None:
+    executed, read = GtidSet.parse(facts.gtid_executed), position.gtid_set
+    if not executed or not read or executed.flavour != read.flavour:
+        return None
+    missing = executed.difference(read)
+    if executed.flavour == "mariadb" and not set(missing.sources) <= set(read.sources):
+        return None  # numbers of a domain go on from server to server: its first is not 1
+    return sum(last - first + 1 for spans in missing.intervals.values() for first, last in spans)
+
+
+def kept_for(facts: ServerFacts) -> timedelta | None:
+    """How long the server keeps its logs; None for ever."""
+    if facts.settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
+        return None
+    seconds = float(facts.settings.get("binlog_expire_logs_seconds") or 0)
+    seconds = seconds or float(facts.settings.get("expire_logs_days") or 0) * 86_400
+    return timedelta(seconds=seconds) if seconds else None
+
+
+def headroom(
+    facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
+) -> Headroom | None:
+    """`ended`: when the file behind the position's was made; None if that is the newest, or
+    not known. `oldest`: when the oldest listed file was made. None for another server."""
+    if facts.server_uuid != position.server_uuid:
+        return None
+    kept = kept_for(facts)
+    rate = None
+    if oldest is not None and facts.read_at > oldest:
+        size = sum(log.size for log in facts.binlogs)
+        rate = size / (facts.read_at - oldest).total_seconds() * 86_400
+    if not any(log.file == position.at.file for log in facts.binlogs):
+        return Headroom(True, kept, timedelta(), rate)
+    remaining = kept
+    if kept is not None and ended is not None:
+        remaining = max(ended + kept - facts.read_at, timedelta())
+    return Headroom(False, kept, remaining, rate)
+
+
+def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
+    """Why the source could not be followed to another server by its GTIDs; None if it
+    could."""
+    if not cursor.position.gtid_set:
+        return "nothing that was read had a GTID"
+    if cursor.lapsed:
+        return "transactions without a GTID were read or possible since GTIDs were first seen"
+    if not cursor.by_gtid:
+        return "transactions without a GTID were read, or gtid_mode was not ON"
+    if facts is not None and facts.gtid_mode != "ON":
+        return f"gtid_mode is {facts.gtid_mode}"
+    return None
+
+
+def failures(
+    decisions: Sequence[RecordedDecision], batches: Sequence[Batch], *, waiting: bool
+) -> Failures | None:
+    """What failed since a run went through to its end; both newest first. A run that found
+    nothing to read went through unless batches are `waiting` for what failed behind it. A
+    start alone is no success: the same run may fail after it."""
+    done = next((one.acknowledged_at for one in batches if one.acknowledged_at), None)
+    failed: list[RecordedDecision] = []
+    for one in decisions:
+        idle = one.decision.kind == "idle" and not waiting
+        if idle or (done is not None and one.decided_at <= done):
+            break
+        if one.decision.kind in FAILED:
+            failed.append(one)
+    return Failures(len(failed), failed[-1].decided_at, failed[0]) if failed else None
+
+
+def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
+    """Those of live batches, newest first."""
+    return tuple(
+        Overlap(one.id, one.follows, str(one.start), one.start.committed_at)
+        for one in batches
+        if one.continuity is Continuity.OVERLAP
+        and one.follows is not None
+        and one.end is not None
+        and one.state.value != "abandoned"
+    )

@@ -1,0 +1,213 @@
+"""One sentence that says what is the matter with a source, and what to type.
+
+Belongs here: which of all that is known matters most. Pure, and total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from pipeline import errors
+from pipeline.errors import LockstepError, Recovery
+from pipeline.preflight.retention import spoken
+from pipeline.standing.facts import Failures, Standing
+from pipeline.start.question import Refusal, Rule, Start
+
+
+class State(StrEnum):
+    NEVER_RAN = "never ran"
+    BUSY = "busy"
+    REFUSED = "refused"
+    UNREACHABLE = "server unreachable"
+    FAILED = "failed"
+    AT_RISK = "position at risk"
+    SET_ASIDE = "set aside"
+    BEHIND = "behind"
+    FINE = "fine"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`hint` is what to type or do; "" where there is nothing to do."""
+
+    state: State
+    sentence: str
+    hint: str = ""
+
+
+SILENT = timedelta(seconds=30)
+"""A holder of the source's lock that gave no sign of life for so long is told as silent."""
+
+_LATE = timedelta(minutes=15)
+_PAUSES = 3
+"""Behind: by more than so many pauses of the schedule, and more than `_LATE`."""
+
+_DAY = timedelta(days=1)
+_START_RULES = frozenset(rule.value for rule in Rule)
+
+
+def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
+    """What matters most. `pause`: the longest between two scheduled runs, if any."""
+    for judge in (_busy, _next_refused, _failed, _unreachable, _never_ran, _chosen):
+        if (found := judge(standing, now)) is not None:
+            return found
+    return _at_risk(standing, pause) or _with_lake(standing, pause)
+
+
+def _busy(standing: Standing, now: datetime) -> Verdict | None:
+    lease = standing.lease
+    if lease is None or not lease.live:
+        return None
+    who = f"{lease.holder}, since {clock(lease.taken_at)}"
+    silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
+    if silence < SILENT:
+        return Verdict(
+            State.BUSY, f"a run is going on ({who})", "wait for it, or look at it on Dagster's page"
+        )
+    return Verdict(
+        State.BUSY,
+        f"a run holds the source but gave no sign of life for {spoken(silence)} ({who})",
+        f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
+        "a run that has been silent for a minute",
+    )
+
+
+def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
+    if not isinstance(standing.start, Refusal):
+        return None
+    error, failed = standing.start.error, standing.failures
+    since = f"no run since {clock(failed.first)}: " if failed else "the next run is refused: "
+    return Verdict(State.REFUSED, f"{since}{error.message}", error.hint)
+
+
+def _failed(standing: Standing, _: datetime) -> Verdict | None:
+    """Attempts failed, and nobody chose another start since; trouble of the server is told
+    by `_unreachable`."""
+    failed, choice = standing.failures, standing.override
+    if failed is None or (choice is not None and choice.chosen_at > failed.last.decided_at):
+        return None
+    decision = failed.last.decision
+    times = f"{failed.count} attempt{'s' * (failed.count > 1)} failed"
+    if standing.trouble is not None and not _operators(failed):
+        return None
+    if decision.rule in _START_RULES and isinstance(standing.start, Start):
+        return Verdict(
+            State.FAILED,
+            f"{times} since {clock(failed.first)} ({decision.reason}), but the next one would "
+            f"begin: {standing.start.reason}",
+            f"`lockstep run --source {standing.source}`",
+        )
+    return Verdict(
+        State.REFUSED if _operators(failed) else State.FAILED,
+        f"{times} since {clock(failed.first)}: {decision.reason}",
+        failed.hint or f"`lockstep run --source {standing.source}`",
+    )
+
+
+def _operators(failed: Failures) -> bool:
+    """Whether trying again cannot mend what failed last."""
+    if failed.last.decision.kind == "refusal":
+        return True
+    kind = getattr(errors, failed.last.decision.rule, None)
+    known = isinstance(kind, type) and issubclass(kind, LockstepError)
+    return known and getattr(kind, "recovery", Recovery.RETRY) is not Recovery.RETRY
+
+
+def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
+    trouble, failed = standing.trouble, standing.failures
+    if trouble is None:
+        return None
+    since = f" ({failed.count} failed since {clock(failed.first)})" if failed else ""
+    return Verdict(State.UNREACHABLE, f"{trouble.message}{since}", trouble.hint)
+
+
+def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
+    if standing.captured is not None or standing.waiting or standing.override:
+        return None
+    return Verdict(
+        State.NEVER_RAN,
+        "nothing was captured yet",
+        f"`lockstep check --source {standing.source}`, then "
+        f"`lockstep run --source {standing.source}`",
+    )
+
+
+def _chosen(standing: Standing, _: datetime) -> Verdict | None:
+    choice = standing.override
+    if choice is None:
+        return None
+    return Verdict(
+        State.BEHIND,
+        f"the next run starts at {choice.place}, as {choice.author} chose: {choice.reason}",
+        f"`lockstep plan --source {standing.source}` shows it, `lockstep run` does it",
+    )
+
+
+def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
+    room = standing.headroom
+    if room is None:
+        return None
+    if room.gone:
+        return Verdict(
+            State.AT_RISK,
+            "the log file at the cursor is already gone from the server; GTIDs still tell where "
+            "to go on",
+            f"`lockstep run --source {standing.source}` now; keep logs longer: "
+            "binlog_expire_logs_seconds",
+        )
+    if room.kept is None or room.remaining is None:
+        return None
+    least = max(min(_DAY, room.kept / 2), pause or timedelta())
+    if room.remaining >= least:
+        return None
+    left = f"in {spoken(room.remaining)}" if room.remaining else "at the next rotation"
+    return Verdict(
+        State.AT_RISK,
+        f"the server may purge the log at the cursor {left}, and the position with it",
+        f"`lockstep run --source {standing.source}` now; keep logs longer: "
+        "binlog_expire_logs_seconds",
+    )
+
+
+def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
+    aside = standing.set_aside
+    if aside:
+        names = ", ".join(str(one.table) for one in aside[:3])
+        more = f" and {len(aside) - 3} more" if len(aside) > 3 else ""
+        return Verdict(
+            State.SET_ASIDE,
+            f"{names}{more}: set aside at {aside[0].position}, {aside[0].reason}"
+            if len(aside) == 1
+            else f"{len(aside)} tables are set aside: {names}{more}; the others go on",
+            aside[0].hint,
+        )
+    run = f"`lockstep run --source {standing.source}`"
+    if standing.waiting:
+        first = standing.waiting[0]
+        tables = ", ".join(map(str, first.tables[:3])) or "its merge"
+        return Verdict(
+            State.BEHIND,
+            f"batch {first.batch.id} is {first.batch.state.value} and waits for {tables}",
+            run,
+        )
+    late = max(_LATE, _PAUSES * pause) if pause else None
+    seconds = standing.lag.seconds
+    if late is not None and seconds is not None and seconds > late.total_seconds():
+        return Verdict(
+            State.BEHIND,
+            f"the lake is {spoken(timedelta(seconds=seconds))} behind, and the schedule's longest "
+            f"pause is {spoken(pause or late)}",
+            f"{run}; is `dagster dev` (or the daemon) running?",
+        )
+    position = standing.acknowledged.position if standing.acknowledged else None
+    missing = f"; {len(standing.gaps)} gap{'s' * (len(standing.gaps) > 1)}, see below"
+    return Verdict(
+        State.FINE,
+        f"everything up to {position} is in the lake{missing if standing.gaps else ''}",
+    )
+
+
+def clock(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,87 @@
+"""Taking the decision, and writing it down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.batch import Continuity, Decision
+from pipeline.ports import ServerFacts
+from pipeline.position import Coordinates, Witness
+from pipeline.start.question import Question, Refusal, Start, WitnessReading
+from pipeline.start.rules import TABLE
+from pipeline.tables import TablePatterns
+
+
+def decide_start(asked: Question) -> Start | Refusal:
+    """The first rule of the table that applies; total, and pure."""
+    for row in TABLE:
+        answer = row.decide(asked) if row.decide is not None else None
+        if answer is not None:
+            return answer
+    raise AssertionError("the last rule always applies")
+
+
+def compare_witness(expected: Witness, found: Witness | None) -> WitnessReading:
+    """What was recorded beside what the log shows now; None if it shows no event there.
+
+    The GTID is not compared: it stands in another event of the same transaction.
+    """
+    if found is not None and replace(found, gtid=expected.gtid) == expected:
+        return WitnessReading.SAME
+    return WitnessReading.DIFFERENT
+
+
+def recorded(
+    decision: Start | Refusal,
+    asked: Question,
+    patterns: TablePatterns,
+    *,
+    at: Coordinates | None = None,
+    tables: Sequence[str] = (),
+) -> Decision:
+    """A decision as the ledger keeps it, with the facts it was drawn from. `at`: where the
+    start was found to lie; `tables`: the captured ones, to be named by a gap."""
+    rows: dict[str, Any] = {
+        "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
+        "witness": asked.witness.value,
+        "cursor": str(asked.cursor.position) if asked.cursor else None,
+        "after": asked.cursor.batch if asked.cursor else 0,
+    }
+    if at is not None:
+        rows["at"] = str(at)
+    if isinstance(decision, Refusal):
+        error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
+        return Decision(
+            kind="refusal",
+            rule=decision.rule.value,
+            reason=decision.reason,
+            facts={**facts_json(asked.facts), **rows, **error},
+        )
+    gap = decision.continuity is Continuity.GAP
+    return Decision(
+        kind="start",
+        rule=decision.rule.value,
+        reason=decision.reason,
+        facts={**facts_json(asked.facts), **rows},
+        author=asked.override.author if asked.override else "lockstep",
+        follows=decision.follows,
+        continuity=decision.continuity,
+        gap_tables=(tuple(tables) or patterns.include) if gap else (),
+        override=decision.override,
+    )
+
+
+def facts_json(facts: ServerFacts) -> dict[str, Any]:
+    return {
+        "server_uuid": facts.server_uuid,
+        "server_id": facts.server_id,
+        "version": facts.version,
+        "gtid_mode": facts.gtid_mode,
+        "gtid_executed": facts.gtid_executed,
+        "gtid_purged": facts.gtid_purged,
+        "binlogs": [{"file": str(log.file), "size": log.size} for log in facts.binlogs],
+        "head": str(facts.head),
+        "read_at": facts.read_at.isoformat(),
+    }

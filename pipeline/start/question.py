@@ -1,0 +1,168 @@
+"""What a start is decided from, and what the decision can be. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from pipeline.batch import Continuity, Cursor, Override
+from pipeline.errors import LockstepError
+from pipeline.gtid import GtidSet
+from pipeline.places import Place
+from pipeline.ports import BinlogSize, ServerFacts
+from pipeline.position import Coordinates, LogFile
+
+
+class WitnessReading(StrEnum):
+    """What the log showed where the cursor's witness should stand."""
+
+    NOT_READ = "not read"
+    SAME = "the same"
+    DIFFERENT = "different"
+
+
+class Rule(StrEnum):
+    """The start rules by name; `rules.TABLE` has their order and their conditions."""
+
+    CHOSEN_START = "chosen-start"
+    CHOSEN_START_UNREACHABLE = "chosen-start-unreachable"
+    CHOSEN_START_BEHIND = "chosen-start-behind"
+    SEGMENTS_ABANDONED = "segments-abandoned"
+    SEGMENTS_LOST = "segments-lost"
+    HISTORY_REWRITTEN = "history-rewritten"
+    RESUME_SAME_SERVER = "resume-same-server"
+    RESUME_AFTER_PURGE = "resume-after-purge"
+    POSITION_PURGED = "position-purged"
+    RESUME_OTHER_SERVER = "resume-other-server"
+    SOURCE_DIVERGED = "source-diverged"
+    PURGED_ON_OTHER_SERVER = "purged-on-other-server"
+    SEARCH_BY_TIME = "search-by-time"
+    SOURCE_CHANGED = "source-changed"
+    CONFIGURED_SET = "configured-set"
+    CONFIGURED_SET_PURGED = "configured-set-purged"
+    CONFIGURED_SET_DIVERGED = "configured-set-diverged"
+    CONFIGURED_COORDINATES = "configured-coordinates"
+    CONFIGURED_MOMENT_IN_FILE = "configured-moment-in-file"
+    CONFIGURED_MOMENT = "configured-moment"
+    CONFIGURED_SNAPSHOT = "configured-snapshot"
+    CONFIGURED_EARLIEST = "configured-earliest"
+    CONFIGURED_LATEST = "configured-latest"
+    START_UNREACHABLE = "start-unreachable"
+    START_NOT_CHOSEN = "start-not-chosen"
+    NO_RULE_APPLIES = "no-rule-applies"
+
+
+@dataclass(frozen=True, slots=True)
+class StartPolicies:
+    """What a person decided beforehand: `on_position_lost` "refuse" or "resnapshot",
+    `on_source_changed` "refuse" or "timestamp", and how far back that search goes."""
+
+    on_position_lost: str = "refuse"
+    on_source_changed: str = "refuse"
+    fallback_interval: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where an operator's choice lies on this server: at a place with so much executed
+    before it, or after a set."""
+
+    where: Coordinates | GtidSet
+    gtid_set: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that a start is decided from.
+
+    `cursor` is the captured cursor if its segments are intact, else the acknowledged one;
+    it comes before what is configured. `reached`: where the override lies on this server,
+    or why it cannot be reached.
+    """
+
+    facts: ServerFacts
+    cursor: Cursor | None = None
+    witness: WitnessReading = WitnessReading.NOT_READ
+    configured: Place | None = None
+    policies: StartPolicies = field(default_factory=StartPolicies)
+    override: Override | None = None
+    reached: Reached | LockstepError | None = None
+
+    @property
+    def executed(self) -> GtidSet:
+        return GtidSet.parse(self.facts.gtid_executed)
+
+    @property
+    def purged(self) -> GtidSet:
+        return GtidSet.parse(self.facts.gtid_purged)
+
+    @property
+    def gtids_on(self) -> bool:
+        return self.facts.gtid_mode == "ON"
+
+    @property
+    def same_server(self) -> bool:
+        """Whether the server that answers is the one the cursor belongs to."""
+        return (
+            self.cursor is not None and self.cursor.position.server_uuid == self.facts.server_uuid
+        )
+
+    @property
+    def by_gtid(self) -> bool:
+        """Whether the cursor may be resumed by its GTID set on this server."""
+        cursor = self.cursor
+        return (
+            self.gtids_on
+            and cursor is not None
+            and cursor.by_gtid
+            and bool(cursor.position.gtid_set)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere."""
+
+    moment: datetime
+    file: LogFile | None = None
+
+
+Where = Coordinates | GtidSet | Since
+"""A place; everything that is not in a set; or what a search in the log finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin at `where`. `predecessor` is the batch whose end that is. A start elsewhere
+    that goes on behind a batch names it (`follows`), and what lies between. Without either
+    it is a first start."""
+
+    rule: Rule
+    reason: str
+    where: Where
+    predecessor: int | None = None
+    follows: int | None = None
+    continuity: Continuity | None = None
+    override: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Do not begin; `error` says why, whose move it is, and what to type."""
+
+    rule: Rule
+    error: LockstepError
+
+    @property
+    def reason(self) -> str:
+        return self.error.message
+
+
+Answer = Start | Refusal | None
+"""What a rule answers; None: it does not apply."""
+
+
+def size_of(file: LogFile, binlogs: tuple[BinlogSize, ...]) -> int | None:
+    """Bytes of a listed file; None if the server does not list it."""
+    return next((log.size for log in binlogs if log.file == file), None)

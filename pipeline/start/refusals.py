@@ -1,0 +1,226 @@
+"""Why a run does not begin, in words: one function a refusal of the start table.
+
+Belongs here: what an operator is told, and what to type. Does not: when (`rules`).
+"""
+
+from __future__ import annotations
+
+from pipeline.batch import Cursor, Override
+from pipeline.errors import (
+    HistoryRewritten,
+    LockstepError,
+    NoRuleApplies,
+    NotYet,
+    PositionPurged,
+    SourceChanged,
+    SourceDiverged,
+    StartBehindCursor,
+    StartNotChosen,
+    StartUnreachable,
+)
+from pipeline.gtid import GtidSet
+from pipeline.places import AfterGtids
+from pipeline.position import LogFile
+from pipeline.start.question import Question, Refusal, Rule, WitnessReading
+
+_ANEW = "`lockstep start-at earliest --reason …`"
+
+
+def chosen_unreachable(choice: Override, why: LockstepError | None) -> Refusal:
+    because = f": {why.message}" if why else ""
+    return Refusal(
+        Rule.CHOSEN_START_UNREACHABLE,
+        StartUnreachable(
+            f"{choice.place}, which {choice.author} chose, is not on the server{because}",
+            hint=(f"{why.hint}; or " if why else "")
+            + "choose another place: `lockstep start-at PLACE --reason …`",
+        ),
+    )
+
+
+def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
+    read_here = asked.same_server and asked.witness is WitnessReading.SAME
+    behind = cursor.position if read_here else AfterGtids(cursor.position.gtid_set)
+    return Refusal(
+        Rule.CHOSEN_START_BEHIND,
+        StartBehindCursor(
+            f"{choice.place}, which {choice.author} chose, lies before "
+            f"{cursor.position}, up to which everything was read",
+            hint="repeating a span is what `lockstep replay` will do, which is not built yet; "
+            f"to go on where the source stands: `lockstep start-at {behind} --reason …`",
+        ),
+    )
+
+
+def rewritten(cursor: Cursor, why: str) -> Refusal:
+    return Refusal(
+        Rule.HISTORY_REWRITTEN,
+        HistoryRewritten(
+            f"the log at the cursor {cursor.position} is not the log that was read: {why}",
+            hint="the server was reset, restored or cloned; what it holds now does not follow "
+            "from what the lake holds. Begin again with a new source name and lake folder, or "
+            f"accept what may be missing: {_ANEW}",
+        ),
+    )
+
+
+def purged(rule: Rule, asked: Question, cursor: Cursor) -> Refusal:
+    if asked.policies.on_position_lost == "resnapshot":
+        return Refusal(
+            rule,
+            NotYet(
+                f"the log behind {cursor.position} is no longer on the server, and reading the "
+                "tables again (on_position_lost = 'resnapshot') is not built yet",
+                hint=f"restore the log files to the server, or accept what is missing: {_ANEW}",
+            ),
+        )
+    oldest = asked.facts.binlogs[0].file if asked.facts.binlogs else "none"
+    if asked.same_server:
+        message = (
+            f"the log file {cursor.position.at.file} is no longer on the server (oldest now: "
+            f"{oldest}), {_why_not_by_set(asked, cursor)}"
+        )
+    else:
+        missing = asked.purged.difference(cursor.position.gtid_set)
+        message = (
+            f"server {asked.facts.server_uuid} has purged transactions that were never read: "
+            f"{missing.shortened()}"
+        )
+    return Refusal(
+        rule,
+        PositionPurged(
+            message,
+            hint="restore the missing log files to the server; or accept what is missing: "
+            f"{_ANEW}; and keep logs longer: binlog_expire_logs_seconds",
+        ),
+    )
+
+
+def _why_not_by_set(asked: Question, cursor: Cursor) -> str:
+    if not asked.gtids_on:
+        return f"and gtid_mode is {asked.facts.gtid_mode}"
+    if not asked.by_gtid:
+        return "and transactions without a GTID were read or possible meanwhile"
+    missing = asked.purged.difference(cursor.position.gtid_set)
+    return f"and {missing.shortened()} was never read"
+
+
+def diverged(asked: Question, cursor: Cursor, missing: GtidSet) -> Refusal:
+    return Refusal(
+        Rule.SOURCE_DIVERGED,
+        SourceDiverged(
+            f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which was "
+            f"read from {cursor.position.server_uuid} and is in the lake",
+            hint="let the new server catch up with those transactions, or point the source at "
+            "one that has them; if they are lost for good, begin again with a new source name "
+            "and lake folder",
+        ),
+    )
+
+
+def source_changed(asked: Question, cursor: Cursor) -> Refusal:
+    by_time = (
+        "or let the log be searched by time, reading a little twice: "
+        "on_source_changed = 'timestamp' in lockstep.toml; "
+    )
+    no_moment = asked.policies.on_source_changed == "timestamp"
+    return Refusal(
+        Rule.SOURCE_CHANGED,
+        SourceChanged(
+            f"the cursor {cursor.position} belongs to server {cursor.position.server_uuid}, but "
+            f"{asked.facts.server_uuid} answers at the source's address, and "
+            + _why_no_set(asked, cursor)
+            + (", and no commit was read from whose time to search" if no_moment else ""),
+            hint="point the source at the server that was read so far; "
+            + ("" if no_moment else by_time)
+            + "or choose a place: `lockstep start-at PLACE --reason …`",
+        ),
+    )
+
+
+def _why_no_set(asked: Question, cursor: Cursor) -> str:
+    if not asked.gtids_on:
+        return f"its gtid_mode is {asked.facts.gtid_mode}: no GTID tells where to go on"
+    if not cursor.position.gtid_set:
+        return "nothing that was read had a GTID"
+    return "transactions without a GTID were read or possible since GTIDs were first seen"
+
+
+def set_purged(asked: Question, chosen: GtidSet) -> Refusal:
+    missing = asked.purged.difference(chosen)
+    return Refusal(
+        Rule.CONFIGURED_SET_PURGED,
+        PositionPurged(
+            f"the server has purged {missing.shortened()}, which the configured start does not "
+            "hold",
+            hint="start = 'earliest', or a set that contains what the server purged "
+            "(select @@gtid_purged)",
+        ),
+    )
+
+
+def set_diverged(asked: Question, chosen: GtidSet) -> Refusal:
+    missing = chosen.difference(asked.executed)
+    return Refusal(
+        Rule.CONFIGURED_SET_DIVERGED,
+        SourceDiverged(
+            f"the server never executed {missing.shortened()}, which the configured start holds",
+            hint="correct start in lockstep.toml: a set that lies within @@gtid_executed",
+        ),
+    )
+
+
+def unreachable(asked: Question, file: LogFile, place: str) -> Refusal:
+    logs = asked.facts.binlogs
+    size = next((log.size for log in logs if log.file == file), None)
+    listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
+    there = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
+    return Refusal(
+        Rule.START_UNREACHABLE,
+        StartUnreachable(
+            f"start = {place} is not on the server ({there})",
+            hint="choose a place that SHOW BINARY LOGS lists",
+        ),
+    )
+
+
+def no_files() -> Refusal:
+    return Refusal(
+        Rule.START_UNREACHABLE,
+        StartUnreachable(
+            "start = 'earliest': the server lists no log file",
+            hint="set log_bin in the server's configuration and restart it",
+        ),
+    )
+
+
+def snapshot_not_yet() -> Refusal:
+    return Refusal(
+        Rule.CONFIGURED_SNAPSHOT,
+        NotYet(
+            "start = 'snapshot' would read the tables first, which is not built yet",
+            hint="start = 'earliest' (all logs the server has), or 'latest'",
+        ),
+    )
+
+
+def not_chosen() -> Refusal:
+    return Refusal(
+        Rule.START_NOT_CHOSEN,
+        StartNotChosen(
+            "the source has no cursor and no start is configured",
+            hint="write start = 'earliest' (all logs the server has), start = 'latest' (from now "
+            "on, what came before is not read), or start = 'binlog.000012:4567' into lockstep.toml",
+        ),
+    )
+
+
+def no_rule(asked: Question) -> Refusal:
+    where = f"the cursor {asked.cursor.position}" if asked.cursor else f"start = {asked.configured}"
+    return Refusal(
+        Rule.NO_RULE_APPLIES,
+        NoRuleApplies(
+            f"no start rule fits {where} and the server's facts (witness: {asked.witness.value})",
+            hint="report this: `lockstep status --json` holds the facts",
+        ),
+    )

@@ -1,0 +1,152 @@
+"""The start rules of a source that has a cursor: going on, here or on another server.
+
+Belongs here: which facts let it go on, and from where. Does not: an operator's choice
+(`chosen`), which comes first.
+"""
+
+from __future__ import annotations
+
+from pipeline.batch import Continuity, Cursor
+from pipeline.places import (
+    moment_text,
+)
+from pipeline.start import refusals
+from pipeline.start.question import (
+    Answer,
+    Question,
+    Rule,
+    Since,
+    Start,
+    WitnessReading,
+    size_of,
+)
+
+
+def history_rewritten(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or not asked.same_server:
+        return None
+    why = rewritten(asked, cursor)
+    return refusals.rewritten(cursor, why) if why else None
+
+
+def rewritten(asked: Question, cursor: Cursor) -> str | None:
+    """In a few words why the server's log cannot be the one that was read; None if it can."""
+    at, facts = cursor.position.at, asked.facts
+    if asked.witness is WitnessReading.DIFFERENT:
+        return "the event before the cursor is another one"
+    if facts.head.file.base != at.file.base:
+        return f"its files are called {facts.head.file.base}.* now"
+    if facts.head.file.number < at.file.number:
+        return f"its newest file is {facts.head.file}"
+    size = size_of(at.file, facts.binlogs)
+    if size is not None and at.offset > size:
+        return f"{at.file} ends at {size}"
+    missing = cursor.position.gtid_set.difference(asked.executed)
+    if missing:
+        return f"it never executed {missing.shortened()}, which was read from it"
+    return None
+
+
+def same_server(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or not asked.same_server or asked.witness is not WitnessReading.SAME:
+        return None
+    if size_of(cursor.position.at.file, asked.facts.binlogs) is None:
+        return None
+    reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
+    return Start(Rule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
+
+
+def _file_is_gone(asked: Question) -> bool:
+    return (
+        asked.cursor is not None
+        and asked.same_server
+        and size_of(asked.cursor.position.at.file, asked.facts.binlogs) is None
+    )
+
+
+def after_purge(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or not _file_is_gone(asked) or not asked.by_gtid:
+        return None
+    if not cursor.position.gtid_set.contains(asked.purged):
+        return None
+    reason = (
+        f"{cursor.position.at.file} is gone, but the server purged nothing that batch "
+        f"{cursor.batch} and those before it had not read"
+    )
+    return _after_set(Rule.RESUME_AFTER_PURGE, reason, cursor)
+
+
+def position_purged(asked: Question) -> Answer:
+    if asked.cursor is None or not _file_is_gone(asked):
+        return None
+    return refusals.purged(Rule.POSITION_PURGED, asked, asked.cursor)
+
+
+def other_server(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or asked.same_server or not asked.by_gtid:
+        return None
+    read = cursor.position.gtid_set
+    if not asked.executed.contains(read) or not read.contains(asked.purged):
+        return None
+    reason = (
+        f"server {asked.facts.server_uuid} executed everything that was read from "
+        f"{cursor.position.server_uuid}, and purged nothing else"
+    )
+    return _after_set(Rule.RESUME_OTHER_SERVER, reason, cursor)
+
+
+def diverged(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or asked.same_server or not asked.by_gtid:
+        return None
+    missing = cursor.position.gtid_set.difference(asked.executed)
+    return refusals.diverged(asked, cursor, missing) if missing else None
+
+
+def purged_on_other_server(asked: Question) -> Answer:
+    if asked.cursor is None or asked.same_server or not asked.by_gtid:
+        return None
+    return refusals.purged(Rule.PURGED_ON_OTHER_SERVER, asked, asked.cursor)
+
+
+def by_time(asked: Question) -> Answer:
+    cursor, policies = asked.cursor, asked.policies
+    if cursor is None or asked.same_server or policies.on_source_changed != "timestamp":
+        return None
+    last = cursor.position.committed_at
+    if last is None:
+        return None
+    moment = last - policies.fallback_interval
+    back = f"{policies.fallback_interval.total_seconds():g} s before the last commit read"
+    reason = (
+        f"server {asked.facts.server_uuid} answers instead of {cursor.position.server_uuid}; "
+        f"by on_source_changed = 'timestamp' the log is read again from {moment_text(moment)}, "
+        f"{back}"
+    )
+    return Start(
+        Rule.SEARCH_BY_TIME,
+        reason,
+        Since(moment),
+        follows=cursor.batch,
+        continuity=Continuity.OVERLAP,
+    )
+
+
+def source_changed(asked: Question) -> Answer:
+    if asked.cursor is None or asked.same_server:
+        return None
+    return refusals.source_changed(asked, asked.cursor)
+
+
+def _after_set(rule: Rule, reason: str, cursor: Cursor) -> Start:
+    return Start(
+        rule,
+        reason,
+        cursor.position.gtid_set,
+        follows=cursor.batch,
+        continuity=Continuity.CONTIGUOUS,
+    )

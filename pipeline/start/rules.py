@@ -1,0 +1,215 @@
+"""The decision table: every start rule in its order, in words and as code.
+
+Belongs here: the order, and the words that `docs/positions.md` shows. Does not: the
+conditions (`chosen`, `resumed`, `configured`), what an operator is told (`refusals`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.start import chosen, configured, resumed
+from pipeline.start.question import Answer, Question, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One rule: whether it needs a cursor, what the facts must be, what is decided. Without
+    `decide` it is carried out before the facts are asked for (`pipeline.runs.repair`)."""
+
+    rule: Rule
+    cursor: str
+    facts: str
+    decision: str
+    decide: Callable[[Question], Answer] | None
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    Row(
+        Rule.SEGMENTS_ABANDONED,
+        "captured segments damaged or missing, none of them used",
+        "",
+        "abandon the captured batches from there on; go on with the cursor before them",
+        None,
+    ),
+    Row(
+        Rule.SEGMENTS_LOST,
+        "captured segments damaged or missing, some published or merged",
+        "",
+        "refuse `SegmentsLost`",
+        None,
+    ),
+    Row(
+        Rule.CHOSEN_START_UNREACHABLE,
+        "any; `lockstep start-at` chose a place",
+        "the place is not on this server",
+        "refuse `StartUnreachable`; the choice stays open",
+        chosen.unreachable,
+    ),
+    Row(
+        Rule.CHOSEN_START_BEHIND,
+        "any; `lockstep start-at` chose a place",
+        "the place lies before the cursor",
+        "refuse `StartBehindCursor`: repeating is `lockstep replay`",
+        chosen.behind,
+    ),
+    Row(
+        Rule.CHOSEN_START,
+        "none, or any; `lockstep start-at` chose a place",
+        "the place is on this server",
+        "start there; a jump forward writes a gap record that names the tables",
+        chosen.choose,
+    ),
+    Row(
+        Rule.HISTORY_REWRITTEN,
+        "of this server",
+        "the witness differs; or the newest file is older than the cursor's, or named "
+        "otherwise; or the file is shorter; or the server's set does not contain the cursor's "
+        "(looked at again for 30 s)",
+        "refuse `HistoryRewritten`",
+        resumed.history_rewritten,
+    ),
+    Row(
+        Rule.RESUME_SAME_SERVER,
+        "of this server",
+        "the file is listed, and the witness is the same",
+        "resume at file and offset, whatever `gtid_mode`",
+        resumed.same_server,
+    ),
+    Row(
+        Rule.RESUME_AFTER_PURGE,
+        "of this server, may be resumed by GTID",
+        "the file is gone, `gtid_mode` is ON, the purged set lies within the cursor's",
+        "resume after the cursor's set",
+        resumed.after_purge,
+    ),
+    Row(
+        Rule.POSITION_PURGED,
+        "of this server",
+        "the file is gone",
+        'refuse `PositionPurged`; `on_position_lost = "resnapshot"` re-reads the tables',
+        resumed.position_purged,
+    ),
+    Row(
+        Rule.RESUME_OTHER_SERVER,
+        "of another server, may be resumed by GTID",
+        "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
+        "within the cursor's",
+        "resume after the cursor's set; the lineage grows by this server",
+        resumed.other_server,
+    ),
+    Row(
+        Rule.SOURCE_DIVERGED,
+        "of another server, may be resumed by GTID",
+        "`gtid_mode` is ON, the executed set lacks part of the cursor's",
+        "refuse `SourceDiverged`, with the GTIDs that are missing",
+        resumed.diverged,
+    ),
+    Row(
+        Rule.PURGED_ON_OTHER_SERVER,
+        "of another server, may be resumed by GTID",
+        "`gtid_mode` is ON, the purged set holds more than the cursor's",
+        "refuse `PositionPurged`",
+        resumed.purged_on_other_server,
+    ),
+    Row(
+        Rule.SEARCH_BY_TIME,
+        "of another server, with a commit time; may not be resumed by GTID",
+        '`on_source_changed = "timestamp"`',
+        "search for the cursor's commit time less `fallback_interval`; the overlap is recorded",
+        resumed.by_time,
+    ),
+    Row(
+        Rule.SOURCE_CHANGED,
+        "of another server; may not be resumed by GTID",
+        "",
+        "refuse `SourceChanged`",
+        resumed.source_changed,
+    ),
+    Row(
+        Rule.CONFIGURED_SET_PURGED,
+        "none",
+        "`start` is a GTID set, and the purged set holds more",
+        "refuse `PositionPurged`",
+        configured.set_purged,
+    ),
+    Row(
+        Rule.CONFIGURED_SET_DIVERGED,
+        "none",
+        "`start` is a GTID set, and the executed set lacks part of it",
+        "refuse `SourceDiverged`",
+        configured.set_diverged,
+    ),
+    Row(
+        Rule.CONFIGURED_SET,
+        "none",
+        "`start` is a GTID set between the purged and the executed one",
+        "start after it",
+        configured.after_set,
+    ),
+    Row(
+        Rule.START_UNREACHABLE,
+        "none",
+        "`start` names a file that is not listed, or an offset beyond it",
+        "refuse `StartUnreachable`",
+        configured.unreachable,
+    ),
+    Row(
+        Rule.CONFIGURED_COORDINATES,
+        "none",
+        "`start` is `file:offset`",
+        "there, rewound to the beginning of its transaction; refuse `NotAnEventBoundary`",
+        configured.coordinates,
+    ),
+    Row(
+        Rule.CONFIGURED_MOMENT_IN_FILE,
+        "none",
+        "`start` is `file@moment`",
+        "first transaction of that file at or after it, else the file's beginning",
+        configured.moment_in_file,
+    ),
+    Row(
+        Rule.CONFIGURED_MOMENT,
+        "none",
+        "`start` is a moment",
+        "first transaction at or after it; refuse `MomentOutOfRange`",
+        configured.moment,
+    ),
+    Row(
+        Rule.CONFIGURED_SNAPSHOT,
+        "none",
+        '`start = "snapshot"`',
+        "read the tables first; their low watermark is the start (refused as not yet)",
+        configured.snapshot,
+    ),
+    Row(
+        Rule.CONFIGURED_EARLIEST,
+        "none",
+        '`start = "earliest"`',
+        "first transaction of the oldest file",
+        configured.earliest,
+    ),
+    Row(
+        Rule.CONFIGURED_LATEST,
+        "none",
+        '`start = "latest"`',
+        "the log's head",
+        configured.latest,
+    ),
+    Row(
+        Rule.START_NOT_CHOSEN,
+        "none",
+        "nothing is configured",
+        "refuse `StartNotChosen`",
+        configured.not_chosen,
+    ),
+    Row(
+        Rule.NO_RULE_APPLIES,
+        "any other",
+        "",
+        "refuse `NoRuleApplies`, with the facts",
+        configured.no_rule,
+    ),
+)

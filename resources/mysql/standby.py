@@ -1,0 +1,84 @@
+"""A source's server, or its standby when that one cannot be reached.
+
+Belongs here: which of the two is asked. Does not: whether a run may go on there, which is
+decided by what the answering server says of itself (`pipeline.start`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from pipeline.batch import Xid
+from pipeline.errors import HostUnknown, SourceUnavailable
+from pipeline.gtid import GtidSet
+from pipeline.ports import BinlogDump, ServerFacts, SourceServer, SourceTable
+from pipeline.position import Coordinates
+from pipeline.survey import Survey
+from pipeline.table import TableName, TableStructure
+
+T = TypeVar("T")
+
+
+class ServerOrStandby:
+    """`pipeline.ports.SourceServer` over two of them.
+
+    The first that answers is asked from then on: a run never changes its server half-way.
+    When neither answers, the error is the first one's.
+    """
+
+    def __init__(self, primary: SourceServer, standby: SourceServer) -> None:
+        self._both = (primary, standby)
+        self._chosen: SourceServer | None = None
+
+    def _ask(self, question: Callable[[SourceServer], T]) -> T:
+        if self._chosen is not None:
+            return question(self._chosen)
+        primary, standby = self._both
+        try:
+            answer, self._chosen = question(primary), primary
+        except (SourceUnavailable, HostUnknown) as error:
+            try:
+                answer, self._chosen = question(standby), standby
+            except (SourceUnavailable, HostUnknown):
+                raise error from None
+        return answer
+
+    def _facts(self) -> SourceServer:
+        """The server to work with, found by asking for its facts."""
+        if self._chosen is None:
+            self._ask(lambda server: server.facts())
+        assert self._chosen is not None, "one of them answered"
+        return self._chosen
+
+    def facts(self) -> ServerFacts:
+        facts = self._ask(lambda server: server.facts())
+        return replace(facts, standby=self._chosen is self._both[1])
+
+    def survey(self) -> Survey:
+        return self._ask(lambda server: server.survey())
+
+    def dump(self, start: Coordinates) -> BinlogDump:
+        return self._facts().dump(start)
+
+    def dump_after(self, executed: GtidSet) -> BinlogDump:
+        return self._facts().dump_after(executed)
+
+    def prepared(self) -> frozenset[Xid]:
+        return self._ask(lambda server: server.prepared())
+
+    def tables(self) -> list[SourceTable]:
+        return self._ask(lambda server: server.tables())
+
+    def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        return self._facts().rows(structure)
+
+    def structure(self, table: TableName) -> TableStructure:
+        return self._ask(lambda server: server.structure(table))
+
+    def structures(self) -> list[TableStructure]:
+        return self._ask(lambda server: server.structures())

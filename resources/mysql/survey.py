@@ -1,0 +1,258 @@
+"""A close look at a server, in a bounded number of questions however many tables it has.
+
+Belongs here: the statements of a survey, and which of them an account may be refused.
+Does not: what the answers mean (`pipeline.preflight`).
+
+Statements: MySQL manual, "SHOW Statements"; the older forms are those of MariaDB and of
+MySQL before 8.4.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.survey import (
+    Answering,
+    Channel,
+    ForeignKey,
+    LogFilters,
+    OddSession,
+    Replica,
+    Survey,
+    SurveyedTable,
+)
+from pipeline.table import TableName
+from pipeline.tables import SYSTEM_DATABASES
+from resources.mysql.connection import ConnectionSettings, connect
+
+_TABLES: Final = """
+select table_schema, table_name, table_type, coalesce(engine, '') as engine,
+       coalesce(create_options, '') as options
+  from information_schema.tables
+ where table_type not in ('VIEW', 'SYSTEM VIEW')
+ order by table_schema, table_name
+"""
+_FOREIGN_KEYS: Final = """
+select constraint_name, table_schema, table_name, referenced_table_schema, referenced_table_name
+  from information_schema.key_column_usage
+ where referenced_table_name is not null and ordinal_position = 1
+ order by table_schema, table_name, constraint_name
+"""
+_ACTIONS: Final = """
+select constraint_schema, table_name, constraint_name, update_rule, delete_rule
+  from information_schema.referential_constraints
+"""
+"""Asked apart: MariaDB joins its information_schema row by row, and shows this table to
+accounts with more than SELECT only."""
+
+_ODD_SESSIONS: Final = """
+select v.variable_name, v.variable_value, count(*) as sessions
+  from performance_schema.variables_by_thread v
+  join performance_schema.global_variables g on g.variable_name = v.variable_name
+ where v.variable_name in ('binlog_format', 'binlog_row_image', 'binlog_row_value_options',
+                           'binlog_transaction_compression')
+   and v.variable_value <> g.variable_value
+ group by v.variable_name, v.variable_value
+ union all
+select variable_name, variable_value, count(*) as sessions
+  from performance_schema.variables_by_thread
+ where variable_name = 'sql_log_bin' and variable_value <> 'ON'
+ group by variable_name, variable_value
+"""
+_HIDDEN: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
+"""MariaDB shows a password's hash among the grants."""
+
+Rows = list[dict[str, Any]]
+
+
+def take_survey(settings: ConnectionSettings, dump_server_id: int) -> Survey:
+    """One look over two connections. Where the account may not ask, the answer is empty
+    and its name stands in `unanswered`; without a connection, errors as in `connect`."""
+    with connect(settings) as first, connect(settings) as second:
+        answering = tuple(_answering(connection) for connection in (first, second))
+        with first.cursor() as cursor:
+            return _Asking(first, cursor).survey(settings, dump_server_id, answering)
+
+
+def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
+    greeting: Any = connection  # two calls without types
+    with connection.cursor() as cursor:
+        # ProxySQL answers exactly this one itself.
+        cursor.execute("select @@version_comment limit 1")
+        comment = _first(cursor)[0]
+        cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
+        version, number, *identity = _first(cursor)
+        with suppress(pymysql.err.OperationalError):  # MariaDB has none
+            cursor.execute("select @@server_uuid")
+            identity += _first(cursor)
+    return Answering(
+        greeted_as=greeting.get_server_info(),
+        greeted_id=greeting.thread_id(),
+        version=version,
+        connection_id=number,
+        version_comment=comment,
+        identity=tuple(map(str, identity)),
+    )
+
+
+def _first(cursor: Cursor) -> Sequence[Any]:
+    return cursor.fetchone() or ()
+
+
+class _Asking:
+    """The questions of one survey over one cursor."""
+
+    def __init__(self, connection: pymysql.Connection[Cursor], cursor: Cursor) -> None:
+        self._connection = connection
+        self._cursor = cursor
+        self._unanswered: set[str] = set()
+
+    def survey(
+        self, settings: ConnectionSettings, dump_server_id: int, answering: tuple[Answering, ...]
+    ) -> Survey:
+        self._cursor.execute("show global variables")
+        found = {name.lower(): value for name, value in self._cursor.fetchall()}
+        self._cursor.execute("select current_user()")
+        (account,) = _first(self._cursor)
+        ahead = self._clock_ahead()
+        if found.get("performance_schema") != "ON":
+            self._unanswered.add("odd_sessions")  # its tables are there, and empty
+        return Survey(
+            flavour="mariadb" if "mariadb" in found["version"].lower() else "mysql",
+            version=found["version"],
+            settings=found,
+            account=account,
+            grants=self._grants(),
+            dump_server_id=dump_server_id,
+            answering=answering,
+            encrypted=self._encrypted(),
+            loopback=_is_loopback(settings.host),
+            clock_ahead=ahead,
+            read_at=datetime.now(UTC),
+            replicas=self._replicas(),
+            dumps=self._dumps(),
+            channels=self._channels(),
+            filters=self._filters(),
+            tables=self._tables(),
+            foreign_keys=self._foreign_keys(),
+            odd_sessions=self._odd_sessions(),
+            unanswered=frozenset(self._unanswered),
+        )
+
+    def _ask(self, field: str, *statements: str) -> Rows:
+        """The answer to the first of these statements that the server knows and the account
+        may ask, by lower-case column; else none, and `field` is unanswered."""
+        for statement in statements:
+            try:
+                self._cursor.execute(statement)
+            except pymysql.DatabaseError:
+                if not self._connection.open:
+                    raise  # not refused: lost
+                continue
+            names = [column[0].lower() for column in self._cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
+        self._unanswered.add(field)
+        return []
+
+    def _clock_ahead(self) -> timedelta:
+        """The server's clock minus ours, in the middle of the question."""
+        before = datetime.now(UTC)
+        self._cursor.execute("select utc_timestamp(6)")
+        after = datetime.now(UTC)
+        told: datetime = _first(self._cursor)[0]
+        return told.replace(tzinfo=UTC) - (before + (after - before) / 2)
+
+    def _encrypted(self) -> bool:
+        rows = self._ask("encrypted", "show session status like 'Ssl_cipher'")
+        return any(row["value"] for row in rows)
+
+    def _grants(self) -> tuple[str, ...]:
+        rows = self._ask("grants", "show grants")
+        return tuple(_HIDDEN.sub("", line) for row in rows for line in row.values())
+
+    def _replicas(self) -> tuple[Replica, ...]:
+        rows = self._ask("replicas", "show replicas", "show slave hosts")
+        return tuple(Replica(int(row["server_id"]), row.get("host") or "") for row in rows)
+
+    def _dumps(self) -> int:
+        rows = self._ask("dumps", "show processlist")
+        return sum(str(row["command"]).startswith("Binlog Dump") for row in rows)
+
+    def _channels(self) -> tuple[Channel, ...]:
+        statements = ("show all slaves status", "show replica status", "show slave status")
+        return tuple(_channel(row) for row in self._ask("channels", *statements))
+
+    def _filters(self) -> LogFilters:
+        rows = self._ask("filters", "show binary log status", "show master status")
+        if not rows:
+            return LogFilters()
+        return LogFilters(_listed(rows[0]["binlog_do_db"]), _listed(rows[0]["binlog_ignore_db"]))
+
+    def _tables(self) -> tuple[SurveyedTable, ...]:
+        return tuple(
+            SurveyedTable(
+                TableName(row["table_schema"], row["table_name"]),
+                row["table_type"],
+                row["engine"],
+                "partitioned" in row["options"],
+            )
+            for row in self._ask("tables", _TABLES)
+            if row["table_schema"] not in SYSTEM_DATABASES
+        )
+
+    def _foreign_keys(self) -> tuple[ForeignKey, ...]:
+        actions = {
+            (row["constraint_schema"], row["table_name"], row["constraint_name"]): row
+            for row in self._ask("foreign_keys", _ACTIONS)
+        }
+        keys = []
+        for row in self._ask("foreign_keys", _FOREIGN_KEYS):
+            child = TableName(row["table_schema"], row["table_name"])
+            parent = TableName(row["referenced_table_schema"], row["referenced_table_name"])
+            name = row["constraint_name"]
+            found = actions.get((child.database, child.name, name), {})
+            on_update, on_delete = found.get("update_rule"), found.get("delete_rule")
+            keys.append(ForeignKey(name, child, parent, on_update, on_delete))
+        return tuple(keys)
+
+    def _odd_sessions(self) -> tuple[OddSession, ...]:
+        return tuple(
+            OddSession(row["variable_name"], row["variable_value"], int(row["sessions"]))
+            for row in self._ask("odd_sessions", _ODD_SESSIONS)
+        )
+
+
+def _channel(row: dict[str, Any]) -> Channel:
+    """A row of SHOW REPLICA STATUS in either spelling."""
+
+    def either(new: str, old: str) -> Any:
+        return row[new] if new in row else row[old]
+
+    lag = either("seconds_behind_source", "seconds_behind_master")
+    return Channel(
+        source=str(either("source_host", "master_host")),
+        receives=either("replica_io_running", "slave_io_running") == "Yes",
+        applies=either("replica_sql_running", "slave_sql_running") == "Yes",
+        lag=None if lag is None else int(lag),
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

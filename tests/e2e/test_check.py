@@ -1,0 +1,51 @@
+"""`lockstep check` as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.project import Project
+from tests.fix_mysql import MySqlStand
+
+
+def made(mysql: MySqlStand, folder: Path, database: str, user: str, extra: str = "") -> Project:
+    return Project.made(
+        folder / "project", port=mysql.port, tables=[f"{database}.*"], user=user, extra=extra
+    )
+
+
+def test_a_good_source(mysql: MySqlStand, database: str, tmp_path: Path) -> None:
+    """0, and more than thirty lines that are fine; the schedule is weighed as well."""
+    mysql.execute(
+        f"create table {database}.orders (id int primary key)",
+        f"create table {database}.notes (id int primary key) engine = MyISAM",
+    )
+    project = made(mysql, tmp_path, database, "root", 'schedule = "0 6 * * 1"\n')
+    password = mysql.server.password
+    told = json.loads(project.run("check", "--json", LOCKSTEP_TEST_PASSWORD=password).stdout)
+    levels = [finding["level"] for finding in told["sources"]["shop"]["findings"]]
+    assert levels.count("ok") > 30
+    assert {finding["level"] for finding in told["machine"]["findings"]} == {"ok"}
+    shown = project.run("check", LOCKSTEP_TEST_PASSWORD=password).stderr
+    assert f"  warning  {database}.notes: MyISAM" in shown
+    assert "  ok       retention: logs are kept for 30 days" in shown
+    assert len(shown.splitlines()) < 50
+
+
+def test_an_account_that_may_not_read_the_log(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """5, with the GRANT to run for this very account, and nothing is made."""
+    mysql.execute(
+        f"create table {database}.orders (id int primary key)",
+        f"create user if not exists peeks@'127.0.0.1' identified by '{mysql.password}'",
+        f"create user if not exists peeks@localhost identified by '{mysql.password}'",
+        f"grant select on {database}.* to peeks@'127.0.0.1', peeks@localhost",
+    )
+    project = made(mysql, tmp_path, database, "peeks")
+    done = project.run("check", expect=5, LOCKSTEP_TEST_PASSWORD=mysql.password)
+    assert "hint: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'peeks'@'" in done.stderr
+    assert "refusal  replication privileges" in done.stderr
+    assert sorted(path.name for path in project.folder.iterdir()) == ["lockstep.toml"]
+    mysql.execute("drop user peeks@'127.0.0.1', peeks@localhost")

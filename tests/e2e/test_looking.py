@@ -1,0 +1,151 @@
+"""`plan`, `status` and `start-at` from the command line, over real books and no Spark."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.plan import make_plan
+from pipeline.runs.standing import stand
+from resources.config import load_settings
+from resources.postgres.embedded import EmbeddedServer
+from resources.site import Site
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+
+def made(mysql: MySqlStand, database: str, folder: Path, **options: str | None) -> Project:
+    """A project of a database with one table and two rows; all its log is to be read."""
+    start = head(mysql)
+    mysql.execute(
+        f"create table {database}.orders (id int primary key, v varchar(9))",
+        f"insert into {database}.orders values (1, 'a'), (2, 'b')",
+    )
+    chosen: dict[str, str | None] = {"start": start, "user": "root", **options}
+    return Project.made(
+        folder / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start=chosen["start"],
+        user=chosen["user"] or "root",
+    )
+
+
+def test_looking_and_choosing_before_the_first_run(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """A plan leaves no lake, no decision and no lease behind; a choice is one row, which the
+    next plan follows; both have a first line that says what to type."""
+    project = made(mysql, database, tmp_path)
+    plan = project.json("plan")["sources"]["shop"]
+    assert plan["tables"][f"{database}.orders"]["inserted"] == 2
+    assert (plan["refusal"], plan["exit_code"]) == (None, 0)
+    assert not project.lake.exists()
+    status = project.json("status")["sources"]["shop"]
+    assert (status["state"], status["decisions"], status["lease"]) == ("never ran", [], None)
+    said = project.run("status").stderr.splitlines()
+    assert said[0].startswith("shop: never ran")
+    assert "lockstep run --source shop" in said[1]
+
+    project.run("start-at", "binlog.999999:4", "--reason", "a slip", expect=5)
+    project.run("start-at", "latest", expect=2)
+    project.run("start-at", "latest", "--reason", " ", expect=2)
+    assert project.json("status")["sources"]["shop"]["override"] is None
+    told = project.json("start-at", "latest", "--reason", "from now on", "--author", "ann")
+    chosen = told["sources"]["shop"]
+    assert (chosen["override"]["author"], chosen["override"]["reason"]) == ("ann", "from now on")
+    assert chosen["next"]["continuity"] is None
+    plan = project.json("plan")["sources"]["shop"]
+    assert (plan["start"]["rule"], plan["transactions"]) == ("chosen-start", 0)
+    status = project.json("status")["sources"]["shop"]
+    assert status["override"]["place"] == "latest"
+    assert "as ann chose" in status["sentence"]
+
+
+def test_a_refusal_is_a_plan_with_a_runs_exit_code(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """5 where a run would give 5, with the rule and the hint; nothing is recorded."""
+    project = made(mysql, database, tmp_path, start=None)
+    plan = project.json("plan", expect=5)["sources"]["shop"]
+    assert plan["start"]["rule"] == "start-not-chosen"
+    assert "start = 'earliest'" in plan["refusal"]["hint"]
+    assert project.json("status")["sources"]["shop"]["decisions"] == []
+
+
+def test_everything_answers_while_the_server_is_away(tmp_path: Path) -> None:
+    """`status` 0 with the trouble as its first line, `plan` 3, `start-at` recorded."""
+    project = Project.made(tmp_path / "project", port=1, tables=["shop.*"])
+    said = project.run("status").stderr.splitlines()
+    assert said[0].startswith("shop: server unreachable: ")
+    assert "127.0.0.1:1" in said[0]
+    assert project.json("plan", expect=3)["sources"]["shop"]["error"]["kind"] == "SourceUnavailable"
+    told = project.json("start-at", "earliest", "--reason", "why not")["sources"]["shop"]
+    assert (told["next"], told["trouble"]["kind"]) == (None, "SourceUnavailable")
+
+
+def rows_of(project: Project) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table of the project's ledger."""
+    with (
+        closing(EmbeddedServer(project.folder / ".lockstep" / "ledger")) as server,
+        closing(psycopg2.connect(server.dsn)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("select tablename from pg_tables where schemaname = 'lockstep'")
+        names = [str(name) for (name,) in cursor.fetchall()]
+        found: dict[str, list[tuple[object, ...]]] = {}
+        for name in names:
+            cursor.execute(f"select t::text from lockstep.{name} t order by 1")
+            found[name] = cursor.fetchall()
+        return found
+
+
+def files_of(project: Project) -> dict[str, tuple[int, int]]:
+    """Every file of the lake and of the staging folder: its size and when it was written."""
+    folders = (project.lake, project.folder / ".lockstep" / "staging")
+    return {
+        str(path): (path.stat().st_size, path.stat().st_mtime_ns)
+        for folder in folders
+        for path in folder.rglob("*")
+    }
+
+
+def test_looking_changes_no_row_and_no_file(
+    mysql: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a captured batch that waits, one that never came to its end, a transaction larger
+    than the ring, and rows to read: `plan` and `status` leave Postgres and the lake alone."""
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
+    project = made(mysql, database, tmp_path, user=mysql.account)
+    settings = load_settings(project.folder / "lockstep.toml")
+
+    def work(site: Site) -> Workplace:
+        return site.workplace("shop", Unwatched())
+
+    with (
+        Site(settings, on_warning=print) as site,
+        site.ledger().lock("shop", "test", None) as lease,
+    ):
+        done = capture(work(site), lease)
+        site.ledger().begin_batch(lease, done.end, predecessor=done.batch, start_decision=None)
+    mysql.execute(f"create table {database}.wide (id int primary key, v longblob)")
+    values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(9))
+    mysql.execute(f"insert into {database}.wide values {values}")
+    before = rows_of(project), files_of(project)
+    assert before[0]["batches"]
+    assert any("batch-" in name for name in before[1])
+    with Site(settings, on_warning=print) as site:
+        plan = make_plan(work(site))
+        stand("shop", site.ledger(), work(site), work(site).clock())
+    assert (len(plan.abandoned), len(plan.waiting)) == (1, 1)
+    assert plan.reading is not None
+    assert sum(one.counts.total for one in plan.reading.tables.values()) == 9
+    assert (rows_of(project), files_of(project)) == before

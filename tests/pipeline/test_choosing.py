@@ -1,0 +1,149 @@
+"""An operator's choice: recorded if a run can carry it out, and what it will lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pipeline.batch import Continuity
+from pipeline.errors import (
+    LockstepError,
+    NotYet,
+    SourceUnavailable,
+    StartBehindCursor,
+    StartUnreachable,
+)
+from pipeline.places import parse_place
+from pipeline.ports import ServerFacts
+from pipeline.runs.choosing import Choice, choose_start
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, settings
+from tests.positions.follower import SOURCE, Follower
+
+
+class Silent(MySqlServer):
+    """A server that does not answer."""
+
+    def facts(self) -> ServerFacts:
+        raise SourceUnavailable("MySQL cannot be reached", hint="start it")
+
+
+@dataclass
+class Shop:
+    mysql: MySqlStand
+    database: str
+    follower: Follower
+
+    def write(self, number: int) -> None:
+        self.mysql.execute(f"insert into {self.database}.users values ({number})")
+
+    def choose(self, place: str, reason: str = "because", author: str = "ann") -> Choice:
+        ledger = self.follower.ledger
+        with ledger.lock(SOURCE, "test", None) as lease:
+            return choose_start(self.follower.work(), lease, parse_place(place), reason, author)
+
+    def refused(self, place: str) -> LockstepError:
+        """What a choice is refused with; nothing is recorded then."""
+        before = self.follower.ledger.open_override(SOURCE)
+        with pytest.raises(LockstepError) as caught:
+            self.choose(place)
+        assert self.follower.ledger.open_override(SOURCE) == before
+        return caught.value
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    """One table; its first row is in the lake, its second only in the log."""
+    mysql.execute(f"create table {database}.users (id int primary key)")
+    made = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"]))
+    made.follower.run()
+    made.write(1)
+    made.follower.run()
+    made.write(2)
+    return made
+
+
+def test_a_jump_forward_is_a_gap_with_its_tables(shop: Shop) -> None:
+    """Said at once; the next run does just that, and the ledger keeps the gap."""
+    choice = shop.choose("latest", "row 2 is of no use")
+    assert choice.continuity is Continuity.GAP
+    assert choice.gap_tables == (f"{shop.database}.users",)
+    assert (choice.override.reason, choice.override.author) == ("row 2 is of no use", "ann")
+    report = shop.follower.run()
+    assert report.start == replace(
+        choice.position or report.end, committed_at=report.start.committed_at
+    )
+    (gap,) = shop.follower.ledger.gaps(SOURCE)
+    assert (gap.begin, gap.end) == (str(choice.follows), str(choice.position))
+
+
+def test_the_place_where_it_stands_leaves_nothing_out(shop: Shop) -> None:
+    """The cursor's own place is contiguous, and no gap."""
+    cursor = shop.follower.ledger.captured_cursor(SOURCE)
+    assert cursor is not None
+    choice = shop.choose(str(cursor.position))
+    assert (choice.continuity, choice.gap_tables) == (Continuity.CONTIGUOUS, ())
+
+
+def test_a_jump_back_over_acknowledged_ground_is_refused_at_once(shop: Shop) -> None:
+    """The hint is `lockstep replay`; an earlier choice stays."""
+    shop.choose("latest")
+    error = shop.refused("earliest")
+    assert isinstance(error, StartBehindCursor)
+    assert "lockstep replay" in error.hint
+
+
+@pytest.mark.parametrize("place", ["binlog.999999:4", "run:nobody"])
+def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop, place: str) -> None:
+    """A typing error makes no run fail."""
+    assert isinstance(shop.refused(place), StartUnreachable)
+
+
+def test_a_snapshot_cannot_be_chosen_yet(shop: Shop) -> None:
+    """Not yet, and exit code 2."""
+    assert isinstance(shop.refused("snapshot"), NotYet)
+
+
+def test_the_last_choice_counts(shop: Shop) -> None:
+    """That is how one is taken back."""
+    shop.choose("latest", "first")
+    cursor = shop.follower.ledger.captured_cursor(SOURCE)
+    assert cursor is not None
+    shop.choose(str(cursor.position), "second")
+    override = shop.follower.ledger.open_override(SOURCE)
+    assert override is not None
+    assert override.reason == "second"
+    assert shop.follower.run().rows == 1
+
+
+def test_latest_is_the_end_of_when_it_was_chosen(shop: Shop) -> None:
+    """What is written before the next run is not given up with the rest."""
+    shop.choose("latest")
+    shop.write(3)
+    assert shop.follower.run().rows == 1
+
+
+def test_a_silent_server_keeps_nobody_from_choosing(shop: Shop) -> None:
+    """It is recorded, and said that nobody looked."""
+    shop.follower.server = Silent(settings(shop.mysql))
+    choice = shop.choose("earliest")
+    assert isinstance(choice.trouble, SourceUnavailable)
+    assert choice.position is None
+    assert shop.follower.ledger.open_override(SOURCE) == choice.override
+
+
+def test_from_a_position_that_was_never_acknowledged_any_choice_is_open(
+    mysql: MySqlStand, database: str
+) -> None:
+    """What was captured and shows nowhere is given up, and said to be."""
+    mysql.execute(f"create table {database}.users (id int primary key)")
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"]))
+    shop.write(1)
+    captured = shop.follower.capture()
+    choice = shop.choose("earliest")
+    assert choice.abandoned == (captured.batch,)
+    assert (choice.continuity, choice.follows) == (None, None)
+    assert choice.position is not None
+    assert choice.position.at < captured.start.at

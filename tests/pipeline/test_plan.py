@@ -1,0 +1,272 @@
+"""A plan tells what the next run then does, and nothing is another after it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import fields
+
+import pytest
+
+from pipeline.batch import BatchState, Continuity, RowCounts
+from pipeline.bounds import Budget
+from pipeline.runs.plan import Plan, PlannedReading, bytes_per_second, make_plan
+from pipeline.start.question import Rule
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Follower:
+    """Three captured tables and one that is not, followed from now on."""
+    mysql.execute(
+        f"create table {database}.orders (id int primary key, note varchar(20))",
+        f"create table {database}.users (id int primary key)",
+        f"create table {database}.wide (id int primary key, v longblob)",
+        f"create table {database}.log_1 (id int primary key)",
+    )
+    names = ("orders", "users", "wide")
+    follower = Follower(server(mysql), [f"{database}.{name}" for name in names])
+    follower.run()
+    return follower
+
+
+def everything(follower: Follower) -> dict[str, object]:
+    """What the books, the lake and the spool hold; their values never change."""
+    books, lake = follower.ledger.books, follower.lake
+    held = {
+        one.name: getattr(of, one.name)
+        for of in (books, lake)
+        for one in fields(of)
+        if one.name not in ("turn", "lock")
+    }
+    return {
+        **{name: copy.copy(content) for name, content in held.items()},
+        "prepared files": dict(follower.spool.files),
+        "scratch files": len(follower.spool.made),
+    }
+
+
+def planned(follower: Follower, until: str | None = None) -> Plan:
+    """The plan; everything is as it was before."""
+    before = everything(follower)
+    plan = make_plan(follower.work(until))
+    assert everything(follower) == before
+    return plan
+
+
+def reading_of(plan: Plan) -> PlannedReading:
+    assert plan.reading is not None
+    return plan.reading
+
+
+def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: Follower) -> None:
+    """Start, end, transactions, rows by operation, bytes; what is not captured apart."""
+    mysql.execute(
+        f"insert into {database}.orders values (1, 'a'), (2, 'b'), (3, 'c')",
+        f"update {database}.orders set note = 'x' where id < 3",
+        f"delete from {database}.orders where id = 3",
+        f"insert into {database}.users values (1)",
+        f"insert into {database}.log_1 values (1), (2)",
+    )
+    plan = planned(shop)
+    told = reading_of(plan)
+    assert told.tables[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
+    assert told.tables[TableName(database, "users")].counts == RowCounts(1, 0, 0)
+    assert told.tables[TableName(database, "orders")].events == 3
+    assert (told.transactions, told.foreign) == (5, 1)
+    assert told.largest is not None
+    assert told.largest.rows == 2  # the update has two images of each row
+    assert told.why == "the log ends there"
+    report = shop.run()
+    assert plan.start is not None
+    assert (plan.start.rule, plan.start.position) == (report.rule, report.start)
+    assert told.end == report.end
+    assert (told.transactions, told.log_bytes) == (report.transactions, report.log_bytes)
+    assert {name: one.counts for name, one in told.tables.items()} == report.counts
+
+
+def test_mariadbs_log_is_planned_alike(mariadb: MySqlStand) -> None:
+    """Its GTIDs, and a CREATE TABLE … SELECT with its rows."""
+    name = mariadb.fresh_name()
+    mariadb.execute(
+        f"create database {name}", f"create table {name}.t (id int primary key, v text)"
+    )
+    follower = Follower(server(mariadb), [f"{name}.*"])
+    follower.run()
+    mariadb.execute(
+        f"insert into {name}.t values (1, repeat('x', 1000)), (2, repeat('y', 1000))",
+        f"update {name}.t set v = 'z'",
+        f"create table {name}.u (primary key (id)) select id from {name}.t",
+    )
+    told = reading_of(planned(follower))
+    report = follower.run()
+    assert {table: one.counts for table, one in told.tables.items()} == report.counts
+    assert report.counts[TableName(name, "t")] == RowCounts(2, 2, 0)
+    assert told.end == report.end
+    mariadb.execute(f"drop database {name}")
+
+
+def test_a_budget_and_until_end_a_plan(mysql: MySqlStand, database: str, shop: Follower) -> None:
+    """As they end a run; what is left is told in runs like this one."""
+    for number in range(10):
+        mysql.execute(f"insert into {database}.users values ({number})")
+    shop.budget = Budget(max_transactions=4)
+    told = reading_of(planned(shop))
+    assert (told.transactions, told.runs) == (4, 3)
+    assert told.why == "max_transactions = 4"
+    shop.budget = Budget()
+    place = str(told.end)
+    told = reading_of(planned(shop, until=place))
+    assert (told.transactions, str(told.end.at)) == (4, place)
+    assert told.why == f"--until {place}"
+
+
+def test_statements_are_told_without_their_literals(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """Where they stand and what a run does there; the first that stops it is the refusal,
+    and what comes behind it is told too."""
+    mysql.execute(
+        f"create table {database}.log_2 (id int primary key) comment 'hush'",
+        f"alter table {database}.orders add column secret varchar(5) default 'hush'",
+        f"insert into {database}.users values (1)",
+    )
+    plan = planned(shop)
+    told = reading_of(plan)
+    assert plan.refusal is told.refusal
+    assert plan.refusal is not None
+    assert "ALTER TABLE on the captured table" in plan.refusal.message
+    created, altered = told.statements
+    assert not created.stops
+    assert altered.stops
+    assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")
+    assert "hush" not in created.text + altered.text
+    assert told.tables[TableName(database, "users")].counts.inserted == 1
+
+
+def test_a_refused_start_is_a_plan(mysql: MySqlStand, database: str) -> None:
+    """The rule, the error with its hint, and no reading."""
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    follower = Follower(server(mysql), [f"{database}.*"], start=None)
+    plan = planned(follower)
+    assert plan.start is not None
+    assert (plan.start.rule, plan.start.position) == (Rule.START_NOT_CHOSEN.value, None)
+    assert plan.refusal is not None
+    assert plan.refusal.recovery.exit_code == 5
+    assert plan.reading is None
+
+
+def test_a_table_without_a_key_is_a_plan(mysql: MySqlStand, database: str) -> None:
+    """What a run's preflight refuses, a plan tells."""
+    mysql.execute(f"create table {database}.t (id int)")
+    plan = planned(Follower(server(mysql), [f"{database}.*"]))
+    assert type(plan.refusal).__name__ == "KeylessTable"
+    assert plan.start is None
+
+
+def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop: Follower) -> None:
+    """A capture that did not finish would go; one that is captured waits for its merge."""
+    mysql.execute(f"insert into {database}.users values (1)")
+    captured = shop.capture()
+    assert captured.batch is not None
+    with shop.ledger.lock(SOURCE, "dead", None) as lease:
+        shop.ledger.begin_batch(
+            lease, captured.end, predecessor=captured.batch, start_decision=None
+        )
+    plan = planned(shop)
+    assert plan.waiting == {captured.batch: (TableName(database, "users"),)}
+    assert len(plan.abandoned) == 1
+    assert "its capture did not finish" in plan.abandoned[0]
+    assert plan.start is not None
+    assert plan.start.position == captured.end
+    shop.run()
+    states = [batch.state for batch in shop.ledger.batches(SOURCE, limit=2)]
+    assert BatchState.ABANDONED in states
+
+
+def test_a_damaged_batch_moves_the_start_back(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """The run begins where the abandoned batch began, and so does the plan."""
+    mysql.execute(f"insert into {database}.users values (1)")
+    captured = shop.capture()
+    shop.lake.files.clear()
+    plan = planned(shop)
+    assert len(plan.abandoned) == 1
+    assert plan.start is not None
+    assert plan.start.position == captured.start
+    assert reading_of(plan).tables[TableName(database, "users")].counts.inserted == 1
+
+
+def test_a_chosen_start_and_its_gap_are_told(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """By whose choice, and which tables would miss changes."""
+    mysql.execute(f"insert into {database}.users values (1)")
+    shop.run()
+    mysql.execute(f"insert into {database}.users values (2)")
+    shop.choose("latest", "row 2 is of no use")
+    plan = planned(shop)
+    assert plan.start is not None
+    assert plan.start.rule == Rule.CHOSEN_START.value
+    assert plan.start.continuity is Continuity.GAP
+    assert plan.start.gap_tables == (f"{database}.users",)
+
+
+def test_a_transaction_larger_than_the_ring_is_counted(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """80 MB in one transaction: every row, and nothing is put anywhere."""
+    values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(10))
+    mysql.execute(
+        "begin",
+        f"insert into {database}.users values (1), (2)",
+        f"insert into {database}.wide values {values}",
+        "commit",
+    )
+    told = reading_of(planned(shop))
+    assert told.tables[TableName(database, "wide")].counts == RowCounts(10, 0, 0)
+    assert told.tables[TableName(database, "users")].counts == RowCounts(2, 0, 0)
+    assert told.largest is not None
+    assert (told.largest.rows, told.foreign) == (12, 0)
+
+
+def test_xa_rows_are_told_where_they_come_out(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """At the XA COMMIT; a prepared transaction that an earlier batch recorded too."""
+    mysql.execute(
+        "xa start 'a'",
+        f"insert into {database}.users values (1), (2)",
+        "xa end 'a'",
+        "xa prepare 'a'",
+    )
+    shop.run()
+    mysql.execute("xa commit 'a'")
+    told = reading_of(planned(shop))
+    assert told.tables[TableName(database, "users")].counts == RowCounts(2, 0, 0)
+    assert shop.run().rows == 2
+
+
+def test_a_table_that_would_be_set_aside_is_told(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """Partial images of one session; the other tables' rows are counted."""
+    mysql.execute(f"insert into {database}.orders values (1, 'a')")
+    shop.run()
+    mysql.execute(
+        "set session binlog_row_image = minimal",
+        f"update {database}.orders set note = 'b'",
+        f"insert into {database}.users values (7)",
+        "set session binlog_row_image = full",
+    )
+    told = reading_of(planned(shop))
+    assert [one.table for one in told.set_aside] == [TableName(database, "orders")]
+    assert told.tables.keys() == {TableName(database, "users")}
+
+
+def test_speed_is_that_of_batches_of_some_size(shop: Follower) -> None:
+    """Small ones say nothing, so nothing is said of the time."""
+    assert bytes_per_second(shop.ledger.batches(SOURCE)) is None

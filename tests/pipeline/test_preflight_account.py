@@ -1,0 +1,51 @@
+"""What the lines of SHOW GRANTS give, in both servers' spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.preflight.account import has_globally, may_select, read_grants
+from pipeline.table import TableName
+from tests.pipeline.preflight_made import looked, surveyed
+
+ORDERS = TableName("shop", "orders")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["GRANT SELECT ON *.* TO `a`@`%`"], True),
+        (["GRANT ALL PRIVILEGES ON *.* TO `a`@`%` WITH GRANT OPTION"], True),
+        (["GRANT INSERT, SELECT ON `shop`.* TO `a`@`%`"], True),
+        (["GRANT SELECT ON `shop`.`orders` TO `a`@`%`"], True),
+        (['GRANT SELECT ON "shop"."orders" TO "a"@"%"'], True),
+        (["GRANT SELECT ON `sh%`.* TO `a`@`%`"], True),
+        (["GRANT SELECT ON `s_op`.* TO `a`@`%`"], True),
+        ([r"GRANT SELECT ON `s\_op`.* TO `a`@`%`"], False),
+        (["GRANT SELECT ON `shop`.`items` TO `a`@`%`"], False),
+        (["GRANT INSERT ON *.* TO `a`@`%`"], False),
+        (["GRANT SELECT (`id`, `at`), INSERT ON `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT USAGE ON *.* TO `a`@`%`"], False),
+        (["GRANT `select`@`%` TO `a`@`%`"], False),
+        (["GRANT EXECUTE ON PROCEDURE `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `shop`.* FROM `a`@`%`"], False),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `crm`.* FROM `a`@`%`"], True),
+    ],
+)
+def test_select(lines: list[str], expected: bool) -> None:
+    """A grant covers a table by name, by database pattern, or by everything."""
+    assert may_select(read_grants(tuple(lines)), ORDERS) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("GRANT SELECT, REPLICATION SLAVE ON *.* TO `a`@`%`", True),
+        ("GRANT ALL PRIVILEGES ON *.* TO `a`@`%`", True),
+        ("GRANT REPLICATION SLAVE ADMIN ON *.* TO `a`@`%`", False),
+        ("GRANT PROXY ON ``@`` TO `root`@`localhost` WITH GRANT OPTION", False),
+    ],
+)
+def test_a_global_privilege(line: str, expected: bool) -> None:
+    """Names are compared whole."""
+    assert has_globally(looked(surveyed(grants=(line,))), "REPLICATION SLAVE") is expected

@@ -1,0 +1,199 @@
+"""What a dead run left is settled before a start is decided: the table's first two rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from pipeline.batch import Batch, BatchState, CaptureRecord, Lease, SegmentFile
+from pipeline.changes.layout import application_id
+from pipeline.errors import SegmentsLost
+from pipeline.runs.context import SourcePlan, Unwatched, Workplace
+from pipeline.runs.repair import repair
+from pipeline.tables import TablePatterns
+from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.ledger import MemoryLedger
+from resources.memory.spool import MemorySpool
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.ledger.made import ORDERS, STOCK, begun, following, merged, newest, prepared, record
+
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+
+
+@dataclass
+class Stand:
+    """A source whose server is never asked; ledger and lake in memory."""
+
+    lease: Lease
+    ledger: MemoryLedger
+    lake: MemoryLake = field(default_factory=MemoryLake)
+    spool: MemorySpool = field(default_factory=MemorySpool)
+
+    @property
+    def work(self) -> Workplace:
+        return Workplace(
+            source=SourcePlan("shop", TablePatterns(("shop.*",)), None),
+            server=MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", "")),
+            ledger=self.ledger,
+            segments=MemorySegments(self.lake),
+            spool=self.spool,
+            changelog=MemoryChangelog(self.lake),
+            mirrors=MemoryMirrors(self.lake),
+            progress=Unwatched(),
+            clock=lambda: datetime.now(UTC),
+        )
+
+    def captured(self) -> Batch:
+        """One more batch with segments of two tables, and a prepared transaction's file."""
+        first = self.ledger.captured_cursor("shop") is None
+        batch = (begun if first else following)(self.ledger, self.lease)
+        self.ledger.record_capture(self.lease, batch.id, self._record(batch, first=first))
+        return newest(self.ledger, self.lease)
+
+    def _record(self, batch: Batch, *, first: bool) -> CaptureRecord:
+        made = record(batch, ORDERS, STOCK, first=first)
+        segments = tuple(
+            replace(segment, files=self._written(batch, f"shop/_changes/{segment.table.name}"))
+            for segment in made.segments
+        )
+        states = tuple(
+            replace(state, changelog=f"shop/_changes/{state.table.name}") for state in made.tables
+        )
+        waiting = self.spool.prepared("shop", batch.id, 0)
+        waiting.write(b"rows")
+        xa = prepared(batch, f"xa {batch.id}".encode(), self.spool.seal(waiting))
+        return replace(made, segments=segments, tables=states, prepared=(xa,))
+
+    def _written(self, batch: Batch, folder: str) -> tuple[SegmentFile, ...]:
+        writer = MemorySegments(self.lake).open(
+            folder, batch=batch.id, schema_version=1, schema=SCHEMA
+        )
+        writer.write(pa.table({"id": [batch.id]}, schema=SCHEMA))
+        return writer.close()
+
+    def states(self) -> list[BatchState]:
+        """Oldest first."""
+        return [batch.state for batch in self.ledger.batches("shop")][::-1]
+
+    def files(self, batch: Batch) -> int:
+        """How many files of a batch are left."""
+        named = [*self.lake.files, *(name for _, name in self.spool.files)]
+        return sum(f"batch-{batch.id:012d}" in name for name in named)
+
+    def damage(self, batch: Batch) -> None:
+        """One of its segments' files goes."""
+        del self.lake.files[next(name for name in self.lake.files if f"{batch.id:012d}" in name)]
+
+
+@pytest.fixture
+def stand() -> Iterator[Stand]:
+    ledger = MemoryLedger(lambda: datetime.now(UTC))
+    with ledger.lock("shop", "a test", None) as lease:
+        yield Stand(lease, ledger)
+
+
+CAPTURED, ABANDONED = BatchState.CAPTURED, BatchState.ABANDONED
+
+
+def test_intact_captures_are_kept(stand: Stand) -> None:
+    """They go on to be merged, and the source behind them."""
+    stand.captured()
+    second = stand.captured()
+    assert repair(stand.work, stand.lease) == ()
+    assert (stand.states(), stand.files(second)) == ([CAPTURED, CAPTURED], 3)
+
+
+def test_an_unfinished_capture_is_abandoned_with_its_files(stand: Stand) -> None:
+    """Nothing says how far it came."""
+    first = stand.captured()
+    capturing = following(stand.ledger, stand.lease)
+    (note,) = repair(stand.work, stand.lease)
+    assert note.startswith(f"batch {capturing.id} was abandoned: its capture did not finish")
+    assert (stand.states(), stand.files(first)) == ([CAPTURED, ABANDONED], 3)
+
+
+def test_segments_abandoned_from_the_damaged_one_on(stand: Stand) -> None:
+    """Later captures go with it, newest first; the cursor is the one before them."""
+    first, second, third = (stand.captured() for _ in range(3))
+    stand.damage(second)
+    notes = repair(stand.work, stand.lease)
+    assert [note.split(" was")[0] for note in notes] == [f"batch {third.id}", f"batch {second.id}"]
+    assert stand.states() == [CAPTURED, ABANDONED, ABANDONED]
+    assert [stand.files(batch) for batch in (first, second, third)] == [3, 0, 0]
+    cursor = stand.ledger.captured_cursor("shop")
+    assert cursor is not None
+    assert (cursor.batch, cursor.position) == (first.id, first.end)
+
+
+def test_segments_abandoned_by_a_lost_prepared_transaction(stand: Stand) -> None:
+    """Its rows wait in a file that the capture made durable too."""
+    batch = stand.captured()
+    stand.spool.files.clear()
+    (note,) = repair(stand.work, stand.lease)
+    assert "is missing" in note
+    assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
+
+
+@pytest.mark.parametrize("how", ["published", "merged"])
+@pytest.mark.parametrize("of", [0, 1])
+def test_segments_lost_where_a_table_shows_some(stand: Stand, how: str, of: int) -> None:
+    """Of the damaged batch or a later one: its files are needed again, and none is deleted."""
+    batches = [stand.captured() for _ in range(2)]
+    used = batches[of]
+    if how == "merged":
+        merged(stand.ledger, stand.lease, STOCK, used.id, used.id, 1)
+    else:
+        state = stand.ledger.table_states("shop")[STOCK]
+        stand.work.changelog.publish(
+            state.changelog,
+            app_id=application_id("shop", state, "changelog"),
+            batch=used.id,
+            schema=SCHEMA,
+            files=stand.ledger.segments(used.id)[1].files,
+            user_metadata="",
+        )
+    stand.damage(batches[0])
+    with pytest.raises(SegmentsLost, match=r"shop\.stock already shows part of it"):
+        repair(stand.work, stand.lease)
+    assert stand.states() == [CAPTURED, CAPTURED]
+    assert [stand.files(batch) for batch in batches] == [2, 3]
+
+
+def test_a_choice_gives_up_what_was_never_acknowledged(stand: Stand) -> None:
+    """From another start nothing of it fits; what a table shows stays."""
+    stand.captured()
+    stand.captured()
+    choose(stand)
+    notes = repair(stand.work, stand.lease)
+    assert stand.states() == [ABANDONED, ABANDONED]
+    assert all("ada chose another start (earliest)" in note for note in notes)
+
+
+def test_a_choice_gives_nothing_up_that_a_table_shows(stand: Stand) -> None:
+    """It goes on behind it instead."""
+    batch = stand.captured()
+    merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
+    choose(stand)
+    assert (repair(stand.work, stand.lease), stand.states()) == ((), [CAPTURED])
+
+
+def test_a_choice_gives_nothing_up_behind_acknowledged_ground(stand: Stand) -> None:
+    """The chain goes on."""
+    first = stand.captured()
+    for table in (ORDERS, STOCK):
+        merged(stand.ledger, stand.lease, table, first.id, first.id, 1)
+    stand.ledger.mark_merged(stand.lease)
+    stand.ledger.acknowledge(stand.lease, first.id)
+    stand.captured()
+    choose(stand)
+    assert repair(stand.work, stand.lease) == ()
+    assert stand.states() == [BatchState.ACKNOWLEDGED, CAPTURED]
+
+
+def choose(stand: Stand) -> None:
+    stand.ledger.choose_start(stand.lease, place="earliest", reason="x", author="ada")

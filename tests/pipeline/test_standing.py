@@ -1,0 +1,349 @@
+"""What an operator is told first, and the figures behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.batch import (
+    Batch,
+    BatchState,
+    Continuity,
+    Decision,
+    Gap,
+    LeaseView,
+    RecordedDecision,
+    SetAside,
+)
+from pipeline.errors import LedgerUnavailable, SourceUnavailable
+from pipeline.ports import ServerFacts
+from pipeline.position import Position
+from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
+from pipeline.standing.measures import (
+    failures,
+    headroom,
+    kept_for,
+    lag,
+    log_distance,
+    overlaps,
+    why_not_by_gtid,
+)
+from pipeline.standing.verdict import State, verdict
+from pipeline.start.decision import decide_start
+from pipeline.start.question import Question
+from pipeline.table import TableName
+from tests.pipeline.start_made import (
+    DIFFERENT,
+    MARIA,
+    READ_AT,
+    SAME,
+    A,
+    B,
+    at,
+    chosen,
+    cursor,
+    facts,
+    gtids,
+)
+
+NOW = READ_AT + timedelta(minutes=1)
+READ = f"{A}:1-100"
+ORDERS = TableName("shop", "orders")
+AWAY = SourceUnavailable("MySQL cannot be reached", hint="start it")
+
+
+def position(number: int = 3, offset: int = 500, *, read: str = "", uuid: str = A) -> Position:
+    return Position(at(number, offset), gtids(read), uuid, READ_AT - timedelta(minutes=5))
+
+
+def keeping(**settings: str) -> ServerFacts:
+    return replace(facts(), settings=settings)
+
+
+def decided(kind: str, rule: str = "rule", minute: int = 0, **facts: Any) -> RecordedDecision:
+    moment = READ_AT + timedelta(minutes=minute)
+    return RecordedDecision(minute + 100, moment, Decision(kind, rule, f"{rule}!", facts))
+
+
+def batch(
+    number: int = 8, state: BatchState = BatchState.CAPTURED, done: datetime | None = None
+) -> Batch:
+    return Batch(
+        number, "shop", state, position(), 7, None, 0, 1, None, READ_AT, acknowledged_at=done
+    )
+
+
+def standing(**changes: Any) -> Standing:
+    """A source in step with its server."""
+    there = cursor(read=READ)
+    server = facts(executed=READ)
+    known: dict[str, Any] = {
+        "captured": there,
+        "acknowledged": there,
+        "facts": server,
+        "start": decide_start(Question(server, there, SAME)),
+        "lag": Lag(0.0, 0, 0),
+        "headroom": Headroom(False, timedelta(days=7), timedelta(days=6)),
+    }
+    return Standing("shop", **{**known, **changes})
+
+
+REWRITTEN = decide_start(Question(facts(executed=READ), cursor(read=READ), DIFFERENT))
+LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
+FAILED = failures([decided("failure", "LakeUnavailable", hint="make room")], [], waiting=True)
+STOPPED = failures([decided("failure", "UnsupportedStatement", hint="exclude")], [], waiting=False)
+ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "words"),
+    [
+        ({}, State.FINE, ("binlog.000003:500",)),
+        (
+            {"captured": None, "acknowledged": None, "start": None},
+            State.NEVER_RAN,
+            ("lockstep check", "lockstep run --source shop"),
+        ),
+        ({"lease": LEASE}, State.BUSY, ("host-1, process 9", "wait")),
+        (
+            {"lease": replace(LEASE, beat_at=NOW - timedelta(minutes=9))},
+            State.BUSY,
+            ("9 minutes", "end that process"),
+        ),
+        ({"start": REWRITTEN}, State.REFUSED, ("is not the log that was read", "reset")),
+        ({"failures": STOPPED}, State.REFUSED, ("1 attempt failed", "exclude")),
+        ({"failures": FAILED}, State.FAILED, ("LakeUnavailable!", "make room")),
+        ({"facts": None, "start": None, "trouble": AWAY}, State.UNREACHABLE, ("start it",)),
+        (
+            {"facts": None, "start": None, "trouble": AWAY, "failures": STOPPED},
+            State.REFUSED,
+            ("UnsupportedStatement!", "exclude"),
+        ),
+        (
+            {"headroom": Headroom(True, timedelta(days=7), timedelta())},
+            State.AT_RISK,
+            ("already gone", "lockstep run --source shop"),
+        ),
+        (
+            {"headroom": Headroom(False, timedelta(days=7), timedelta(hours=5))},
+            State.AT_RISK,
+            ("in 5 hours", "binlog_expire_logs_seconds"),
+        ),
+        (
+            {"headroom": Headroom(False, timedelta(days=7), timedelta())},
+            State.AT_RISK,
+            ("at the next rotation",),
+        ),
+        ({"set_aside": (ASIDE,)}, State.SET_ASIDE, ("shop.orders", "incomplete", "FULL")),
+        (
+            {"waiting": (WaitingBatch(batch(), (ORDERS,)),)},
+            State.BEHIND,
+            ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
+        ),
+        ({"lag": Lag(7200.0, 10, 1)}, State.BEHIND, ("2 hours behind", "lockstep run")),
+        (
+            {"override": chosen("latest"), "start": None},
+            State.BEHIND,
+            ("starts at latest", "the disk was lost", "lockstep plan"),
+        ),
+    ],
+)
+def test_the_first_sentence_is_what_matters_and_what_to_type(
+    changes: dict[str, Any], state: State, words: tuple[str, ...]
+) -> None:
+    """One state for each kind of trouble, the gravest first."""
+    told = verdict(standing(**changes), NOW, timedelta(minutes=10))
+    assert told.state is state
+    for word in words:
+        assert word in f"{told.sentence} | {told.hint}"
+
+
+def test_a_lock_that_is_free_is_nobodys() -> None:
+    """The newest lease is of the past."""
+    told = verdict(standing(lease=replace(LEASE, live=False)), NOW, None)
+    assert told.state is State.FINE
+
+
+def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> None:
+    """The cure worked: run again."""
+    failed = failures([decided("refusal", "position-purged", hint="x")], [], waiting=False)
+    told = verdict(standing(failures=failed), NOW, None)
+    assert told.state is State.FAILED
+    assert "the next one would begin" in told.sentence
+    assert told.hint == "`lockstep run --source shop`"
+
+
+def test_a_choice_after_a_failure_is_what_counts() -> None:
+    """Nobody needs to be told again what an operator has decided on."""
+    choice = replace(chosen("latest"), chosen_at=READ_AT + timedelta(seconds=1))
+    told = verdict(standing(failures=STOPPED, override=choice, start=None), NOW, None)
+    assert "starts at latest" in told.sentence
+    earlier = replace(choice, chosen_at=READ_AT - timedelta(seconds=1))
+    told = verdict(standing(failures=STOPPED, override=earlier, start=None), NOW, None)
+    assert told.state is State.REFUSED
+
+
+def test_without_a_schedule_nobody_is_late() -> None:
+    """Lag is shown, and no fault."""
+    assert verdict(standing(lag=Lag(86_400.0, 10, 1)), NOW, None).state is State.FINE
+
+
+def test_a_short_retention_is_no_alarm_by_itself() -> None:
+    """Half of what the server keeps is enough: `lockstep check` warns of the rest."""
+    room = Headroom(False, timedelta(hours=4), timedelta(hours=4))
+    assert verdict(standing(headroom=room), NOW, timedelta(minutes=10)).state is State.FINE
+
+
+def test_a_gap_is_part_of_the_sentence() -> None:
+    """Fine is not the same as whole."""
+    gap = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
+    assert "1 gap" in verdict(standing(gaps=(gap,)), NOW, None).sentence
+
+
+# -- figures --------------------------------------------------------------------------------
+
+
+def test_nothing_behind_is_nothing_old() -> None:
+    """An idle source is in step, however long ago it was written to."""
+    there = position(4, 1000, read=READ)
+    assert lag(facts(executed=READ), there, NOW) == Lag(0.0, 0, 0)
+
+
+def test_log_without_transactions_is_no_lag() -> None:
+    """A rotation moves the head and changes no row."""
+    assert lag(facts(executed=READ), position(4, 900, read=READ), NOW) == Lag(0.0, 100, 0)
+    doubtful = facts(executed=READ, mode="ON_PERMISSIVE")
+    assert lag(doubtful, position(4, 900, read=READ), NOW).seconds == 360.0
+
+
+@pytest.mark.parametrize(
+    ("executed", "read", "uuid", "count"),
+    [
+        (f"{A}:1-120,{B}:1-5", READ, A, 25),
+        (f"{A}:1-120", READ, B, 20),
+        ("", READ, A, None),
+        (READ, "", A, None),
+        ("0-1-9,1-1-3", "0-1-5,1-1-3", MARIA, 4),
+        ("0-1-5,0-2-9", "0-1-5", MARIA, None),
+    ],
+)
+def test_transactions_behind(executed: str, read: str, uuid: str, count: int | None) -> None:
+    """By GTIDs, whichever server answers; unknown where numbers do not count them."""
+    assert lag(facts(A, executed=executed), position(read=read, uuid=uuid), NOW).transactions == (
+        count
+    )
+
+
+def test_without_the_server_the_ledger_knows_the_seconds() -> None:
+    """How old the newest commit in the lake is."""
+    assert lag(None, position(), NOW) == Lag(360.0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("there", "behind"),
+    [
+        (position(4, 1000), 0),
+        (position(4, 100), 900),
+        (position(2, 400), 2600),
+        (position(1, 4), None),
+        (position(3, 4, uuid=B), None),
+    ],
+)
+def test_bytes_behind(there: Position, behind: int | None) -> None:
+    """Over files; unknown for a purged file and another server's."""
+    assert log_distance(facts(), there) == behind
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"binlog_expire_logs_seconds": "86400"}, timedelta(days=1)),
+        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "2.5"}, timedelta(days=2.5)),
+        ({"binlog_expire_logs_seconds": "0"}, None),
+        (
+            {"binlog_expire_logs_seconds": "86400", "binlog_expire_logs_auto_purge": "OFF"},
+            None,
+        ),
+    ],
+)
+def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
+    """None: until somebody purges them."""
+    assert kept_for(keeping(**settings)) == kept
+
+
+def test_a_file_lasts_from_its_last_write_on() -> None:
+    """That is when the next file was made; the newest is not purged at all."""
+    server = keeping(binlog_expire_logs_seconds="86400")
+    oldest = READ_AT - timedelta(days=3)
+    room = headroom(server, position(3), ended=READ_AT - timedelta(hours=4), oldest=oldest)
+    assert room == Headroom(False, timedelta(days=1), timedelta(hours=20), 1000.0)
+    room = headroom(server, position(3), ended=READ_AT - timedelta(days=2), oldest=None)
+    assert room is not None
+    assert room.remaining == timedelta()
+    newest = headroom(server, position(4), ended=None, oldest=None)
+    assert newest is not None
+    assert newest.remaining == timedelta(days=1)
+
+
+def test_a_file_that_is_not_listed_is_gone() -> None:
+    """Another server's files say nothing of it."""
+    room = headroom(keeping(), position(1), ended=None, oldest=None)
+    assert room is not None
+    assert room.gone
+    assert headroom(keeping(), position(uuid=B), ended=None, oldest=None) is None
+
+
+def test_why_a_failover_would_be_refused() -> None:
+    """Nothing to go by, or not to be trusted, or switched off now."""
+    assert why_not_by_gtid(cursor(read=READ), facts()) is None
+    assert "had a GTID" in str(why_not_by_gtid(cursor(), facts()))
+    lapsed = replace(cursor(read=READ, by_gtid=False), lapsed=True)
+    assert "since GTIDs were first seen" in str(why_not_by_gtid(lapsed, None))
+    assert "gtid_mode" in str(why_not_by_gtid(cursor(read=READ, by_gtid=False), None))
+    assert "gtid_mode is OFF" in str(why_not_by_gtid(cursor(read=READ), facts(mode="OFF")))
+
+
+def test_failures_are_counted_since_a_run_went_through() -> None:
+    """A start that failed later is no success; an acknowledged batch and an idle run are."""
+    newest = [
+        decided("failure", "DamagedEvent", 9),
+        decided("start", "resume-same-server", 8),
+        decided("refusal", "position-purged", 7),
+        decided("start", "resume-same-server", 6),
+        decided("failure", "DamagedEvent", 2),
+    ]
+    done = [batch(done=READ_AT + timedelta(minutes=6))]
+    failed = failures(newest, done, waiting=False)
+    assert failed is not None
+    assert (failed.count, failed.first, failed.last) == (
+        2,
+        READ_AT + timedelta(minutes=7),
+        newest[0],
+    )
+    idle = [*newest[:1], decided("idle", "nothing-to-do", 8), *newest[2:]]
+    failed = failures(idle, done, waiting=False)
+    assert failed is not None
+    assert failed.count == 1
+    behind = failures(idle, done, waiting=True)
+    assert behind is not None
+    assert behind.count == 2
+    assert failures(newest[3:4], done, waiting=False) is None
+
+
+def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
+    """Batches that were abandoned or not captured have none."""
+    again = replace(batch(), continuity=Continuity.OVERLAP, follows=7, end=position(4))
+    (found,) = overlaps([again, replace(again, end=None), batch(9)])
+    assert (found.batch, found.after, found.begin) == (8, 7, "binlog.000003:500")
+    assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()
+
+
+def test_a_kind_of_error_that_nobody_knows_may_be_tried_again() -> None:
+    """Decisions of another version's words do not break the sentence."""
+    failed = failures([decided("failure", "NoSuchError")], [], waiting=False)
+    told = verdict(standing(failures=failed), NOW, None)
+    assert (told.state, told.hint) == (State.FAILED, "`lockstep run --source shop`")
+    assert LedgerUnavailable.recovery.exit_code == 3

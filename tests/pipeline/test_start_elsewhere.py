@@ -1,0 +1,158 @@
+"""Each rule of the start table for a cursor that another server answers for, by its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from pipeline.batch import Continuity
+from pipeline.errors import (
+    PositionPurged,
+    SourceChanged,
+    SourceDiverged,
+)
+from pipeline.ports import ServerFacts
+from pipeline.start.decision import decide_start
+from pipeline.start.question import (
+    Question,
+    Rule,
+    Since,
+    Start,
+    StartPolicies,
+    WitnessReading,
+)
+from tests.pipeline.start_made import (
+    BATCH,
+    COMMITTED,
+    MARIA,
+    MARIA_STANDBY,
+    NOT_READ,
+    A,
+    B,
+    C,
+    cursor,
+    facts,
+    gtids,
+    refused,
+    started,
+)
+
+READ = f"{A}:1-100"
+BY_TIME = StartPolicies(on_source_changed="timestamp")
+
+
+SWITCHED = {
+    "a replica that was promoted": (READ, "", READ),
+    "with transactions of its own": (READ, "", f"{A}:1-100,{B}:1-5"),
+    "that purged all that was read": (READ, READ, f"{A}:1-100,{B}:1-5"),
+    "that purged less": (READ, f"{A}:1-40", f"{A}:1-130"),
+    "a third server's, read too": (f"{A}:1-100,{C}:4", f"{C}:4", f"{A}:1-100,{C}:1-4"),
+}
+
+
+@pytest.mark.parametrize("case", SWITCHED)
+def test_resume_other_server_after_the_set(case: str) -> None:
+    """It executed everything that was read and purged nothing else. File names do not
+    count, though the cursor's is listed."""
+    read, purged, executed = SWITCHED[case]
+    asked = Question(facts(B, executed=executed, purged=purged), cursor(read=read))
+    start = started(decide_start(asked))
+    assert (start.rule, start.where) == (Rule.RESUME_OTHER_SERVER, gtids(read))
+    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert start.continuity is Continuity.CONTIGUOUS
+
+
+def test_resume_other_server_of_mariadb() -> None:
+    """Every number of a server in a domain up to the one in its state."""
+    found = facts(MARIA_STANDBY, executed="0-1-90,0-2-95", purged="0-1-10")
+    of = cursor(read="0-1-90", uuid=MARIA)
+    assert decide_start(Question(found, of)).rule is Rule.RESUME_OTHER_SERVER
+
+
+DIVERGED = {
+    "the last ones were lost": (READ, f"{A}:1-98", "", f"{A}:99-100"),
+    "a hole": (READ, f"{A}:1-49:51-100", "", f"{A}:50"),
+    "a third server's": (f"{A}:1-100,{C}:1-2", f"{A}:1-200,{C}:1", "", f"{C}:2"),
+    "purged more as well": (READ, f"{A}:1-98,{B}:1-9", f"{B}:1-9", f"{A}:99-100"),
+    "a rebuilt server": (READ, "", "", READ),
+}
+
+
+@pytest.mark.parametrize("case", DIVERGED)
+def test_source_diverged_names_what_is_missing(case: str) -> None:
+    """The lake holds what this server never executed; by time is no way out either."""
+    read, executed, purged, missing = DIVERGED[case]
+    found = facts(B, executed=executed, purged=purged)
+    refusal = refused(decide_start(Question(found, cursor(read=read), policies=BY_TIME)))
+    assert (refusal.rule, type(refusal.error)) == (Rule.SOURCE_DIVERGED, SourceDiverged)
+    assert f"never executed {missing}, which was read from {A}" in refusal.reason
+
+
+@pytest.mark.parametrize("purged", [f"{A}:1-101", f"{B}:1"])
+def test_purged_on_other_server_is_refused(purged: str) -> None:
+    """A server checks its own UUID's transactions only, so the check is made here."""
+    found = facts(B, executed=f"{A}:1-120,{B}:1-5", purged=purged)
+    refusal = refused(decide_start(Question(found, cursor(read=READ), policies=BY_TIME)))
+    assert (refusal.rule, type(refusal.error)) == (Rule.PURGED_ON_OTHER_SERVER, PositionPurged)
+    assert str(gtids(purged).difference(gtids(READ))) in refusal.reason
+
+
+NO_SET: dict[str, tuple[ServerFacts, str, bool]] = {
+    "GTIDs are off there": (facts(B, mode="OFF"), READ, True),
+    "anonymous transactions are possible there": (
+        facts(B, executed=READ, mode="ON_PERMISSIVE"),
+        READ,
+        True,
+    ),
+    "some were possible meanwhile": (facts(B, executed=READ), READ, False),
+    "nothing read had a GTID": (facts(B, executed=f"{B}:1-5"), "", False),
+}
+
+
+@pytest.mark.parametrize("case", NO_SET)
+def test_search_by_time_by_policy(case: str) -> None:
+    """A minute before the last commit that was read; what comes twice is an overlap."""
+    found, read, by_gtid = NO_SET[case]
+    of = cursor(read=read, by_gtid=by_gtid)
+    start = started(decide_start(Question(found, of, policies=BY_TIME)))
+    assert start.rule is Rule.SEARCH_BY_TIME
+    assert start.where == Since(COMMITTED - timedelta(seconds=60))
+    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert start.continuity is Continuity.OVERLAP
+
+
+def test_search_by_time_goes_back_by_the_interval() -> None:
+    """`fallback_interval` says how far, and the reason says it too."""
+    policies = replace(BY_TIME, fallback_interval=timedelta(minutes=10))
+    start = started(decide_start(Question(facts(B, mode="OFF"), cursor(), policies=policies)))
+    assert start.where == Since(COMMITTED - timedelta(minutes=10))
+    assert "600 s before the last commit" in start.reason
+
+
+@pytest.mark.parametrize("case", NO_SET)
+def test_source_changed_by_default(case: str) -> None:
+    """No GTID tells where to go on, and nobody said to search by time."""
+    found, read, by_gtid = NO_SET[case]
+    refusal = refused(decide_start(Question(found, cursor(read=read, by_gtid=by_gtid))))
+    assert (refusal.rule, type(refusal.error)) == (Rule.SOURCE_CHANGED, SourceChanged)
+    assert f"belongs to server {A}, but {B} answers" in refusal.reason
+    assert "on_source_changed = 'timestamp'" in refusal.error.hint
+
+
+def test_source_changed_where_no_commit_was_read() -> None:
+    """There is no moment to search from; the hint does not name the policy that is set."""
+    of = cursor(committed_at=None)
+    refusal = refused(decide_start(Question(facts(B, mode="OFF"), of, policies=BY_TIME)))
+    assert refusal.rule is Rule.SOURCE_CHANGED
+    assert "no commit" in refusal.reason
+    assert "on_source_changed" not in refusal.error.hint
+
+
+@pytest.mark.parametrize("witness", WitnessReading)
+def test_the_witness_says_nothing_of_another_server(witness: WitnessReading) -> None:
+    """The rules for another server do not look at it."""
+    asked = Question(facts(B, executed=READ), cursor(read=READ), witness)
+    assert decide_start(asked) == decide_start(replace(asked, witness=NOT_READ))
+    assert isinstance(decide_start(asked), Start)

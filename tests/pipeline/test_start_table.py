@@ -1,0 +1,258 @@
+"""What holds for every question and every rule of the start table, and what is recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.batch import Continuity
+from pipeline.errors import StartUnreachable
+from pipeline.gtid import GtidSet
+from pipeline.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Snapshot,
+)
+from pipeline.position import Coordinates
+from pipeline.start.decision import decide_start, recorded
+from pipeline.start.question import Question, Refusal, Rule, Start, StartPolicies, WitnessReading
+from pipeline.start.rules import TABLE
+from pipeline.tables import TablePatterns
+from tests.pipeline.start_made import (
+    BATCH,
+    MARIA,
+    NOT_READ,
+    SAME,
+    A,
+    B,
+    C,
+    at,
+    chosen,
+    cursor,
+    facts,
+    gtids,
+    reached,
+)
+
+PATTERNS = TablePatterns(("shop.*",), ("shop.log",))
+HERE = Path(__file__).parent
+
+
+def named_tests() -> Iterator[str]:
+    for file in [*HERE.glob("test_start*.py"), HERE / "test_repair.py"]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node.name
+
+
+def test_every_rule_has_a_row_and_a_test_by_its_name() -> None:
+    """A reader finds the proof of a rule by searching for it."""
+    names = list(named_tests())
+    assert sorted(row.rule for row in TABLE) == sorted(Rule)
+    words = {rule: rule.value.replace("-", "_") for rule in Rule}
+    assert [rule for rule in Rule if not any(words[rule] in name for name in names)] == []
+
+
+# -- every question ----------------------------------------------------------------------
+
+mysql_sets = st.builds(
+    lambda *parts: ",".join(part for part in parts if part),
+    *(
+        st.sampled_from(["", f"{u}:1-50", f"{u}:1-100", f"{u}:1-40:60-100", f"{u}:1-9:tag:1-5"])
+        for u in (A, B, C)
+    ),
+)
+mariadb_sets = st.sampled_from(["", "0-1-50", "0-1-100", "0-1-100,0-2-7", "1-1-3"])
+sets = mysql_sets | mariadb_sets
+bases = st.sampled_from(["binlog", "renamed"])
+places = st.builds(at, st.integers(1, 6), st.sampled_from([4, 500, 999, 1000, 1001]), bases)
+moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC))
+filled = sets.filter(bool).map(gtids)
+
+configurations = st.one_of(
+    st.none(),
+    st.sampled_from([Earliest(), Latest(), Snapshot(), OfRun("x")]),
+    places.map(AtCoordinates),
+    moments.map(AtMoment),
+    st.builds(lambda place, moment: InFile(place.file, moment), places, moments),
+    filled.map(AfterGtids),
+)
+questions = st.builds(
+    Question,
+    facts=st.builds(
+        facts,
+        st.sampled_from([A, B, MARIA]),
+        executed=sets,
+        purged=sets,
+        mode=st.sampled_from(["ON", "OFF", "ON_PERMISSIVE", "OFF_PERMISSIVE"]),
+        files=st.sampled_from([(), (1,), (2, 3, 4), (3, 4, 5, 6)]),
+        base=bases,
+    ),
+    cursor=st.none()
+    | st.builds(
+        cursor,
+        places,
+        sets,
+        uuid=st.sampled_from([A, MARIA]),
+        by_gtid=st.booleans(),
+        committed_at=st.none() | moments,
+    ),
+    witness=st.sampled_from(WitnessReading),
+    configured=configurations,
+    policies=st.builds(
+        StartPolicies,
+        st.sampled_from(["refuse", "resnapshot"]),
+        st.sampled_from(["refuse", "timestamp"]),
+        st.timedeltas(timedelta(0), timedelta(days=2)),
+    ),
+)
+choices = st.one_of(
+    st.none(),
+    st.just(StartUnreachable("it is not there", hint="choose another")),
+    st.builds(reached, places, sets),
+    filled.map(reached),
+)
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Question:
+    """Any question, one in two with a choice."""
+    question = draw(questions)
+    if draw(st.booleans()):
+        return replace(question, override=chosen(), reached=draw(choices))
+    return question
+
+
+@given(asked())
+def test_the_table_is_total(question: Question) -> None:
+    """Whatever the facts, the answer is a start with a reason or a refusal with a hint, by
+    the same rule each time."""
+    answer = decide_start(question)
+    assert answer.reason
+    assert isinstance(answer, Start) or answer.error.hint
+    assert decide_start(question).rule is answer.rule
+    assert recorded(answer, question, PATTERNS).rule == answer.rule.value
+
+
+@given(asked())
+def test_a_start_tells_how_it_goes_on(question: Question) -> None:
+    """Behind a cursor it has a predecessor, or what it follows and what lies between; a
+    first start has neither. A gap is only ever a person's choice."""
+    answer = decide_start(question)
+    if not isinstance(answer, Start):
+        return
+    origin = (answer.predecessor, answer.follows, answer.continuity)
+    if question.cursor is None:
+        assert origin == (None, None, None)
+    elif answer.predecessor is None:
+        assert (answer.follows, answer.continuity is None) == (BATCH, False)
+    else:
+        assert origin == (BATCH, None, None)
+    if answer.continuity is Continuity.GAP:
+        assert answer.rule is Rule.CHOSEN_START
+    assert answer.override == (question.override.id if question.override else None)
+
+
+@given(asked())
+def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) -> None:
+    """A server comes to it in one way: a listed file that was gone when it was looked at.
+    `start = "run:…"` is refused by the configuration."""
+    if decide_start(question).rule is not Rule.NO_RULE_APPLIES:
+        return
+    assert question.override is None
+    if question.cursor is None:
+        assert isinstance(question.configured, OfRun)
+    else:
+        listed = [log.file for log in question.facts.binlogs]
+        assert (question.same_server, question.witness) == (True, NOT_READ)
+        assert question.cursor.position.at.file in listed
+
+
+@given(asked())
+def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question: Question) -> None:
+    """Wherever a resume by GTID is decided, purged ⊆ read ⊆ executed and GTIDs are on."""
+    answer = decide_start(question)
+    by_set = (Rule.RESUME_AFTER_PURGE, Rule.RESUME_OTHER_SERVER)
+    if isinstance(answer, Start) and answer.rule in by_set:
+        assert isinstance(answer.where, GtidSet)
+        assert answer.where.contains(question.purged)
+        assert question.executed.contains(answer.where)
+        assert question.by_gtid
+
+
+@given(asked())
+def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
+    """On the log that was read, a chosen file and offset before the cursor is refused."""
+    answer, of = decide_start(question), question.cursor
+    if (
+        isinstance(answer, Start)
+        and answer.rule is Rule.CHOSEN_START
+        and of is not None
+        and question.same_server
+        and question.witness is SAME
+        and isinstance(answer.where, Coordinates)
+        and answer.where.file.base == of.position.at.file.base
+    ):
+        assert answer.where >= of.position.at
+
+
+# -- what is written down ----------------------------------------------------------------
+
+
+def test_a_resume_is_recorded_with_its_facts() -> None:
+    """The server's facts, the patterns, the cursor and the place it was found to be."""
+    question = Question(facts(executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"), SAME)
+    kept = recorded(decide_start(question), question, PATTERNS, at=at(3))
+    assert (kept.kind, kept.rule, kept.author) == ("start", "resume-same-server", "lockstep")
+    assert (kept.follows, kept.continuity, kept.gap_tables) == (None, None, ())
+    shown = {name: kept.facts[name] for name in ("after", "cursor", "witness", "at", "head")}
+    assert shown == {
+        "after": BATCH,
+        "cursor": "binlog.000003:500",
+        "witness": "the same",
+        "at": "binlog.000003:500",
+        "head": "binlog.000004:1000",
+    }
+    assert kept.facts["tables"] == {"include": ["shop.*"], "exclude": ["shop.log"]}
+    assert (kept.facts["gtid_mode"], kept.facts["gtid_executed"]) == ("ON", f"{A}:1-9")
+
+
+def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
+    """The captured tables that may miss changes; the patterns where none is known yet."""
+    question = Question(
+        facts(), cursor(), SAME, override=chosen(number=5), reached=reached(at(4, 4))
+    )
+    decision = decide_start(question)
+    kept = recorded(decision, question, PATTERNS, at=at(4, 4), tables=["shop.a", "shop.b"])
+    assert (kept.author, kept.override, kept.follows) == ("ada", 5, BATCH)
+    assert (kept.continuity, kept.gap_tables) == (Continuity.GAP, ("shop.a", "shop.b"))
+    assert recorded(decision, question, PATTERNS).gap_tables == ("shop.*",)
+
+
+def test_no_tables_are_named_without_a_gap() -> None:
+    """A resume after a set misses nothing."""
+    question = Question(facts(B, executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"))
+    kept = recorded(decide_start(question), question, PATTERNS, at=at(3), tables=["shop.a"])
+    assert (kept.continuity, kept.gap_tables) == (Continuity.CONTIGUOUS, ())
+
+
+def test_a_refusal_is_recorded_with_its_error_and_hint() -> None:
+    """What was known when a run did not begin, and what to type."""
+    question = Question(facts(B, mode="OFF"), cursor())
+    decision = decide_start(question)
+    assert isinstance(decision, Refusal)
+    kept = recorded(decision, question, PATTERNS)
+    assert (kept.kind, kept.rule, kept.follows) == ("refusal", "source-changed", None)
+    assert (kept.facts["error"], kept.facts["hint"]) == ("SourceChanged", decision.error.hint)
+    assert "at" not in kept.facts

@@ -1,0 +1,64 @@
+"""Servers that the tests of positions share: each started once, emptied before each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep.demo.mysql_search import MySql, Program
+from tests.positions.servers import Pair, fresh, fresh_mariadb, private_mariadb, private_mysql
+
+
+@pytest.fixture(scope="session")
+def program(mysql_program: MySql) -> Program:
+    """A mysqld of this machine, whose data folders may be copied."""
+    if not isinstance(mysql_program, Program):
+        pytest.skip("the server runs in a container: its data folder is not ours")
+    return mysql_program
+
+
+@pytest.fixture(scope="session")
+def started_pair(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("pair")
+    with (
+        private_mysql(program, folder / "a", 11) as a,
+        private_mysql(program, folder / "b", 12) as b,
+    ):
+        yield Pair(a, b)
+
+
+@pytest.fixture
+def pair(started_pair: Pair) -> Pair:
+    """Two empty servers with GTIDs, of which none follows the other."""
+    for stand in (started_pair.a, started_pair.b):
+        fresh(stand)
+    return started_pair
+
+
+@pytest.fixture
+def bare_pair(started_pair: Pair) -> Pair:
+    """Two empty servers without GTIDs, of which none follows the other."""
+    for stand in (started_pair.a, started_pair.b):
+        fresh(stand, "OFF")
+    return started_pair
+
+
+@pytest.fixture(scope="session")
+def started_mariadb_pair(
+    mariadb_program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("mariadb-pair")
+    with (
+        private_mariadb(mariadb_program, folder / "a", 11) as a,
+        private_mariadb(mariadb_program, folder / "b", 12) as b,
+    ):
+        yield Pair(a, b)
+
+
+@pytest.fixture
+def mariadb_pair(started_mariadb_pair: Pair) -> Pair:
+    """Two empty MariaDB 10.11, of which none follows the other."""
+    for stand in (started_mariadb_pair.a, started_mariadb_pair.b):
+        fresh_mariadb(stand)
+    return started_mariadb_pair

@@ -1,0 +1,240 @@
+"""A server that is nothing but its log: real event bytes, made as they are written.
+
+Belongs here: committing, rotating, purging, replicating and resetting such a server, and
+answering as `pipeline.ports.SourceServer`. Does not: what a follower must make of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NoReturn
+from uuid import UUID
+
+import pyarrow as pa
+
+from pipeline.batch import Xid
+from pipeline.binlog.framing import EventType
+from pipeline.binlog.gtid_sets import encoded
+from pipeline.errors import PositionPurged
+from pipeline.gtid import GtidSet
+from pipeline.ports import BinlogSize, Received, ServerFacts, SourceTable
+from pipeline.position import Coordinates, LogFile
+from pipeline.survey import Survey
+from pipeline.table import TableName, TableStructure
+from tests.pipeline.made import format_description, packet, query, received, rotate, wire
+
+TABLE = TableName("shop", "t")
+EPOCH = 1_700_000_000
+_SETTINGS = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+    "binlog_row_value_options": "",
+    "log_bin": "ON",
+}
+_NAMES = b"\x04shop\0\x01t\0"
+_METADATA = b"\x01\x01\x00" + b"\x04\x05\x02id\x01v" + b"\x08\x01\x00"
+_TABLE_MAP = struct.pack("<IHH", 1, 0, 1) + _NAMES + b"\x02\x03\x03\x00\x02" + _METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A transaction that sets the value of a row, or deletes it (None); where it was first
+    committed, as (UUID, number), which is its GTID unless it is anonymous; seconds since
+    the epoch."""
+
+    key: int
+    value: int | None
+    origin: tuple[str, int]
+    anonymous: bool
+    at: int
+
+
+@dataclass(slots=True)
+class _File:
+    number: int
+    before: GtidSet
+    created: int
+    events: list[bytes] = field(default_factory=list)
+    size: int = 4
+
+    def add(self, kind: int, body: bytes, at: int, server_id: int) -> None:
+        made = packet(kind, body, self.size, timestamp=at, server_id=server_id)
+        self.events.append(made)
+        self.size += len(made)
+
+
+@dataclass(slots=True)
+class FakeServer:
+    """`files` oldest first; the last one is written to. `rows`: the table's content."""
+
+    uuid: str
+    server_id: int
+    base: str = "binlog"
+    gtid_mode: str = "ON"
+    rows: dict[int, int] = field(default_factory=dict)
+    files: list[_File] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    executed: GtidSet = field(default_factory=GtidSet)
+    number: int = 0
+    clock: int = EPOCH - 100
+
+    def __post_init__(self) -> None:
+        self._begin_file(1)
+
+    # -- what happens to it --------------------------------------------------------------
+
+    def write(self, key: int, value: int | None) -> None:
+        """A client's transaction, a second after the last one."""
+        self.number += 1
+        self.clock = max(self.clock + 1, EPOCH)
+        origin = (self.uuid, self.number)
+        self.apply(Write(key, value, origin, self.gtid_mode != "ON", self.clock))
+
+    def apply(self, write: Write) -> None:
+        """Commit a transaction, a client's or a replicated one."""
+        if write.value is None and write.key not in self.rows:
+            write = replace(write, value=0)
+        log, at = self.files[-1], write.at
+        self.clock = max(self.clock, at)
+        if write.anonymous:
+            log.add(EventType.ANONYMOUS_GTID, bytes(25), at, self.server_id)
+        else:
+            uuid, number = write.origin
+            body = b"\0" + UUID(uuid).bytes + struct.pack("<q", number)
+            log.add(EventType.GTID, body, at, self.server_id)
+            self.executed = self.executed.union(GtidSet.parse(f"{uuid}:{number}"))
+        log.add(EventType.QUERY, query("BEGIN"), at, self.server_id)
+        log.add(EventType.TABLE_MAP, _TABLE_MAP, at, self.server_id)
+        log.add(*self._change(write), at, self.server_id)
+        log.add(EventType.XID, bytes(8), at, self.server_id)
+        self.writes.append(write)
+
+    def _change(self, write: Write) -> tuple[int, bytes]:
+        before = self.rows.pop(write.key, None)
+        old = b"" if before is None else struct.pack("<Bii", 0, write.key, before)
+        if write.value is None:
+            return EventType.DELETE_ROWS, _rows(1, old)
+        self.rows[write.key] = write.value
+        new = struct.pack("<Bii", 0, write.key, write.value)
+        if before is None:
+            return EventType.WRITE_ROWS, _rows(1, new)
+        return EventType.UPDATE_ROWS, _rows(2, old + new)
+
+    def rotate(self) -> None:
+        log = self.files[-1]
+        name = f"{self.base}.{log.number + 1:06d}"
+        log.add(EventType.ROTATE, rotate(name), self.clock, self.server_id)
+        self._begin_file(log.number + 1)
+
+    def purge(self) -> None:
+        """All files but the one that is written to."""
+        del self.files[:-1]
+
+    def reset(self) -> None:
+        """RESET BINARY LOGS AND GTIDS: the rows stay, the log begins anew."""
+        self.files.clear()
+        self.writes.clear()
+        self.executed, self.number = GtidSet(), 0
+        self.clock += 1
+        self._begin_file(1)
+
+    def follow(self, other: FakeServer) -> None:
+        """Replicate what the other one executed and this one did not."""
+        own = {write.origin for write in self.writes}
+        for write in other.writes:
+            if write.origin not in own:
+                self.apply(write)
+
+    def _begin_file(self, number: int) -> None:
+        log = _File(number, self.executed, self.clock)
+        self.files.append(log)
+        log.add(EventType.FORMAT_DESCRIPTION, format_description(), self.clock, self.server_id)
+        log.add(EventType.PREVIOUS_GTIDS, encoded(self.executed), self.clock, self.server_id)
+
+    # -- what it answers -----------------------------------------------------------------
+
+    @property
+    def head(self) -> Coordinates:
+        return Coordinates(LogFile(self.base, self.files[-1].number), self.files[-1].size)
+
+    def facts(self) -> ServerFacts:
+        return ServerFacts(
+            server_uuid=self.uuid,
+            server_id=self.server_id,
+            version="9.7.4",
+            flavour="mysql",
+            gtid_mode=self.gtid_mode,
+            gtid_executed=str(self.executed),
+            gtid_purged=str(self.files[0].before),
+            binlogs=tuple(BinlogSize(LogFile(self.base, f.number), f.size) for f in self.files),
+            head=self.head,
+            settings={**_SETTINGS, "gtid_mode": self.gtid_mode},
+            read_at=datetime.fromtimestamp(self.clock, UTC),
+        )
+
+    def dump(self, start: Coordinates) -> FakeDump:
+        files = [log for log in self.files if log.number >= start.file.number]
+        if not files or files[0].number != start.file.number or start.file.base != self.base:
+            raise PositionPurged(f"{start.file} is not there", hint="none")
+        sent = [self._artificial(EventType.ROTATE, rotate(str(start.file), start.offset))]
+        for log in files:
+            if log is not files[0]:
+                name = f"{self.base}.{log.number:06d}"
+                sent.append(self._artificial(EventType.ROTATE, rotate(name)))
+            elif start.offset > 4:
+                sent.append(self._artificial(EventType.FORMAT_DESCRIPTION, format_description()))
+            at = 4
+            for event in log.events:
+                if log is not files[0] or at >= start.offset:
+                    sent.append(event)
+                at += len(event)
+        return FakeDump(start, wire(sent))
+
+    def dump_after(self, executed: GtidSet) -> FakeDump:
+        """Nobody refuses, nobody reads it."""
+        return FakeDump(None, wire([]))
+
+    def _artificial(self, kind: int, body: bytes) -> bytes:
+        return packet(kind, body, 0, flags=0x20, end=0, timestamp=0, server_id=self.server_id)
+
+    def prepared(self) -> frozenset[Xid]:
+        return frozenset()
+
+    def tables(self) -> list[SourceTable]:
+        return [SourceTable(TABLE, "InnoDB", len(self.rows), ("id",))]
+
+    def structures(self) -> list[TableStructure]:
+        return []
+
+    def structure(self, table: TableName) -> NoReturn:
+        raise AssertionError("nobody asks: the log has all metadata")
+
+    def survey(self) -> Survey:
+        raise AssertionError("no run asks")
+
+    @contextmanager
+    def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:
+        yield iter(())
+
+
+def _rows(bitmaps: int, images: bytes) -> bytes:
+    return struct.pack("<IHHH", 1, 0, 1, 2) + b"\x02" + b"\xff" * bitmaps + images
+
+
+@dataclass(slots=True)
+class FakeDump:
+    """The whole answer at once."""
+
+    begins: Coordinates | None
+    data: bytes
+
+    def __iter__(self) -> Iterator[Received]:
+        yield received(self.data)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,102 @@
+"""A source followed run by run: a real server, the books and the lake in memory.
+
+Belongs here: a source's steps as a run performs them, and what the lake shows afterwards.
+Does not: servers (`servers`), what is to be true (the tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pipeline.bounds import Budget
+from pipeline.places import Place, parse_place
+from pipeline.ports import SourceServer
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatched, Workplace
+from pipeline.runs.merge import merge
+from pipeline.start.question import StartPolicies
+from pipeline.tables import TablePatterns
+from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.ledger import MemoryLedger
+from resources.memory.spool import MemorySpool
+
+SOURCE = "shop"
+
+
+@dataclass
+class Follower:
+    """One source; `server` may be put in another's place between two runs."""
+
+    server: SourceServer
+    tables: Sequence[str]
+    start: str | None = "latest"
+    policies: StartPolicies = field(default_factory=StartPolicies)
+    budget: Budget = field(default_factory=Budget)
+    standby: StandbyPlan | None = None
+    ledger: MemoryLedger = field(default_factory=lambda: MemoryLedger(lambda: datetime.now(UTC)))
+    lake: MemoryLake = field(default_factory=MemoryLake)
+    spool: MemorySpool = field(default_factory=MemorySpool)
+    pauses: list[float] = field(default_factory=list)
+
+    def work(self, until: str | None = None) -> Workplace:
+        start: Place | None = parse_place(self.start) if self.start else None
+        plan = SourcePlan(
+            SOURCE,
+            TablePatterns(tuple(self.tables), ()),
+            start,
+            budget=self.budget,
+            policies=self.policies,
+            standby=self.standby,
+            until=parse_place(until) if until else None,
+        )
+        return Workplace(
+            source=plan,
+            server=self.server,
+            ledger=self.ledger,
+            segments=MemorySegments(self.lake),
+            spool=self.spool,
+            changelog=MemoryChangelog(self.lake),
+            mirrors=MemoryMirrors(self.lake),
+            progress=Unwatched(),
+            clock=lambda: datetime.now(UTC),
+            pause=self.pauses.append,
+        )
+
+    def capture(self, until: str | None = None) -> CaptureReport:
+        """The first step alone: what is captured waits."""
+        with self.ledger.lock(SOURCE, "test", None) as lease:
+            return capture(self.work(until), lease)
+
+    def run(self, until: str | None = None) -> CaptureReport:
+        """All three steps."""
+        with self.ledger.lock(SOURCE, "test", None) as lease:
+            work = self.work(until)
+            report = capture(work, lease)
+            merge(work, lease)
+            acknowledge(work, lease)
+            return report
+
+    def choose(self, place: str, reason: str = "because") -> None:
+        """What `lockstep start-at` records."""
+        with self.ledger.lock(SOURCE, "test", None) as lease:
+            self.ledger.choose_start(lease, place=place, reason=reason, author="somebody")
+
+    def mirror(self, table: str) -> list[dict[str, Any]]:
+        """The mirror's rows now, in the order of their first column."""
+        path = f"{SOURCE}/{table.replace('.', '/')}"
+        rows = self.lake.tables[path][-1].rows.to_pylist() if path in self.lake.tables else []
+        return sorted(rows, key=lambda row: next(iter(row.values())))
+
+    def last_rule(self) -> str:
+        return self.ledger.decisions(SOURCE, limit=1)[0].decision.rule
+
+
+def by_time(seconds: int) -> StartPolicies:
+    """`on_source_changed = "timestamp"`, with so much overlap."""
+    return replace(
+        StartPolicies(), on_source_changed="timestamp", fallback_interval=timedelta(seconds=seconds)
+    )

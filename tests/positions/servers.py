@@ -1,0 +1,269 @@
+"""Private servers for failovers: two that replicate, one whose data folder is copied.
+
+Belongs here: what an administrator does to servers — replicate, wait until that has caught
+up, promote, purge, reset, switch GTIDs, copy a data folder. Does not: what Lockstep makes
+of it (the tests), how a server is started (`lockstep.demo.mysqld`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from lockstep.demo.mysql_search import Program, cache_folder
+from lockstep.demo.mysqld import ProgramMySql, mysql_server
+from pipeline.gtid import GtidSet
+from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
+from tests.mariadb.server import mariadb_server
+
+SMALL = (
+    "--innodb-buffer-pool-size=32M",
+    # No power is cut here.
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--innodb-flush-method=nosync",
+    "--innodb-doublewrite=OFF",
+    "--sync-relay-log=0",
+    "--replica-parallel-workers=1",
+    "--log-error-verbosity=1",
+)
+_ACCOUNT = (
+    "set sql_log_bin = 0",
+    f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
+    f"grant replication slave, replication client, select on *.* to {ACCOUNT}",
+    f"grant xa_recover_admin on *.* to {ACCOUNT}",
+)
+_MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+_SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
+_WAIT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two servers with logs of their own; which is the other's replica changes."""
+
+    a: MySqlStand
+    b: MySqlStand
+
+
+@contextmanager
+def private_mysql(
+    program: Program, folder: Path, server_id: int, *, port: int = 0
+) -> Iterator[MySqlStand]:
+    """A started server with a UUID of its own, and the account `lockstep`."""
+    options = (*SMALL, f"--server-id={server_id}")
+    with mysql_server(program, folder, os.environ, port=port, options=options) as server:
+        try:
+            stand = MySqlStand(server)
+            stand.execute(*_ACCOUNT)
+            yield stand
+        finally:
+            server.kill()  # quicker than a shutdown, which waits for replicas
+
+
+@contextmanager
+def copied_mysql(
+    program: Program, data: Path, folder: Path, *, same_uuid: bool, port: int = 0
+) -> Iterator[MySqlStand]:
+    """A started server on a copy of a stopped one's data folder, with its UUID or another."""
+    folder.mkdir()
+    copy_data(data, folder / "data")
+    if not same_uuid:
+        (folder / "data" / "auto.cnf").unlink()
+    with private_mysql(program, folder, 23 if same_uuid else 24, port=port) as stand:
+        yield stand
+
+
+def running(stand: MySqlStand) -> ProgramMySql:
+    """The stand's server as one that may be stopped and started."""
+    assert isinstance(stand.server, ProgramMySql)
+    return stand.server
+
+
+def copy_data(data: Path, to: Path) -> None:
+    """A stopped server's data folder as it is, in place of what was there."""
+    if to.exists():
+        shutil.rmtree(to)
+    shutil.copytree(data, to, ignore=shutil.ignore_patterns("*.pid", "*.sock", "*.lock"))
+
+
+# -- one server ------------------------------------------------------------------
+
+
+def fresh(stand: MySqlStand, mode: str = "ON") -> None:
+    """As if it had been made just now: no databases, an empty log, that `gtid_mode`."""
+    with stand.connect() as connection, connection.cursor() as cursor:
+        if cursor.execute("show replica status"):
+            cursor.execute("stop replica")
+            cursor.execute("reset replica all")
+        cursor.execute("set sql_log_bin = 0")
+        _roll_back_prepared(cursor)
+        cursor.execute("show databases")
+        for (name,) in cursor.fetchall():
+            if name not in _SYSTEM:
+                cursor.execute(f"drop database `{name}`")
+        _switch(cursor, mode)
+        cursor.execute("reset binary logs and gtids")
+
+
+def _roll_back_prepared(cursor: Cursor) -> None:
+    cursor.execute("xa recover convert xid")
+    for format_id, first, _, data in cursor.fetchall():
+        text = str(data).removeprefix("0x")
+        gtrid, bqual = text[: 2 * first], text[2 * first :]
+        cursor.execute(f"xa rollback X'{gtrid}', X'{bqual}', {format_id}")
+
+
+def switch_gtids(stand: MySqlStand, mode: str) -> None:
+    """`gtid_mode`, a step at a time as the server wants it."""
+    with stand.connect() as connection, connection.cursor() as cursor:
+        _switch(cursor, mode)
+
+
+def _switch(cursor: Cursor, mode: str) -> None:
+    cursor.execute("select @@global.gtid_mode")
+    [(now,)] = cursor.fetchall()
+    at, wanted = _MODES.index(now), _MODES.index(mode)
+    step = 1 if wanted > at else -1
+    for one in range(at, wanted, step):
+        cursor.execute(f"set global gtid_mode = {_MODES[one + step]}")
+
+
+def uuid_of(stand: MySqlStand) -> str:
+    return str(stand.rows("select @@server_uuid")[0][0])
+
+
+def executed(stand: MySqlStand) -> GtidSet:
+    return GtidSet.parse(str(stand.rows("select @@global.gtid_executed")[0][0]))
+
+
+def head(stand: MySqlStand) -> tuple[str, int]:
+    name, offset, *_ = stand.rows("show binary log status")[0]
+    return str(name), int(offset)
+
+
+def purge(stand: MySqlStand) -> None:
+    """All log files but a new one."""
+    stand.execute("flush binary logs", f"purge binary logs to '{_after_flush(stand)}'")
+
+
+def _after_flush(stand: MySqlStand) -> str:
+    base, _, number = head(stand)[0].rpartition(".")
+    return f"{base}.{int(number) + 1:06d}"
+
+
+def as_gtid(stand: MySqlStand, gtid: str, *statements: str) -> None:
+    """The statements as one transaction of that GTID, as if it came from elsewhere."""
+    with stand.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"set gtid_next = '{gtid}'")
+        cursor.execute("begin")
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.execute("commit")
+        cursor.execute("set gtid_next = 'AUTOMATIC'")
+
+
+# -- two servers -----------------------------------------------------------------
+
+
+def replicate(source: MySqlStand, replica: MySqlStand, *, by_gtid: bool = True) -> None:
+    """`replica` follows `source` from now on: by GTID, or from the log's beginning."""
+    place = (
+        "source_auto_position = 1"
+        if by_gtid
+        else "source_auto_position = 0, source_log_file = 'binlog.000001', source_log_pos = 4"
+    )
+    replica.execute(
+        f"change replication source to source_host = '{source.host}', "
+        f"source_port = {source.port}, source_user = 'root', source_password = '', "
+        f"get_source_public_key = 1, source_connect_retry = 1, {place}",
+        "start replica",
+    )
+
+
+def catch_up(source: MySqlStand, replica: MySqlStand) -> None:
+    """Wait until everything of `source` is on `replica`."""
+    if replica.rows("select @@global.gtid_mode")[0][0] == "ON":
+        waited = f"wait_for_executed_gtid_set('{executed(source)}', {_WAIT_SECONDS})"
+        assert replica.rows(f"select {waited}") == [(0,)]
+    else:
+        name, offset = head(source)
+        waited = f"source_pos_wait('{name}', {offset}, {_WAIT_SECONDS})"
+        [(events,)] = replica.rows(f"select {waited}")
+        assert events is not None
+        assert events >= 0
+
+
+def promote(replica: MySqlStand) -> None:
+    """It follows nobody any more."""
+    replica.execute("stop replica", "reset replica all")
+
+
+def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
+    """An XA transaction, prepared, whose session has gone."""
+    connection: pymysql.Connection[Cursor] = stand.connect()
+    with connection, connection.cursor() as cursor:
+        for statement in (f"xa start '{xid}'", *statements, f"xa end '{xid}'"):
+            cursor.execute(statement)
+        cursor.execute(f"xa prepare '{xid}'")
+
+
+# -- MariaDB ---------------------------------------------------------------------
+
+
+@contextmanager
+def private_mariadb(program: Program, folder: Path, server_id: int) -> Iterator[MySqlStand]:
+    """A started MariaDB that writes what it replicates to its own log."""
+    options = ("--log-slave-updates=ON", "--sync-binlog=0", f"--server-id={server_id}")
+    with mariadb_server(program, folder, cache_folder(os.environ), options=options) as server:
+        try:
+            stand = MySqlStand(server)
+            stand.execute(
+                "set sql_log_bin = 0",
+                f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
+                f"grant replication slave, binlog monitor, select on *.* to {ACCOUNT}",
+            )
+            yield stand
+        finally:
+            server.kill()
+
+
+def fresh_mariadb(stand: MySqlStand) -> None:
+    """As if it had been made just now: no databases, an empty log, no GTIDs."""
+    with stand.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("stop slave")
+        cursor.execute("reset slave all")
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute("show databases")
+        for (name,) in cursor.fetchall():
+            if name not in _SYSTEM:
+                cursor.execute(f"drop database `{name}`")
+        cursor.execute("reset master")
+        cursor.execute("set global gtid_slave_pos = ''")
+
+
+def replicate_mariadb(source: MySqlStand, replica: MySqlStand) -> None:
+    """`replica` follows `source` from now on, by GTID."""
+    replica.execute(
+        f"change master to master_host = '{source.host}', master_port = {source.port}, "
+        "master_user = 'root', master_password = '', master_use_gtid = slave_pos, "
+        "master_connect_retry = 1",
+        "start slave",
+    )
+
+
+def catch_up_mariadb(source: MySqlStand, replica: MySqlStand) -> None:
+    """Wait until everything of `source` is on `replica`."""
+    [(position,)] = source.rows("select @@global.gtid_binlog_pos")
+    assert replica.rows(f"select master_gtid_wait('{position}', {_WAIT_SECONDS})") == [(0,)]
+
+
+def promote_mariadb(replica: MySqlStand) -> None:
+    replica.execute("stop slave", "reset slave all")

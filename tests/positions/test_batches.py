@@ -1,0 +1,199 @@
+"""Batches on their way: captures that wait, intents of the dead, merges that wake up late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+
+from pipeline.batch import BatchState, Lease
+from pipeline.errors import (
+    JavaMissing,
+    LakeUnavailable,
+    LeaseLost,
+    LockstepError,
+)
+from pipeline.ports import MirrorCommit, MirrorWrite
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Workplace
+from pipeline.runs.merge import merge
+from resources.memory.lake import MemoryLake, MemoryMirrors
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.two_tables import TABLES, Asleep, Shop, books, open_shop, overtaken
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    return open_shop(mysql, database)
+
+
+# -- captures that wait ----------------------------------------------------------------------
+
+
+class NoJava(MemoryMirrors):
+    def require_ready(self) -> None:
+        raise JavaMissing("There is no Java.", hint="install it")
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        raise JavaMissing("There is no Java.", hint="install it")
+
+
+class NotWritable(MemoryMirrors):
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        raise LakeUnavailable("The lake's storage is full.", hint="free some space")
+
+
+def run_with(shop: Shop, mirrors: MemoryMirrors) -> None:
+    """A whole run on these mirrors."""
+    follower = shop.follower
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        work = replace(follower.work(), mirrors=mirrors)
+        capture(work, lease)
+        merge(work, lease)
+        acknowledge(work, lease)
+
+
+def three_that_wait(shop: Shop, mirrors: MemoryMirrors, error: type[LockstepError]) -> None:
+    before = shop.states()
+    position = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    for _ in range(3):
+        shop.write()
+        with pytest.raises(error):
+            run_with(shop, mirrors)
+    assert shop.states() == [*before, *[BatchState.CAPTURED] * 3]
+    assert shop.follower.ledger.acknowledged_cursor(SOURCE) == position
+
+
+def test_batches_that_wait_for_java_are_merged_at_once(shop: Shop) -> None:
+    """Capture and the changelogs go on; then one commit for each mirror holds them all."""
+    three_that_wait(shop, NoJava(shop.follower.lake), JavaMissing)
+    assert shop.follower.ledger.open_intents(SOURCE) == []
+    assert all(shop.commits(table) == [(2, 2)] for table in TABLES)
+    assert all(len(set(shop.changelog(table))) > 6 for table in TABLES)
+    shop.follower.run()
+    assert all(shop.commits(table) == [(2, 2), (3, 5)] for table in TABLES)
+    assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
+    shop.require_same()
+
+
+def test_a_write_that_was_intended_is_made_as_it_was_intended(shop: Shop) -> None:
+    """The first of the waiting batches has an intent of its own, which is never widened; all
+    that came after it is one commit."""
+    three_that_wait(shop, NotWritable(shop.follower.lake), LakeUnavailable)
+    intents = shop.follower.ledger.open_intents(SOURCE)
+    assert [(one.first_batch, one.last_batch) for one in intents] == [(3, 3), (3, 3)]
+    shop.follower.run()
+    for table, intent in zip(TABLES, intents, strict=True):
+        assert shop.commits(table) == [(2, 2), (3, 3), (4, 5)]
+        assert shop.versions(table)[1] == intent.txn_version
+    assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
+    shop.require_same()
+
+
+@pytest.mark.parametrize("step", ["open_intent", "settle"])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_intent_of_a_dead_run_is_settled_as_it_was(shop: Shop, step: str, after: bool) -> None:
+    """Whatever the run died at, and however much was captured since: the same batches, the
+    same version, one commit."""
+    shop.write()
+    with mortal(shop.follower, step, after=after), pytest.raises(Crash):
+        shop.follower.run()
+    left = shop.follower.ledger.open_intents(SOURCE)
+    for _ in range(2):
+        shop.write()
+        shop.follower.capture()
+    shop.follower.run()
+    for intent in left:
+        table = intent.table.name
+        assert (intent.first_batch, intent.last_batch) == (3, 3)
+        assert shop.commits(table) == [(2, 2), (3, 3), (4, 5)]
+        assert shop.versions(table)[1] == intent.txn_version
+    for table in TABLES:
+        assert len(set(shop.versions(table))) == len(shop.versions(table))
+    shop.require_same()
+    assert shop.follower.ledger.open_intents(SOURCE) == []
+
+
+# -- holders that wake up late ---------------------------------------------------------------
+
+
+class Sleeper(MemoryMirrors):
+    """Falls asleep before or after a commit."""
+
+    def __init__(self, lake: MemoryLake, asleep: Asleep, *, after: bool) -> None:
+        super().__init__(lake)
+        self._asleep = asleep
+        self._after = after
+        self.commits: list[MirrorCommit] = []
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        if not self._after:
+            self._asleep()
+        self.commits.append(super().write(write))
+        if self._after:
+            self._asleep()
+        return self.commits[-1]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("more", [False, True])
+def test_a_merge_that_wakes_up_late_changes_nothing(shop: Shop, after: bool, more: bool) -> None:
+    """Overtaken before or after its own commit: one commit for that intent, whoever made it,
+    read back by the other; the sleeper is told, and records nothing."""
+    shop.write()
+    shop.follower.capture()
+    asleep = Asleep()
+    mirrors = Sleeper(shop.follower.lake, asleep, after=after)
+    work = replace(shop.follower.work(), mirrors=mirrors)
+    recorded: list[Any] = []
+
+    def meanwhile() -> None:
+        if more:
+            shop.write()
+        shop.follower.run()
+        recorded.extend(books(shop))
+
+    error = overtaken(shop, asleep, merge, work)(meanwhile)
+    assert type(error) is LeaseLost
+    assert books(shop) == recorded
+    for table in TABLES:
+        wanted = [(2, 2), (3, 3), (4, 4)] if more else [(2, 2), (3, 3)]
+        assert shop.commits(table) == wanted
+    shop.require_same()
+    shop.write()
+    shop.follower.run()
+    shop.require_same()
+
+
+def test_a_commit_made_while_another_holder_merges_is_read_back(shop: Shop) -> None:
+    """The sleeper's commit comes when the next holder has begun the same write: Delta takes
+    one of them, and the next holder records that one."""
+    shop.write()
+    shop.follower.capture()
+    asleep = Asleep()
+    sleeper = Sleeper(shop.follower.lake, asleep, after=False)
+    done = Event()
+
+    class Slow(MemoryMirrors):
+        def write(self, write: MirrorWrite) -> MirrorCommit:
+            asleep.woken.set()
+            assert done.wait(60)
+            return super().write(write)
+
+    def late(work: Workplace, lease: Lease) -> None:
+        try:
+            merge(work, lease)
+        finally:
+            done.set()
+
+    work = replace(shop.follower.work(), mirrors=sleeper)
+    error = overtaken(shop, asleep, late, work)(lambda: run_with(shop, Slow(shop.follower.lake)))
+    assert type(error) is LeaseLost
+    assert [commit.delta_version for commit in sleeper.commits] == [1, 1]
+    assert all(shop.commits(table) == [(2, 2), (3, 3)] for table in TABLES)
+    shop.require_same()

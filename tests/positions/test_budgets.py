@@ -1,0 +1,165 @@
+"""Where a run ends by itself: the head that was fixed before, or a budget that is spent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, cast
+
+import pytest
+
+from pipeline.bounds import Budget
+from pipeline.ports import BinlogDump, Received, SourceServer
+from pipeline.position import Coordinates
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.one_table import Shop, open_shop
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    return open_shop(mysql, database)
+
+
+@pytest.mark.parametrize(
+    ("budget", "batches"),
+    [
+        (Budget(max_transactions=2), 3),
+        (Budget(max_transactions=1), 5),
+        (Budget(max_bytes=1), 5),
+        (Budget(max_bytes=1 << 30), 1),
+    ],
+    ids=str,
+)
+def test_a_budget_cuts_between_transactions(shop: Shop, budget: Budget, batches: int) -> None:
+    """Each run ends at the first end of a transaction at or beyond it; the next goes on; at
+    last one finds nothing to do."""
+    shop.stand.execute(
+        *(f"insert into {shop.name}.t values ({key}, 0), (-{key}, 0)" for key in range(1, 6))
+    )
+    shop.follower.budget = budget
+    shown = []
+    while shop.follower.run().batch is not None:
+        shown.append(shop.keys())
+    assert len(shown) == batches
+    for keys in shown:
+        assert sorted(keys) == sorted(-key for key in keys)
+    assert len(shop.keys()) == 10
+
+
+def test_a_budget_of_seconds_cuts_between_transactions(shop: Shop) -> None:
+    """However little time there is, a run that has something to read gets on."""
+    shop.put(*range(1, 30))
+    shop.follower.budget = Budget(max_seconds=1e-9)
+    before: list[int] = []
+    while shop.follower.run().batch is not None:
+        assert len(shop.keys()) > len(before)
+        before = shop.keys()
+    assert shop.keys() == list(range(1, 30))
+
+
+def test_the_nearer_of_until_and_a_budget_ends_a_run(shop: Shop) -> None:
+    """Both are kept, whichever comes first."""
+    shop.put(1, 2, 3)
+    place = shop.head()
+    shop.put(4)
+    shop.follower.budget = Budget(max_transactions=2)
+    shop.follower.run(place)
+    assert shop.keys() == [1, 2]
+    shop.follower.run(place)
+    assert shop.keys() == [1, 2, 3]
+
+
+@dataclass
+class BusyServer:
+    """A server that commits something whenever a piece of its log was sent."""
+
+    real: SourceServer
+    write: Callable[[], None]
+
+    def dump(self, start: Coordinates) -> BinlogDump:
+        return BusyDump(self.real.dump(start), self.write)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+@dataclass
+class BusyDump:
+    dump: BinlogDump
+    write: Callable[[], None]
+
+    @property
+    def begins(self) -> Coordinates | None:
+        return self.dump.begins
+
+    def __iter__(self) -> Iterator[Received]:
+        for got in self.dump:
+            self.write()
+            yield got
+
+    def close(self) -> None:
+        self.dump.close()
+
+
+def test_a_source_that_is_always_written_to_ends_a_run(shop: Shop) -> None:
+    """The end is fixed before the first byte: what is committed while the log is read is the
+    next run's, and each run ends although the log never does."""
+    real, numbers = shop.follower.server, count(1)
+    busy = BusyServer(real, lambda: shop.put(next(numbers)))
+    shop.follower.server = cast("SourceServer", busy)
+    shop.put(0)
+    for _ in range(4):
+        begin = Coordinates.parse(shop.head())
+        report = shop.follower.run()
+        assert begin <= report.end.at < Coordinates.parse(shop.head())
+    shop.follower.server = real
+    shop.follower.run()
+    assert shop.keys() == list(range(next(numbers)))
+
+
+def test_a_run_ends_while_others_write(shop: Shop) -> None:
+    """Writers of their own that never rest: every run ends, and at last all is there."""
+    stop = threading.Event()
+
+    def write(first: int) -> None:
+        with shop.stand.connect(shop.name) as connection, connection.cursor() as cursor:
+            for key in count(first, 2):
+                if stop.is_set():
+                    return
+                cursor.execute(f"insert into t values ({key}, 0)")
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write, first) for first in (0, 1)]
+        try:
+            ends = [shop.follower.run().end.at for _ in range(5)]
+            assert not any(writer.done() for writer in writers)
+        finally:
+            stop.set()
+    assert ends == sorted(ends)
+    shop.follower.run()
+    rows = shop.stand.rows(f"select id from {shop.name}.t order by id")
+    assert shop.keys() == [key for (key,) in rows]
+
+
+def test_foreign_traffic_moves_the_position(shop: Shop) -> None:
+    """Other databases' changes are read over: a batch without segments, acknowledged; then
+    nothing is left to do."""
+    foreign = f"{shop.name}_foreign"
+    shop.stand.execute(
+        f"create database {foreign}",
+        f"create table {foreign}.t (id int primary key)",
+        f"insert into {foreign}.t values (1), (2)",
+        f"drop database {foreign}",
+    )
+    report = shop.follower.run()
+    assert (report.transactions, report.rows, report.counts) == (4, 0, {})
+    cursor = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    assert cursor is not None
+    assert (cursor.batch, str(cursor.position.at)) == (report.batch, shop.head())
+    assert shop.follower.ledger.segments(cursor.batch) == []
+    assert shop.follower.run().batch is None
+    assert shop.told().reason == f"nothing was written to the log since {cursor.position}"

@@ -1,0 +1,92 @@
+"""How a source stands, asked of a real server and of one that is away."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.errors import LockstepError, SourceUnavailable
+from pipeline.runs.standing import stand
+from pipeline.standing.facts import Standing
+from pipeline.standing.verdict import State, verdict
+from pipeline.start.question import Rule, Start
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+
+NOBODY = SourceUnavailable("MySQL cannot be reached", hint="start it")
+
+
+@pytest.fixture
+def follower(mysql: MySqlStand, database: str) -> Follower:
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    made = Follower(server(mysql), [f"{database}.*"])
+    made.run()
+    return made
+
+
+def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
+    return stand(SOURCE, follower.ledger, away or follower.work(), datetime.now(UTC))
+
+
+def state(found: Standing) -> State:
+    return verdict(found, datetime.now(UTC), timedelta(minutes=10)).state
+
+
+def test_a_source_in_step(mysql: MySqlStand, database: str, follower: Follower) -> None:
+    """Where it stands, what the next run would do, how long the log lasts."""
+    mysql.execute(f"insert into {database}.t values (1)")
+    follower.run()
+    found = standing(follower)
+    assert state(found) is State.FINE
+    assert (found.lag.seconds, found.lag.transactions) == (0.0, 0)
+    assert isinstance(found.start, Start)
+    assert found.start.rule is Rule.RESUME_SAME_SERVER
+    assert found.headroom is not None
+    assert found.headroom.remaining == found.headroom.kept
+    mysql.execute("flush binary logs", f"insert into {database}.t values (2)")
+    found = standing(follower)
+    assert found.lag.transactions == 1
+    assert found.headroom is not None
+    assert found.headroom.kept is not None
+    assert found.headroom.remaining is not None
+    assert found.headroom.remaining < found.headroom.kept
+
+
+def test_it_answers_without_the_server(follower: Follower) -> None:
+    """From the ledger alone."""
+    found = standing(follower, away=NOBODY)
+    assert state(found) is State.UNREACHABLE
+    assert found.acknowledged is not None
+    assert (found.facts, found.headroom, found.start) == (None, None, None)
+
+
+def test_what_waits_is_named(mysql: MySqlStand, database: str, follower: Follower) -> None:
+    """A captured batch and the table whose merge it waits for."""
+    mysql.execute(f"insert into {database}.t values (1)")
+    follower.capture()
+    found = standing(follower)
+    assert state(found) is State.BEHIND
+    (one,) = found.waiting
+    assert [str(table) for table in one.tables] == [f"{database}.t"]
+
+
+def test_a_refusal_is_foreseen_before_any_run(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """The files are gone and GTIDs cannot help: told at once, with what to do."""
+    mysql.execute(
+        f"insert into {database}.t values (1)",
+        "flush binary logs",
+        f"insert into {database}.t values (2)",
+    )
+    newest = mysql.rows("show binary logs")[-1][0]
+    mysql.execute(f"purge binary logs to '{newest}'")
+    found = standing(follower)
+    told = verdict(found, datetime.now(UTC), None)
+    assert told.state is State.REFUSED
+    assert "no longer on the server" in told.sentence
+    assert "start-at" in told.hint
+    assert found.headroom is not None
+    assert found.headroom.gone

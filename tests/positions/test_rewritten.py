@@ -1,0 +1,168 @@
+"""The same server with another history: what the witness, the files and the set betray."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.errors import HistoryRewritten, PositionPurged
+from pipeline.gtid import GtidSet
+from pipeline.ports import ServerFacts
+from pipeline.runs.begin import LAG_SECONDS
+from pipeline.start.question import Rule
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.mysql.reading import settings
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import Pair, executed, head, purge
+from tests.positions.shop import (
+    follow,
+    open_shop,
+    put,
+    refused,
+    require_each_once,
+    require_rule,
+    require_same,
+)
+
+_RESET = "reset binary logs and gtids"
+
+
+def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
+    """After RESET BINARY LOGS AND GTIDS the server reaches the same file, offset and GTIDs
+    with other rows: nothing but the witness tells."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run()
+    before = head(pair.a), executed(pair.a)
+    pair.a.execute("set sql_log_bin = 0", "drop database shop", _RESET)
+    open_shop(pair.a)
+    put(pair.a, 3, 4)
+    assert (head(pair.a), executed(pair.a)) == before
+    error = refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is another one"])
+    assert "start-at earliest" in error.hint
+    assert follower.pauses == []
+
+
+def test_a_reset_that_is_shorter_is_noticed(pair: Pair) -> None:
+    """The file ends before the cursor, and what was read was never executed."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run()
+    pair.a.execute(_RESET)
+    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
+    assert follower.pauses == [1.0] * LAG_SECONDS
+
+
+def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
+    """The newest file is older than the cursor's."""
+    open_shop(pair.a)
+    pair.a.execute("flush binary logs")
+    follower = follow(pair.a)
+    follower.run()
+    pair.a.execute(_RESET)
+    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["newest file is binlog.000001"])
+
+
+def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
+    """What was between is a gap that names the tables; the mirror holds what the new log
+    tells, although keys come again."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run()
+    pair.a.execute(_RESET)
+    put(pair.a, 1, 2, v=5)
+    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN)
+    follower.choose("earliest")
+    follower.run()
+    require_same(follower, pair.a)
+    assert [gap.tables for gap in follower.ledger.gaps(SOURCE)] == [("shop.t",)]
+    put(pair.a, 3)
+    follower.run()
+    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_same(follower, pair.a)
+
+
+# -- purged on the same server ---------------------------------------------------
+
+
+def test_the_file_is_gone_but_nothing_is_missing(pair: Pair) -> None:
+    """All that was purged was read: on behind the set, in the files that are left."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run()
+    purge(pair.a)
+    put(pair.a, 3)
+    assert follower.run().transactions == 1
+    require_rule(follower, Rule.RESUME_AFTER_PURGE)
+    require_same(follower, pair.a)
+    require_each_once(follower)
+    follower.run()
+    assert len(follower.ledger.lineage(SOURCE).reigns) == 1
+
+
+def test_the_file_is_gone_and_something_is_missing(pair: Pair) -> None:
+    """PositionPurged names the file, the oldest one there is, and the GTIDs."""
+    open_shop(pair.a)
+    follower = follow(pair.a)
+    follower.run()
+    before = executed(pair.a)
+    put(pair.a, 1)
+    purge(pair.a)
+    lost = str(executed(pair.a).difference(before))
+    names = ["binlog.000001", "oldest now: binlog.000002", lost]
+    refused(follower, PositionPurged, Rule.POSITION_PURGED, names)
+
+
+# -- the set that lags -----------------------------------------------------------
+
+
+class _Lagging(MySqlServer):
+    """A server whose `gtid_executed` lacks some transactions for so many looks."""
+
+    def __init__(self, settings: ConnectionSettings, lacks: GtidSet, looks: int) -> None:
+        super().__init__(settings)
+        self._lacks = lacks
+        self._looks = looks
+
+    def facts(self) -> ServerFacts:
+        facts = super().facts()
+        self._looks -= 1
+        if self._looks < 0:
+            return facts
+        there = GtidSet.parse(facts.gtid_executed).difference(self._lacks)
+        return replace(facts, gtid_executed=str(there))
+
+
+@pytest.fixture
+def read_once(pair: Pair) -> Follower:
+    open_shop(pair.a)
+    put(pair.a, 1)
+    follower = follow(pair.a)
+    follower.run()
+    return follower
+
+
+def test_a_set_that_lags_the_log_is_waited_for(pair: Pair, read_once: Follower) -> None:
+    """Under load `gtid_executed` is behind the log: it is looked at again for a while."""
+    lacks = executed(pair.a)
+    put(pair.a, 2)
+    read_once.server = _Lagging(settings(pair.a), lacks, looks=6)
+    read_once.run()
+    assert set(read_once.pauses) == {1.0}
+    require_rule(read_once, Rule.RESUME_SAME_SERVER)
+    require_same(read_once, pair.a)
+
+
+def test_a_set_that_never_comes_is_a_rewritten_history(pair: Pair, read_once: Follower) -> None:
+    """The log is as it was read, and the server says it never executed it."""
+    lacks = executed(pair.a)
+    read_once.server = _Lagging(settings(pair.a), lacks, looks=1000)
+    names = [f"never executed {lacks}"]
+    refused(read_once, HistoryRewritten, Rule.HISTORY_REWRITTEN, names)
+    assert read_once.pauses == [1.0] * LAG_SECONDS

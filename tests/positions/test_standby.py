@@ -1,0 +1,132 @@
+"""`[sources.standby]`: another address that is asked when the first does not answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep.demo.tcp import free_port
+from pipeline.errors import SourceDiverged, SourceUnavailable
+from pipeline.places import parse_place
+from pipeline.runs.context import SourcePlan, StandbyPlan
+from pipeline.start.question import Rule
+from pipeline.tables import TablePatterns
+from resources.mysql.server import MySqlServer
+from resources.mysql.standby import ServerOrStandby
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, settings
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import Pair, catch_up, promote, replicate, uuid_of
+from tests.positions.shop import (
+    follow,
+    newest,
+    open_shop,
+    put,
+    refused,
+    require_each_once,
+    require_rule,
+    require_same,
+)
+
+
+def _down(stand: MySqlStand) -> MySqlServer:
+    """Its address while nobody listens there."""
+    return MySqlServer(replace(settings(stand), port=free_port()))
+
+
+@pytest.fixture
+def shops(pair: Pair) -> Pair:
+    """B follows A, and has all of its shop."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    return pair
+
+
+def test_the_standby_is_read_while_the_primary_is_down(shops: Pair) -> None:
+    """The rules of a failover hold, there and back: nothing is lost or doubled."""
+    follower = follow(shops.a)
+    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.run()
+    put(shops.a, 3)
+    catch_up(shops.a, shops.b)
+    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    follower.run()
+    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_same(follower, shops.b)
+    put(shops.a, 4)
+    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.run()
+    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_same(follower, shops.a)
+    require_each_once(follower)
+    reigns = [reign.server_uuid for reign in follower.ledger.lineage(SOURCE).reigns]
+    assert reigns == [uuid_of(shops.a), uuid_of(shops.b), uuid_of(shops.a)]
+
+
+def test_a_standby_that_is_behind_is_refused(shops: Pair) -> None:
+    """It lacks what was read: SourceDiverged, until it has caught up."""
+    shops.b.execute("stop replica")
+    put(shops.a, 3)
+    follower = follow(shops.a)
+    follower.run()
+    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED, [uuid_of(shops.b)])
+    shops.b.execute("start replica")
+    catch_up(shops.a, shops.b)
+    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    follower.run()
+    require_same(follower, shops.b)
+    promote(shops.b)
+
+
+def test_neither_answers(shops: Pair) -> None:
+    """The error is the primary's, and nothing is recorded."""
+    port = free_port()
+    primary = MySqlServer(replace(settings(shops.a), port=port))
+    follower = Follower(ServerOrStandby(primary, _down(shops.b)), ["shop.*"])
+    with pytest.raises(SourceUnavailable) as caught:
+        follower.run()
+    assert str(port) in caught.value.message
+    assert follower.ledger.decisions(SOURCE) == []
+
+
+def _plan(shops: Pair, uuid: str | None = None) -> SourcePlan:
+    return SourcePlan(
+        SOURCE,
+        TablePatterns(("shop.*",), ()),
+        parse_place("latest"),
+        standby=StandbyPlan(parse_place("earliest"), uuid),
+    )
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_standby_has_a_start_of_its_own(shops: Pair, named: bool) -> None:
+    """Where there is no cursor: known by its UUID, or by the address that answered."""
+    plan = _plan(shops, uuid_of(shops.b) if named else None)
+    primary, standby = server(shops.a), server(shops.b)
+    both = {
+        "primary": ServerOrStandby(primary, standby).facts(),
+        "standby": ServerOrStandby(_down(shops.a), standby).facts(),
+    }
+    starts = {name: str(plan.start_at(facts)) for name, facts in both.items()}
+    assert starts == {"primary": "latest", "standby": "earliest"}
+    assert str(plan.start_at(standby.facts())) == ("earliest" if named else "latest")
+
+
+def test_a_first_run_on_the_standby(shops: Pair) -> None:
+    """Its own start counts, and the primary is read on from there once it is back."""
+    both = ServerOrStandby(_down(shops.a), server(shops.b))
+    standby = StandbyPlan(parse_place("earliest"))
+    follower = Follower(both, ["shop.*"], "latest", standby=standby)
+    follower.run()
+    require_rule(follower, Rule.CONFIGURED_EARLIEST)
+    require_same(follower, shops.b)
+    put(shops.a, 3)
+    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.run()
+    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    assert newest(follower).decision.follows == 1
+    require_same(follower, shops.a)

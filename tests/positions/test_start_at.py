@@ -1,0 +1,264 @@
+"""`lockstep start-at`: a place chosen by a person, once, recorded, never behind."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from pipeline.batch import BatchState, Continuity
+from pipeline.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
+from pipeline.places import moment_text
+from pipeline.runs.capture import capture
+from pipeline.start.question import Rule
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import (
+    Pair,
+    catch_up,
+    executed,
+    head,
+    promote,
+    replicate,
+    uuid_of,
+)
+from tests.positions.shop import (
+    changes,
+    follow,
+    newest,
+    open_shop,
+    put,
+    refused,
+    require_rule,
+    require_same,
+    take,
+    turn_to,
+)
+
+
+def _head(pair: Pair) -> str:
+    name, offset = head(pair.a)
+    return f"{name}:{offset}"
+
+
+@pytest.fixture
+def follower(pair: Pair) -> Follower:
+    """Two rows of A are read and acknowledged."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run()
+    return follower
+
+
+def _open(follower: Follower) -> str | None:
+    choice = follower.ledger.open_override(SOURCE)
+    return choice.place if choice else None
+
+
+def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
+    """What lies between is recorded with its places, its tables, the author and the reason;
+    a row that was deleted there and inserted again later stands once in the mirror."""
+    begin = str(follower.ledger.batches(SOURCE, limit=1)[0].end)
+    take(pair.a, 1)
+    put(pair.a, 2, v=1)
+    place = _head(pair)
+    put(pair.a, 1, v=7)
+    follower.choose(place, "the disk was full")
+    follower.run()
+    require_rule(follower, Rule.CHOSEN_START)
+    [gap] = follower.ledger.gaps(SOURCE)
+    assert (gap.begin, gap.end, gap.tables) == (begin, place, ("shop.t",))
+    assert (gap.author, "the disk was full" in gap.reason) == ("somebody", True)
+    assert newest(follower).decision.continuity is Continuity.GAP
+    assert follower.mirror("shop.t") == [{"id": 1, "v": 7}, {"id": 2, "v": 0}]
+    assert _open(follower) is None
+    put(pair.a, 3)
+    take(pair.a, 2)
+    put(pair.a, 2, v=3)
+    follower.run()
+    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_same(follower, pair.a)
+
+
+def test_a_jump_to_the_end_reads_nothing(pair: Pair, follower: Follower) -> None:
+    """`latest`: the gap is all there is; the choice is used up."""
+    put(pair.a, 3)
+    follower.choose("latest")
+    report = follower.run()
+    assert (report.transactions, _open(follower)) == (0, None)
+    assert len(follower.ledger.gaps(SOURCE)) == 1
+    put(pair.a, 4)
+    assert follower.run().transactions == 1
+    assert len(follower.ledger.gaps(SOURCE)) == 1
+
+
+def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
+    """Repeating is another command's; the choice stays open until another replaces it."""
+    put(pair.a, 3)
+    follower.choose("earliest")
+    for _ in range(2):
+        names = ["earliest", "somebody"]
+        error = refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND, names)
+        assert "lockstep replay" in error.hint
+        assert _open(follower) == "earliest"
+    words = error.hint.partition("`lockstep start-at ")[2]
+    follower.choose(words.partition(" --reason")[0])
+    follower.run()
+    assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
+    require_same(follower, pair.a)
+
+
+@pytest.mark.parametrize(
+    "place", ["binlog.000099:4", "binlog.000001:999999", "run:nobody", "2001-01-01T00:00:00Z"]
+)
+def test_a_place_that_is_not_there(pair: Pair, follower: Follower, place: str) -> None:
+    """StartUnreachable with the reason; the choice is kept, and the next one counts."""
+    follower.choose(place)
+    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
+    assert _open(follower) == place
+    follower.choose(_head(pair))
+    follower.run()
+    require_same(follower, pair.a)
+
+
+def test_the_cursors_own_place_is_no_gap(pair: Pair, follower: Follower) -> None:
+    """Chosen where the source stands anyway: contiguous, nothing is missing."""
+    follower.choose(_head(pair))
+    put(pair.a, 3)
+    assert follower.run().transactions == 1
+    require_rule(follower, Rule.CHOSEN_START)
+    assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
+    assert follower.ledger.gaps(SOURCE) == []
+    require_same(follower, pair.a)
+
+
+def test_a_set_chosen_equal_to_the_cursors_is_no_gap(pair: Pair, follower: Follower) -> None:
+    """`gtid:` of what was read: contiguous; of more: a gap; of less: behind."""
+    read = executed(pair.a)
+    put(pair.a, 3)
+    follower.choose(f"gtid:{read}")
+    follower.run()
+    assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
+    require_same(follower, pair.a)
+    put(pair.a, 4)
+    more = executed(pair.a)
+    put(pair.a, 5)
+    follower.choose(f"gtid:{more}")
+    assert follower.run().transactions == 1
+    assert newest(follower).decision.continuity is Continuity.GAP
+    follower.choose(f"gtid:{read}")
+    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND)
+
+
+def test_a_set_with_holes_is_read_but_for_the_set(pair: Pair, follower: Follower) -> None:
+    """What is in the chosen set and was never read is what the gap stands for."""
+    uuid = uuid_of(pair.a)
+    put(pair.a, 3, 4, 5)
+    last = int(str(executed(pair.a)).rpartition("-")[2])
+    follower.choose(f"gtid:{uuid}:1-{last - 3}:{last - 1}")
+    assert follower.run().transactions == 2
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 3, 5]
+    assert newest(follower).decision.continuity is Continuity.GAP
+
+
+def test_a_set_of_another_history_is_not_reachable(pair: Pair, follower: Follower) -> None:
+    """A set that the server never executed is no place on it."""
+    follower.choose("gtid:33333333-3333-3333-3333-333333333333:1-5")
+    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE)
+    follower.choose(f"gtid:{uuid_of(pair.a)}:1-999999")
+    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE)
+
+
+def test_a_moment_is_a_place_too(pair: Pair, follower: Follower) -> None:
+    """The first transaction committed at or after it."""
+    put(pair.a, 3)
+    [(now,)] = pair.a.rows("select utc_timestamp(6)")
+    put(pair.a, 4)
+    follower.choose(moment_text(now.replace(tzinfo=UTC)))
+    assert follower.run().transactions == 1
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 4]
+
+
+def test_where_a_run_ended_is_a_place_too(pair: Pair, follower: Follower) -> None:
+    """By its id or the beginning of it: contiguous while nothing came after it, then behind."""
+    put(pair.a, 3)
+    with follower.ledger.lock(SOURCE, "test", "abc-123") as lease:
+        capture(follower.work(), lease)
+    put(pair.a, 4)
+    follower.choose("run:abc")
+    follower.run()
+    assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
+    require_same(follower, pair.a)
+    follower.choose("run:abc-123")
+    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND, ["run:abc-123"])
+
+
+def test_before_anything_is_acknowledged_any_choice_is_open(pair: Pair) -> None:
+    """What was only captured is abandoned, without files left, and the chosen start counts."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.capture()
+    put(pair.a, 3)
+    follower.capture()
+    assert follower.lake.files
+    follower.choose("earliest")
+    follower.capture()
+    states = [batch.state for batch in follower.ledger.batches(SOURCE)]
+    assert states == [BatchState.CAPTURED, BatchState.ABANDONED, BatchState.ABANDONED]
+    assert [path for path in follower.lake.files if "batch-000000000003-" not in path] == []
+    follower.run()
+    require_same(follower, pair.a)
+    assert len(changes(follower)) == 3
+    assert follower.ledger.gaps(SOURCE) == []
+
+
+def test_a_run_that_died_leaves_the_choice_open(
+    pair: Pair, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the beginning of its batch and the record: the batch is abandoned, and the
+    next run carries out the same choice."""
+    put(pair.a, 3)
+    place = _head(pair)
+    put(pair.a, 4)
+    follower.choose(place)
+
+    def die(*_: object) -> None:
+        raise LedgerUnavailable("gone", hint="wait")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(follower.ledger, "record_capture", die)
+        with pytest.raises(LedgerUnavailable):
+            follower.run()
+    follower.run()
+    require_rule(follower, Rule.CHOSEN_START)
+    assert _open(follower) is None
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 4]
+    [gap] = follower.ledger.gaps(SOURCE)
+    assert gap.batch == follower.ledger.batches(SOURCE, limit=1)[0].id
+
+
+def test_a_place_on_another_server(pair: Pair, follower: Follower) -> None:
+    """Behind a cursor of another server nothing shows a place to be contiguous but its set:
+    more is a gap, the same is none."""
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    turn_to(follower, pair.b)
+    name, offset = head(pair.b)
+    put(pair.b, 3)
+    follower.choose(f"{name}:{offset}")
+    follower.run()
+    require_rule(follower, Rule.CHOSEN_START)
+    assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
+    require_same(follower, pair.b)
+
+
+def test_a_place_behind_on_another_server(pair: Pair, follower: Follower) -> None:
+    """The new log's beginning lies before what was read, which its set shows."""
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    turn_to(follower, pair.b)
+    follower.choose("binlog.000001:4")
+    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND)

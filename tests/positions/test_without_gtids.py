@@ -1,0 +1,205 @@
+"""Another server without GTIDs: refused, unless time may tell where to go on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.batch import Continuity
+from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
+from pipeline.start.question import Rule
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE, Follower, by_time
+from tests.positions.servers import (
+    Pair,
+    catch_up,
+    promote,
+    replicate,
+    switch_gtids,
+    uuid_of,
+)
+from tests.positions.shop import (
+    changes,
+    follow,
+    newest,
+    open_shop,
+    put,
+    refused,
+    require_rule,
+    require_same,
+    take,
+    turn_to,
+)
+
+
+@pytest.fixture
+def bare(bare_pair: Pair) -> Pair:
+    """Without GTIDs B follows A, which has a shop, by file and offset."""
+    open_shop(bare_pair.a)
+    replicate(bare_pair.a, bare_pair.b, by_gtid=False)
+    return bare_pair
+
+
+def _promoted(bare: Pair, follower: Follower) -> None:
+    catch_up(bare.a, bare.b)
+    promote(bare.b)
+    turn_to(follower, bare.b)
+
+
+def test_without_gtids_another_server_is_refused(bare: Pair) -> None:
+    """Both servers are named, and the two ways out; one of them is to choose a place."""
+    follower = follow(bare.a)
+    put(bare.a, 1)
+    follower.run()
+    put(bare.a, 2)
+    _promoted(bare, follower)
+    names = [uuid_of(bare.a), uuid_of(bare.b), "its gtid_mode is OFF"]
+    error = refused(follower, SourceChanged, Rule.SOURCE_CHANGED, names)
+    assert "on_source_changed = 'timestamp'" in error.hint
+    follower.choose("earliest")
+    follower.run()
+    require_rule(follower, Rule.CHOSEN_START)
+    require_same(follower, bare.b)
+
+
+_INTERVAL = 3600
+
+
+@pytest.fixture
+def began(bare: Pair) -> datetime:
+    """When both logs had begun, by the servers' clock: whatever is searched for from here on
+    is in them."""
+    [(now,)] = bare.b.rows("select utc_timestamp(6)")
+    return datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
+
+
+def _put_at(stand: MySqlStand, moment: datetime, *keys: int, v: int = 0) -> None:
+    """Transactions that were committed at a moment, as far as anybody can tell."""
+    microseconds = int(moment.timestamp() * 1_000_000)
+    with stand.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"set original_commit_timestamp = {microseconds}")
+        for key in keys:
+            cursor.execute(f"insert into shop.t values ({key}, {v})")
+
+
+def _half_read(bare: Pair, began: datetime) -> Follower:
+    """1 was committed long ago, 2 within the interval before the cursor, which is at 3."""
+    follower = follow(bare.a, policies=by_time(_INTERVAL))
+    _put_at(bare.a, began - timedelta(days=1), 1)
+    _put_at(bare.a, began + timedelta(seconds=1), 2)
+    _put_at(bare.a, began + timedelta(seconds=_INTERVAL), 3)
+    follower.run()
+    return follower
+
+
+def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
+    """From `fallback_interval` before the last commit that was read: what was in between
+    comes twice and is recorded as an overlap; the mirror is exact."""
+    follower = _half_read(bare, began)
+    take(bare.a, 2)
+    put(bare.a, 3, v=1)
+    _promoted(bare, follower)
+    put(bare.b, 4)
+    assert follower.run().transactions == 5
+    require_rule(follower, Rule.SEARCH_BY_TIME)
+    decision = newest(follower).decision
+    assert (decision.continuity, decision.follows) == (Continuity.OVERLAP, 1)
+    assert decision.gap_tables == ()
+    assert "3600 s before" in decision.reason
+    require_same(follower, bare.b)
+    assert follower.ledger.gaps(SOURCE) == []
+    put(bare.b, 5)
+    follower.run()
+    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_same(follower, bare.b)
+
+
+def test_an_overlap_of_inserts_doubles_no_row(bare: Pair, began: datetime) -> None:
+    """A batch that holds nothing but inserts is not appended when some come again."""
+    follower = _half_read(bare, began)
+    put(bare.a, 4)
+    _promoted(bare, follower)
+    assert follower.run().rows == 3
+    require_same(follower, bare.b)
+
+
+def test_rows_of_an_overlap_are_recognisable(bare: Pair, began: datetime) -> None:
+    """Rows of the batch that begins with it, committed no later than the cursor."""
+    follower = _half_read(bare, began)
+    cursor = follower.ledger.acknowledged_cursor(SOURCE)
+    assert cursor is not None
+    last = cursor.position.committed_at
+    assert last == began + timedelta(seconds=_INTERVAL)
+    _put_at(bare.a, last + timedelta(seconds=1), 4)
+    _promoted(bare, follower)
+    _put_at(bare.b, last + timedelta(seconds=2), 5)
+    follower.run()
+    batch = follower.ledger.batches(SOURCE, limit=1)[0]
+    assert batch.continuity is Continuity.OVERLAP
+    own = [row for row in changes(follower) if row["_batch"] == batch.id]
+    again = [row["id"] for row in own if row["_committed_at"] <= last]
+    assert (again, [row["id"] for row in own]) == ([2, 3], [2, 3, 4, 5])
+
+
+def test_an_interval_of_nothing_repeats_only_the_last(bare: Pair) -> None:
+    """`fallback_interval = 0`: from the transactions of the last moment on."""
+    follower = follow(bare.a, policies=by_time(0))
+    put(bare.a, 1, 2, 3)
+    follower.run()
+    put(bare.a, 4)
+    _promoted(bare, follower)
+    assert follower.run().rows == 2
+    require_same(follower, bare.b)
+
+
+def test_a_log_that_does_not_reach_back_is_refused(bare: Pair) -> None:
+    """The new server's oldest file is younger than the moment: recorded as a refusal that
+    names both; with a shorter interval, or a place, it goes on."""
+    follower = follow(bare.a, policies=by_time(24 * 3600))
+    put(bare.a, 1)
+    follower.run()
+    put(bare.a, 2)
+    _promoted(bare, follower)
+    error = refused(follower, MomentOutOfRange, Rule.SEARCH_BY_TIME, ["reaches from"])
+    assert "'earliest'" in error.hint
+    follower.choose("earliest")
+    follower.run()
+    require_same(follower, bare.b)
+
+
+def test_without_a_commit_time_there_is_nothing_to_search_for(bare: Pair) -> None:
+    """The cursor stands where nothing was committed yet: refused as if no policy were set."""
+    follower = follow(bare.a, start="latest", policies=by_time(60))
+    follower.run()
+    _promoted(bare, follower)
+    refused(follower, SourceChanged, Rule.SOURCE_CHANGED)
+
+
+def test_with_gtids_time_is_not_asked(pair: Pair) -> None:
+    """The policy is for servers without GTIDs: a divergence stays one."""
+    open_shop(pair.a)
+    open_shop(pair.b)
+    follower = follow(pair.a, policies=by_time(60))
+    follower.run()
+    turn_to(follower, pair.b)
+    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED)
+
+
+def test_a_lapsed_cursor_goes_on_by_time(pair: Pair) -> None:
+    """Transactions without a GTID were possible: the set is not trusted, time is."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    put(pair.a, 1)
+    follower = follow(pair.a, policies=by_time(0))
+    follower.run()
+    put(pair.a, 2)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    switch_gtids(pair.a, "ON_PERMISSIVE")
+    follower.run()
+    put(pair.b, 3)
+    turn_to(follower, pair.b)
+    follower.run()
+    require_rule(follower, Rule.SEARCH_BY_TIME)
+    require_same(follower, pair.b)
