@@ -1,7 +1,8 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second.
+`python -m benchmarks runs` the second, and `python -m benchmarks large` a third, which must be
+asked for: it takes minutes and many gigabytes of disk.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import sys
 from rich.console import Console
 
 from benchmarks.engine import measure_engine
+from benchmarks.large import measure_large
 from benchmarks.runs import measure_runs
 
-PARTS = {"engine": measure_engine, "runs": measure_runs}
+PARTS = {"engine": measure_engine, "runs": measure_runs, "large": measure_large}
+UNASKED = "engine,runs"
 WIDTH = 200
 """Columns of a table that goes into a file, so that no cell is wrapped."""
 
 
 def main() -> None:
     """Print the figures as they come."""
-    asked = sys.argv[1:] or os.environ.get("BENCH_ONLY", ",".join(PARTS)).split(",")
+    asked = sys.argv[1:] or os.environ.get("BENCH_ONLY", UNASKED).split(",")
     if unknown := set(asked) - PARTS.keys():
         raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)

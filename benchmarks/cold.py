@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import perf_counter
+
+from benchmarks.resident import highest_resident_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def main() -> None:
     from resources.mysql.connection import ConnectionSettings
 
     imported = perf_counter() - clock
-    before = _highest_resident_size()
+    before = highest_resident_size()
     settings = ConnectionSettings(
         given["host"], given["port"], given["user"], given["password"], tls="off"
     )
@@ -48,18 +49,8 @@ def main() -> None:
         clock = perf_counter()
         read_all(settings, start, end, patterns)
         seconds.append(perf_counter() - clock)
-    peak = _highest_resident_size()
+    peak = highest_resident_size()
     print(json.dumps(asdict(Cold(imported, seconds[0], seconds[1], before, peak))))
-
-
-def _highest_resident_size() -> int:
-    """Bytes. Not getrusage's: a process begins there with the peak of the one that
-    started it (Linux, proc_pid_status(5), VmHWM)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "VmHWM":
-            return int(value.split()[0]) * 1024
-    raise SystemExit("/proc/self/status has no VmHWM")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,11 @@ class Ground:
         )
         return seconds, json.loads(output)
 
+    def capture(self, folder: Path) -> dict[str, Any]:
+        """A cold capture without Spark: `capturing.Captured`."""
+        command = [sys.executable, "-m", "benchmarks.capturing"]
+        return dict(json.loads(timed(command, folder, {"BENCH_PASSWORD": self.server.password})[1]))
+
     def floor(self, conf: dict[str, str], mode: str, segments: str, table: Path, key: str) -> float:
         """Wall seconds of the bare script on the same segments."""
         file = self.folder / "floor.json"
@@ -120,16 +125,21 @@ def tuned(scratch: Path) -> dict[str, str]:
     ).all()
 
 
+def environment(more: dict[str, str]) -> dict[str, str]:
+    """The variables of a process that works with this repository."""
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
+
+
 def timed(
-    command: Sequence[str], folder: Path, environment: dict[str, str], given: str = ""
+    command: Sequence[str], folder: Path, more: dict[str, str], given: str = ""
 ) -> tuple[float, str]:
     """Wall seconds and standard output of a process that is given this as its standard
-    input; its error output if it fails."""
+    input, and more variables; its error output if it fails."""
     clock = perf_counter()
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+        env=environment(more),
         capture_output=True,
         text=True,
         check=False,

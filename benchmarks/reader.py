@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.assembly import Limits
 from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import Run
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure

@@ -1,0 +1,43 @@
+"""The capture of a cold run by itself: `python -m benchmarks.capturing`, started by `runs.py`.
+
+Works in the project folder it is started in, on the source `bench`, through the same ports
+as a run, but for the mirrors: a run starts Spark in the background as soon as there are
+changes, and here nothing does. Standard output is one JSON object, of `Captured`'s fields.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Seconds of a capture, everything before its first byte included; what it read."""
+
+    seconds: float
+    rows: int
+    bytes: int
+
+
+def main() -> None:
+    """Capture once."""
+    from pipeline.runs.capture import capture
+    from pipeline.runs.context import Unwatched
+    from resources.config import load_settings
+    from resources.memory.lake import MemoryLake, MemoryMirrors
+    from resources.site import Site
+
+    settings = load_settings(Path("lockstep.toml"))
+    with Site(settings, on_warning=lambda text: print(text, file=sys.stderr)) as site:
+        work = replace(site.workplace("bench", Unwatched()), mirrors=MemoryMirrors(MemoryLake()))
+        with work.ledger.lock("bench", "benchmark", None) as lease:
+            report = capture(work, lease)
+    seconds = report.start_seconds + report.capture_seconds
+    print(json.dumps(asdict(Captured(seconds, report.rows, report.log_bytes))))
+
+
+if __name__ == "__main__":
+    main()

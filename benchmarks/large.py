@@ -1,0 +1,116 @@
+"""One transaction of many gigabytes: whether a run gets through, and with how much memory.
+
+Belongs here: writing it, watching the run, its line. Does not: servers and processes
+(`ground.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.engine import SERVER_OPTIONS
+from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.resident import highest_resident_size
+
+ROW_BYTES = 1003
+"""A row in the log: two numbers, 992 bytes and their length, a bitmap."""
+
+_VALUE = "repeat(right(concat('0000000000000000', hex(n * 2654435761)), 16), 62)"
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A run: wall seconds, its report, the highest resident size of the Python process in
+    bytes (the JVM is another process)."""
+
+    seconds: float
+    report: dict[str, Any]
+    peak: int
+
+
+def measure_large(console: Console) -> None:
+    """Print the figures of one run. BENCH_LARGE_GB is the transaction's size."""
+    rows = int(float(os.environ.get("BENCH_LARGE_GB", "4")) * 1e9 / ROW_BYTES)
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder), SERVER_OPTIONS) as place,
+    ):
+        clock = perf_counter()
+        place.execute(
+            f"create table {DATABASE}.large (id int primary key, v varbinary(1000), w int)"
+        )
+        project = place.project("large", f"{DATABASE}.large")
+        start = place.head()
+        _fill(place, rows)
+        size = place.log_bytes(start, place.head())
+        console.print(
+            f"one transaction of {rows:,} rows, {size / 1e9:.2f} GB of binlog, written in "
+            f"{perf_counter() - clock:.0f} s"
+        )
+        run = _watched(place, project)
+        source = run.report["sources"]["bench"]
+        if source["rows"] != rows:
+            raise SystemExit(f"the run read {source['rows']} rows, {rows} were written")
+        capture = source["seconds"]["capture"]
+        mirror = project / "lake" / "bench" / DATABASE / "large"
+        changelog = project / "lake" / "bench" / "_changes" / DATABASE / "large"
+        console.print(
+            f"run: {run.seconds:.0f} s, of it capture {capture:.1f} s, "
+            f"{size / capture / 1e6:,.0f} MB/s\n"
+            f"resident: at most {run.peak / 2**20:,.0f} MiB\n"
+            f"commits with rows: {_commits(changelog)} of the changelog, {_commits(mirror)} of "
+            "the mirror"
+        )
+
+
+def _fill(place: Ground, rows: int) -> None:
+    with place.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set cte_max_recursion_depth = 4294967295")
+        cursor.execute(
+            f"insert into {DATABASE}.large with recursive s as (select 1 n union all "
+            f"select n + 1 from s where n < {rows}) select n, {_VALUE}, n from s"
+        )
+
+
+def _watched(place: Ground, project: Path) -> Watched:
+    clock, peak = perf_counter(), 0
+    with (
+        (project / "out").open("w+") as out,
+        (project / "err").open("w+") as err,
+        subprocess.Popen(
+            [sys.executable, "-m", "lockstep.cli", "run", "--json"],
+            cwd=project,
+            env=environment({"BENCH_PASSWORD": place.server.password}),
+            stdout=out,
+            stderr=err,
+        ) as process,
+    ):
+        while process.poll() is None:
+            peak = max(peak, highest_resident_size(process.pid))
+            try:
+                process.wait(_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+        seconds = perf_counter() - clock
+        for file in (out, err):
+            file.seek(0)
+        if process.returncode != 0:
+            raise SystemExit(f"the run ended with {process.returncode}:\n{err.read()}")
+        return Watched(seconds, json.load(out), peak)
+
+
+def _commits(table: Path) -> int:
+    """Commits of a Delta table that add files."""
+    logs = [path for path in (table / "_delta_log").glob("*.json") if path.stem.isdigit()]
+    return sum('"add":' in path.read_text() for path in logs)
