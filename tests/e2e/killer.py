@@ -1,9 +1,10 @@
 """Runs the command line and kills it, like a power cut, at one call of one port.
 
-    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after N -- run
+    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after|asleep N -- run
 
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
-handler runs. It lives in the tests; the product has no such switch.
+handler runs. "asleep" is SIGSTOP before it: a process that hangs until somebody wakes it.
+It lives in the tests; the product has no such switch.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ def arm(target: str, when: str, nth: int) -> None:
             due = calls[0] == nth
         if due and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
+        if due and when == "asleep":
+            os.kill(os.getpid(), signal.SIGSTOP)
         result = original(*args, **options)
-        if due:
+        if due and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 

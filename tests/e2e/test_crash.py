@@ -1,7 +1,7 @@
 """kill -9 between any two steps: the next run ends with MySQL and the lake equal.
 
 Each case starts from a copy of the same project after a first run, writes to two tables
-so that both need a MERGE, kills a run at one call, and runs again.
+so that both need a MERGE, kills a run at one call, and runs again. Then moments of chance.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.power_cuts import kill_runs, seed_of
 from tests.e2e.project import Project, head
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
@@ -82,3 +83,8 @@ def test_the_next_run_repairs(
         assert len(transactions) == len(set(transactions)) == 2
         assert len(project.transactions(f"_changes.{table}")) == 2
     assert project.json("status")["sources"]["shop"]["open_batches"] == []
+
+
+def test_ten_kills_at_random_moments(mysql: Any, tmp_path: Path) -> None:
+    """Under write load, all over a run's length; `make soak` does a hundred."""
+    kill_runs(mysql, tmp_path / "project", "crash_shop", kills=10, seed=seed_of("CRASH_SEED"))

@@ -1,0 +1,100 @@
+"""Power cuts at moments of chance: a run under write load, killed, again and again.
+
+Belongs here: spreading the kills over a run, and what must be true at the end. Does not:
+how many, and when that is worth the time (`test_crash`, `test_soak`).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from lockstep.demo import shop
+from tests.e2e.project import TIMEOUT, Project, environment, head
+from tests.fix_mysql import MySqlStand
+
+WORKERS = 3
+PAUSE = 0.05
+"""Seconds that each worker rests between two transactions: some fifty of them a second."""
+
+
+def seed_of(name: str) -> int:
+    """A new one each time, told so that a failure can be had again: set the variable."""
+    seed = int(os.environ.get(name) or random.SystemRandom().randrange(1 << 32))
+    print(f"{name}={seed}")
+    return seed
+
+
+def kill_runs(mysql: MySqlStand, folder: Path, database: str, *, kills: int, seed: int) -> None:
+    """Runs of a shop that is written to, killed all over their length; the last one is not, and
+    MySQL and the lake are equal, with one commit for each write."""
+    start = head(mysql)
+    connection = mysql.connect()
+    shop.create(connection, database)
+    connection.close()
+    project = Project.made(folder, port=mysql.port, tables=[f"{database}.*"], start=start)
+    chance = random.Random(seed)
+    with shop.Traffic(lambda: mysql.connect(database), WORKERS, seed, pause=PAUSE) as traffic:
+        began = time.monotonic()
+        project.run("run")
+        length = time.monotonic() - began
+        cut = 0
+        for moment in _moments(chance, kills, length):
+            traffic.check()
+            cut += _killed_after(project, moment)
+    print(f"{cut} of {kills} runs were killed, the others were done before")
+    assert cut
+    project.run("run")
+    _require_whole(project, database)
+
+
+def _moments(chance: random.Random, kills: int, length: float) -> Iterator[float]:
+    """Seconds after the beginning: one in each part of a run, in any order."""
+    parts = list(range(kills))
+    chance.shuffle(parts)
+    for part in parts:
+        yield (part + chance.random()) / kills * length
+
+
+def _killed_after(project: Project, seconds: float) -> bool:
+    """Whether the run was still going on; one that ended by itself ended well."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "lockstep.cli", "run"],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            said = process.communicate(timeout=seconds)[1]
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait(TIMEOUT)
+            return True
+    assert process.returncode == 0, f"after a kill: {process.returncode}\n{said}"
+    return False
+
+
+def _require_whole(project: Project, database: str) -> None:
+    """Equal, no write twice, nothing open, no file that belongs to nothing."""
+    tables = [f"{database}.{table}" for table in shop.TABLES]
+    verified = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: told["equal"] for name, told in verified.items()} == dict.fromkeys(tables, True)
+    for name in tables:
+        for folder in (name, f"_changes.{name}"):
+            transactions = project.transactions(folder)
+            assert len(transactions) == len(set(transactions))
+        changelog = project.lake / "shop" / "_changes" / name.replace(".", "/")
+        published = {Path(uri).name for uri in DeltaTable(changelog).file_uris()}
+        assert {path.name for path in changelog.glob("*.parquet")} == published
+    assert project.json("status")["sources"]["shop"]["open_batches"] == []

@@ -1,0 +1,188 @@
+"""Runs that cannot merge, and runs that hang: what waits is merged later, once.
+
+One project for the module, and one first run; each test writes, is held up, and ends with
+MySQL and the lake equal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.project import TIMEOUT, Project, environment, head
+from tests.fix_mysql import MySqlStand
+
+DATABASE = "waiting"
+TABLES = ("a", "b")
+
+
+@pytest.fixture(scope="module")
+def followed(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    start = head(mysql)
+    mysql.execute(
+        f"create database {DATABASE}",
+        *(f"create table {DATABASE}.{table} (id int primary key, v int)" for table in TABLES),
+        *(f"insert into {DATABASE}.{table} values (0, 0), (1, 0)" for table in TABLES),
+    )
+    folder = tmp_path_factory.mktemp("waiting") / "project"
+    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
+    made.run("run")
+    return made
+
+
+@pytest.fixture
+def project(followed: Project) -> Iterator[Project]:
+    """At the end of each test a run that nothing holds up was right."""
+    yield followed
+    assert followed.json("verify")["exit_code"] == 0
+    assert open_batches(followed) == []
+
+
+def write(mysql: MySqlStand) -> None:
+    """An update of every row, and a new one, in both tables."""
+    for table in TABLES:
+        mysql.execute(
+            f"update {DATABASE}.{table} set v = v + 1",
+            f"insert into {DATABASE}.{table} select max(id) + 1, 0 from {DATABASE}.{table}",
+        )
+
+
+def open_batches(project: Project) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = project.json("status")["sources"]["shop"]["open_batches"]
+    return found
+
+
+def ranges(project: Project, table: str) -> list[int]:
+    """How many batches each commit of a mirror holds."""
+    told = [
+        json.loads(commit["commitInfo"]["userMetadata"])["lockstep"]["batches"]
+        for commit in project.commits(f"{DATABASE}.{table}")
+    ]
+    return [last - first + 1 for first, last in told]
+
+
+def require_once(project: Project) -> None:
+    for table in TABLES:
+        transactions = project.transactions(f"{DATABASE}.{table}")
+        assert len(transactions) == len(set(transactions))
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Nothing can be made in a folder; for root that takes more than a mode."""
+    if os.geteuid() == 0:
+        done = subprocess.run(["chattr", "+i", str(folder)], check=False, capture_output=True)
+        if done.returncode:
+            pytest.skip("this file system keeps nothing from root")
+    mode = folder.stat().st_mode
+    if os.geteuid():
+        folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["chattr", "-i", str(folder)], check=True)
+        else:
+            folder.chmod(mode)
+
+
+def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlStand) -> None:
+    """A mirror that cannot be written (3; the other goes on), then no Java (2, everything is
+    captured): nothing is acknowledged. Afterwards what was intended is written as it was, and
+    all that came later is one commit for each mirror."""
+    before = {table: len(ranges(project, table)) for table in TABLES}
+    acknowledged = project.json("status")["sources"]["shop"]["acknowledged"]
+    log = project.lake / "shop" / DATABASE / "b" / "_delta_log"
+    write(mysql)
+    with unwritable(log):
+        assert str(log.parent) in project.run("run", expect=3).stderr
+    path = os.pathsep.join(
+        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
+    )
+    for _ in range(2):
+        write(mysql)
+        assert "Java" in project.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+    assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
+    assert project.json("status")["sources"]["shop"]["acknowledged"] == acknowledged
+    project.run("run")
+    assert {table: ranges(project, table)[before[table] :] for table in TABLES} == {
+        "a": [1, 2],
+        "b": [1, 2],
+    }
+    require_once(project)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "resources.postgres.ledger:PostgresLedger.record_capture",
+        "resources.lake.mirror:SparkMirrors._apply",
+    ],
+)
+def test_a_run_that_hangs_is_taken_over_and_wakes_up_late(
+    project: Project, mysql: MySqlStand, place: str
+) -> None:
+    """The next one does its work, with one commit for each write; the one that wakes up ends
+    with 3 and says why, and nothing of it is recorded."""
+    before = {table: len(project.commits(f"{DATABASE}.{table}")) for table in TABLES}
+    write(mysql)
+    with asleep(project, place) as hanging:
+        taking_over(project)
+        told = project.json("status")["sources"]["shop"]
+        hanging.send_signal(signal.SIGCONT)
+        said = hanging.communicate(timeout=TIMEOUT)[1]
+    assert hanging.returncode == 3, said
+    assert "took over" in said
+    after = project.json("status")["sources"]["shop"]
+    for key in ("acknowledged", "captured", "open_batches"):
+        assert after[key] == told[key]
+    for table in TABLES:
+        assert len(project.commits(f"{DATABASE}.{table}")) == before[table] + 1
+    require_once(project)
+
+
+@contextmanager
+def asleep(project: Project, place: str) -> Iterator[subprocess.Popen[str]]:
+    """A run that has stopped itself at a call."""
+    command = [sys.executable, "-m", "tests.e2e.killer", place, "asleep", "1", "--", "run"]
+    with subprocess.Popen(
+        command,
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), "the run ended by itself"
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+def taking_over(project: Project) -> None:
+    """`lockstep run`, which takes a holder that is silent for a moment for one that hangs."""
+    command = [sys.executable, "-m", "tests.e2e.impatient", "run"]
+    done = subprocess.run(
+        command,
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
