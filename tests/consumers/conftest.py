@@ -1,4 +1,4 @@
-"""One ledger and one Spark for the test session; every test has a source of its own."""
+"""One ledger for the test session, one Spark for these tests; each has a source of its own."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def ledger(ledger_dsn: str) -> Iterator[Ledger]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark_process() -> Iterator[SparkProcess]:
+    """Gone with this folder's last test: a Python process has one Spark at a time."""
     process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
     yield process
     process.stop()
