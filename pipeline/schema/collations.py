@@ -1,0 +1,241 @@
+"""Character sets and collations by name and number, as statements and the server use them.
+
+Belongs here: a collation's name and character set, a character set's default and binary
+collation and its widest character. Does not: decoding bytes, nor the numbers that row
+metadata uses (`pipeline.binlog.collations`).
+
+Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
+`collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on
+follow a layout: a bit for NOPAD below 2048, then UCA 14.0.0 (`strings/ctype-uca1400.h`).
+Tests compare this table with live servers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SETS: Final = {
+    "armscii8": (1, "general_ci", "32:general_ci 64:bin"),
+    "ascii": (1, "general_ci", "11:general_ci 65:bin"),
+    "big5": (2, "chinese_ci", "1:chinese_ci 84:bin"),
+    "binary": (1, "", "63:"),
+    "cp1250": (1, "general_ci", "26:general_ci 34:czech_cs 44:croatian_ci 66:bin 99:polish_ci"),
+    "cp1251": (
+        1,
+        "general_ci",
+        "14:bulgarian_ci 23:ukrainian_ci 50:bin 51:general_ci 52:general_cs",
+    ),
+    "cp1256": (1, "general_ci", "57:general_ci 67:bin"),
+    "cp1257": (1, "general_ci", "29:lithuanian_ci 58:bin 59:general_ci"),
+    "cp850": (1, "general_ci", "4:general_ci 80:bin"),
+    "cp852": (1, "general_ci", "40:general_ci 81:bin"),
+    "cp866": (1, "general_ci", "36:general_ci 68:bin"),
+    "cp932": (2, "japanese_ci", "95:japanese_ci 96:bin"),
+    "dec8": (1, "swedish_ci", "3:swedish_ci 69:bin"),
+    "eucjpms": (3, "japanese_ci", "97:japanese_ci 98:bin"),
+    "euckr": (2, "korean_ci", "19:korean_ci 85:bin"),
+    "gb18030": (4, "chinese_ci", "248:chinese_ci 249:bin 250:unicode_520_ci"),
+    "gb2312": (2, "chinese_ci", "24:chinese_ci 86:bin"),
+    "gbk": (2, "chinese_ci", "28:chinese_ci 87:bin"),
+    "geostd8": (1, "general_ci", "92:general_ci 93:bin"),
+    "greek": (1, "general_ci", "25:general_ci 70:bin"),
+    "hebrew": (1, "general_ci", "16:general_ci 71:bin"),
+    "hp8": (1, "english_ci", "6:english_ci 72:bin"),
+    "keybcs2": (1, "general_ci", "37:general_ci 73:bin"),
+    "koi8r": (1, "general_ci", "7:general_ci 74:bin"),
+    "koi8u": (1, "general_ci", "22:general_ci 75:bin"),
+    "latin1": (
+        1,
+        "swedish_ci",
+        "5:german1_ci 8:swedish_ci 15:danish_ci 31:german2_ci 47:bin 48:general_ci "
+        "49:general_cs 94:spanish_ci",
+    ),
+    "latin2": (1, "general_ci", "2:czech_cs 9:general_ci 21:hungarian_ci 27:croatian_ci 77:bin"),
+    "latin5": (1, "turkish_ci", "30:turkish_ci 78:bin"),
+    "latin7": (1, "general_ci", "20:estonian_cs 41:general_ci 42:general_cs 79:bin"),
+    "macce": (1, "general_ci", "38:general_ci 43:bin"),
+    "macroman": (1, "general_ci", "39:general_ci 53:bin"),
+    "sjis": (2, "japanese_ci", "13:japanese_ci 88:bin"),
+    "swe7": (1, "swedish_ci", "10:swedish_ci 82:bin"),
+    "tis620": (1, "thai_ci", "18:thai_ci 89:bin"),
+    "ucs2": (
+        2,
+        "general_ci",
+        "35:general_ci 90:bin 128:unicode_ci 129:icelandic_ci 130:latvian_ci "
+        "131:romanian_ci 132:slovenian_ci 133:polish_ci 134:estonian_ci 135:spanish_ci "
+        "136:swedish_ci 137:turkish_ci 138:czech_ci 139:danish_ci 140:lithuanian_ci "
+        "141:slovak_ci 142:spanish2_ci 143:roman_ci 144:persian_ci 145:esperanto_ci "
+        "146:hungarian_ci 147:sinhala_ci 148:german2_ci 149:croatian_ci "
+        "150:unicode_520_ci 151:vietnamese_ci 159:general_mysql500_ci 640:croatian_ci "
+        "641:myanmar_ci 642:thai_520_w2",
+    ),
+    "ujis": (3, "japanese_ci", "12:japanese_ci 91:bin"),
+    "utf16": (
+        4,
+        "general_ci",
+        "54:general_ci 55:bin 101:unicode_ci 102:icelandic_ci 103:latvian_ci "
+        "104:romanian_ci 105:slovenian_ci 106:polish_ci 107:estonian_ci 108:spanish_ci "
+        "109:swedish_ci 110:turkish_ci 111:czech_ci 112:danish_ci 113:lithuanian_ci "
+        "114:slovak_ci 115:spanish2_ci 116:roman_ci 117:persian_ci 118:esperanto_ci "
+        "119:hungarian_ci 120:sinhala_ci 121:german2_ci 122:croatian_ci "
+        "123:unicode_520_ci 124:vietnamese_ci 672:croatian_ci 673:myanmar_ci "
+        "674:thai_520_w2",
+    ),
+    "utf16le": (4, "general_ci", "56:general_ci 62:bin"),
+    "utf32": (
+        4,
+        "general_ci",
+        "60:general_ci 61:bin 160:unicode_ci 161:icelandic_ci 162:latvian_ci "
+        "163:romanian_ci 164:slovenian_ci 165:polish_ci 166:estonian_ci 167:spanish_ci "
+        "168:swedish_ci 169:turkish_ci 170:czech_ci 171:danish_ci 172:lithuanian_ci "
+        "173:slovak_ci 174:spanish2_ci 175:roman_ci 176:persian_ci 177:esperanto_ci "
+        "178:hungarian_ci 179:sinhala_ci 180:german2_ci 181:croatian_ci "
+        "182:unicode_520_ci 183:vietnamese_ci 736:croatian_ci 737:myanmar_ci "
+        "738:thai_520_w2",
+    ),
+    "utf8mb3": (
+        3,
+        "general_ci",
+        "33:general_ci 76:tolower_ci 83:bin 192:unicode_ci 193:icelandic_ci "
+        "194:latvian_ci 195:romanian_ci 196:slovenian_ci 197:polish_ci 198:estonian_ci "
+        "199:spanish_ci 200:swedish_ci 201:turkish_ci 202:czech_ci 203:danish_ci "
+        "204:lithuanian_ci 205:slovak_ci 206:spanish2_ci 207:roman_ci 208:persian_ci "
+        "209:esperanto_ci 210:hungarian_ci 211:sinhala_ci 212:german2_ci "
+        "213:croatian_ci 214:unicode_520_ci 215:vietnamese_ci 223:general_mysql500_ci "
+        "576:croatian_ci 577:myanmar_ci 578:thai_520_w2",
+    ),
+    "utf8mb4": (
+        4,
+        "general_ci",
+        "45:general_ci 46:bin 224:unicode_ci 225:icelandic_ci 226:latvian_ci "
+        "227:romanian_ci 228:slovenian_ci 229:polish_ci 230:estonian_ci 231:spanish_ci "
+        "232:swedish_ci 233:turkish_ci 234:czech_ci 235:danish_ci 236:lithuanian_ci "
+        "237:slovak_ci 238:spanish2_ci 239:roman_ci 240:persian_ci 241:esperanto_ci "
+        "242:hungarian_ci 243:sinhala_ci 244:german2_ci 245:croatian_ci "
+        "246:unicode_520_ci 247:vietnamese_ci 255:0900_ai_ci 256:de_pb_0900_ai_ci "
+        "257:is_0900_ai_ci 258:lv_0900_ai_ci 259:ro_0900_ai_ci 260:sl_0900_ai_ci "
+        "261:pl_0900_ai_ci 262:et_0900_ai_ci 263:es_0900_ai_ci 264:sv_0900_ai_ci "
+        "265:tr_0900_ai_ci 266:cs_0900_ai_ci 267:da_0900_ai_ci 268:lt_0900_ai_ci "
+        "269:sk_0900_ai_ci 270:es_trad_0900_ai_ci 271:la_0900_ai_ci 273:eo_0900_ai_ci "
+        "274:hu_0900_ai_ci 275:hr_0900_ai_ci 277:vi_0900_ai_ci 278:0900_as_cs "
+        "279:de_pb_0900_as_cs 280:is_0900_as_cs 281:lv_0900_as_cs 282:ro_0900_as_cs "
+        "283:sl_0900_as_cs 284:pl_0900_as_cs 285:et_0900_as_cs 286:es_0900_as_cs "
+        "287:sv_0900_as_cs 288:tr_0900_as_cs 289:cs_0900_as_cs 290:da_0900_as_cs "
+        "291:lt_0900_as_cs 292:sk_0900_as_cs 293:es_trad_0900_as_cs 294:la_0900_as_cs "
+        "296:eo_0900_as_cs 297:hu_0900_as_cs 298:hr_0900_as_cs 300:vi_0900_as_cs "
+        "303:ja_0900_as_cs 304:ja_0900_as_cs_ks 305:0900_as_ci 306:ru_0900_ai_ci "
+        "307:ru_0900_as_cs 308:zh_0900_as_cs 309:0900_bin 310:nb_0900_ai_ci "
+        "311:nb_0900_as_cs 312:nn_0900_ai_ci 313:nn_0900_as_cs 314:sr_latn_0900_ai_ci "
+        "315:sr_latn_0900_as_cs 316:bs_0900_ai_ci 317:bs_0900_as_cs 318:bg_0900_ai_ci "
+        "319:bg_0900_as_cs 320:gl_0900_ai_ci 321:gl_0900_as_cs 322:mn_cyrl_0900_ai_ci "
+        "323:mn_cyrl_0900_as_cs 608:croatian_ci 609:myanmar_ci 610:thai_520_w2",
+    ),
+}
+"""Character set → bytes of its widest character, default collation, and its collations'
+numbers and names, each without the set's name before it."""
+
+_NOPAD: Final = 0x400
+_UCA_1400: Final = 0x800
+_UCA_1400_SETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
+_LANGUAGES: Final = (
+    " icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish"
+    " lithuanian slovak spanish2 roman persian esperanto hungarian sinhala german2"
+)
+_UCA_1400_LANGUAGES: Final = {
+    **dict(enumerate(_LANGUAGES.split(" "))),
+    23: "vietnamese",
+    24: "croatian",
+}
+_UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
+
+CHARACTER_SETS: Final = frozenset(_SETS)
+
+
+def _names() -> dict[int, str]:
+    found = {}
+    for charset, (_, _, collations) in _SETS.items():
+        for pair in collations.split():
+            number, _, rest = pair.partition(":")
+            found[int(number)] = f"{charset}_{rest}" if rest else charset
+    return found
+
+
+_BY_NUMBER: Final = _names()
+_RENAMED_BY_MARIADB: Final = {
+    number: name.replace("croatian", "croatian_mysql561")
+    for number, name in _BY_NUMBER.items()
+    if number in (122, 149, 181, 213, 245)
+}
+
+
+def canonical_charset(name: str) -> str | None:
+    """A character set's own name, in lower case; None if no server has it."""
+    folded = name.lower()
+    folded = "utf8mb3" if folded == "utf8" else folded
+    return folded if folded in _SETS else None
+
+
+def canonical_collation(name: str, charset: str | None = None) -> str | None:
+    """A collation's own name in lower case; None if no server has it. MariaDB lets
+    `uca1400_…` go without its character set, which is `charset` then."""
+    folded = name.lower()
+    if folded.startswith("utf8_"):
+        folded = "utf8mb3" + folded[4:]
+    if folded.startswith("uca1400_") and charset is not None:
+        folded = f"{charset}_{folded}"
+    return folded if charset_of(folded) is not None else None
+
+
+def charset_of(collation: str) -> str | None:
+    """The character set of a collation's own name; None for an unknown set."""
+    charset = collation.partition("_")[0]
+    return charset if charset in _SETS else None
+
+
+def collation_name(number: int, flavour: str = "mysql") -> str | None:
+    """The collation of that number; None for a number nobody knows."""
+    if number >= _UCA_1400:
+        return _uca_1400(number)
+    base = number & ~_NOPAD
+    name = _BY_NUMBER.get(base)
+    if flavour == "mariadb":
+        name = _RENAMED_BY_MARIADB.get(base, name)
+    if name is None or not number & _NOPAD:
+        return name
+    head, _, tail = name.rpartition("_")
+    return f"{head}_nopad_{tail}"
+
+
+def _uca_1400(number: int) -> str | None:
+    place, rest = divmod(number - _UCA_1400, 256)
+    language, strength = divmod(rest, 8)
+    if place >= len(_UCA_1400_SETS) or language not in _UCA_1400_LANGUAGES:
+        return None
+    nopad, strength = divmod(strength, 4)
+    parts = (
+        _UCA_1400_SETS[place],
+        "uca1400",
+        _UCA_1400_LANGUAGES[language],
+        "nopad" if nopad else "",
+        _UCA_1400_STRENGTHS[strength],
+    )
+    return "_".join(part for part in parts if part)
+
+
+def default_collation(charset: str, of_utf8mb4: str) -> str:
+    """What a character set without a COLLATE means; `of_utf8mb4` differs by server and
+    session (MySQL's `default_collation_for_utf8mb4`)."""
+    if charset == "utf8mb4":
+        return of_utf8mb4
+    rest = _SETS[charset][1]
+    return f"{charset}_{rest}" if rest else charset
+
+
+def binary_collation(charset: str) -> str:
+    """What the attribute BINARY means."""
+    return charset if charset == "binary" else f"{charset}_bin"
+
+
+def widest(charset: str) -> int:
+    """Bytes of the widest character."""
+    return _SETS[charset][0]

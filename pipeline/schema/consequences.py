@@ -1,0 +1,382 @@
+"""What a change of a table means for its mirror and its changelog: one table of rules.
+
+Belongs here: effect of a statement → what a run does, by the source's policies. Does not:
+what the statement does to the structure (`evolve`), how the lake is changed
+(`pipeline.changes`, `resources.lake`). The first rule that applies decides; `RULES` is what
+docs/schema-changes.md shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pipeline.schema.evolving.effects import (
+    Changed,
+    Created,
+    Dirty,
+    Dropped,
+    Effect,
+    NotFollowed,
+    Renamed,
+    Truncated,
+    UnknownTable,
+)
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.schema.stored import why_values_change
+from pipeline.schema.tracker import Followed
+from pipeline.table import TableName
+
+
+class Action(StrEnum):
+    """What a run does about a table."""
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    FOLLOW = "follow"
+    EMPTY = "empty"
+    DROP = "drop"
+    REREAD = "re-read"
+    SET_ASIDE = "set aside"
+
+
+@dataclass(frozen=True, slots=True)
+class LakePolicies:
+    """How a source's lake follows; the first word of each is the default."""
+
+    on_rewrite: str = "set-aside"
+    dropped_columns: str = "keep"
+    dropped_tables: str = "keep"
+    renames: str = "rewrite"
+    foreign_keys: str = "set-aside"
+    deletes: str = "remove"
+    readers: str = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """`reason` says in a few words what happened to the table."""
+
+    table: TableName
+    action: Action
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One table's part of a statement. `before` and `after` are there for a change;
+    `strict` is of the session's sql_mode; `zoned`: its time zone is known."""
+
+    table: TableName
+    kind: str
+    reason: str = ""
+    before: TableSchema | None = None
+    after: TableSchema | None = None
+    columns_from: tuple[str | None, ...] = ()
+    strict: bool = True
+    zoned: bool = True
+
+    @property
+    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
+        """Each column after, and what it was before."""
+        assert self.before is not None
+        assert self.after is not None
+        for origin, column in zip(self.columns_from, self.after.columns, strict=True):
+            yield (self.before.column(origin) if origin is not None else None), column
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`applies` answers why, or None; `words` are (statement, history, mirror, changelog) for
+    people. `by_policy`: `on_rewrite` decides between setting aside and re-reading."""
+
+    name: str
+    applies: Callable[[Happened], str | None]
+    action: Action
+    words: tuple[str, str, str, str]
+    by_policy: bool = False
+
+
+def _is(kind: str, reason: str = "") -> Callable[[Happened], str | None]:
+    return lambda one: (one.reason or reason or kind) if one.kind == kind else None
+
+
+def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str | None]:
+    return lambda one: test(one) if one.kind == "changed" else None
+
+
+_ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
+"""Engines that keep rows when a table changes from one to the other."""
+
+
+def _engine(one: Happened) -> str | None:
+    assert one.before is not None
+    assert one.after is not None
+    engines = one.before.engine, one.after.engine
+    if engines[0].lower() == engines[1].lower():
+        return None
+    if {engine.lower() for engine in engines} <= _ROWS_KEPT:
+        return None
+    return f"its engine {engines[0]} became {engines[1]}"
+
+
+def _values(one: Happened) -> str | None:
+    for before, after in one.pairs:
+        if before is not None and (why := why_values_change(before, after, strict=one.strict)):
+            return f"stored values of {after.name} may have changed: {why}"
+    return None
+
+
+def _rekeyed(one: Happened) -> str | None:
+    assert one.before is not None
+    assert one.after is not None
+    origin = dict(zip((c.name for c in one.after.columns), one.columns_from, strict=True))
+    before, after = one.before.primary_key, one.after.primary_key
+    if tuple(origin.get(name) for name in after) == before:
+        return None
+    return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
+
+
+def _per_row(one: Happened) -> str | None:
+    for before, after in one.pairs:
+        if before is not None:
+            continue
+        if after.generated is not None:
+            return f"the new column {after.name} is generated"
+        if after.auto_increment:
+            return f"the new column {after.name} is numbered by the server"
+        if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
+            return f"the new column {after.name} has a default that differs per row"
+        if not one.zoned and _by_clock(after):
+            return f"the new column {after.name} has a moment of a zone that the log does not name"
+    return None
+
+
+def _by_clock(column: ColumnSchema) -> bool:
+    """Whether what it gave the rows depends on the session's time zone."""
+    if column.type == "datetime":
+        return isinstance(column.default, ExpressionDefault)
+    return column.type == "timestamp" and isinstance(column.default, LiteralDefault)
+
+
+def _is_now(default: ExpressionDefault) -> bool:
+    return default.text.upper().startswith("CURRENT_TIMESTAMP")
+
+
+def _columns(one: Happened) -> str | None:
+    assert one.before is not None
+    assert one.after is not None
+    if row_structure(one.before).columns != row_structure(one.after).columns:
+        return "its columns changed"
+    return None
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "created",
+        _is("created"),
+        Action.CREATE,
+        (
+            "CREATE TABLE, also LIKE, AS SELECT",
+            "new version",
+            "created empty at once",
+            "created at its first rows",
+        ),
+    ),
+    Rule(
+        "dropped",
+        _is("dropped"),
+        Action.DROP,
+        (
+            "DROP TABLE, DROP DATABASE; the old name of a RENAME",
+            "the version ends",
+            "kept, marked dropped",
+            "kept",
+        ),
+    ),
+    Rule(
+        "renamed",
+        _is("renamed"),
+        Action.REREAD,
+        (
+            "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
+            "cut-over of gh-ost, pt-online-schema-change, spirit",
+            "names move together",
+            "the address is the name: re-read, replaced in one commit",
+            "each name keeps its own",
+        ),
+    ),
+    Rule(
+        "truncated",
+        _is("truncated"),
+        Action.EMPTY,
+        (
+            "TRUNCATE TABLE",
+            "no new version",
+            "emptied in order with the rows around it",
+            "a truncate row",
+        ),
+    ),
+    Rule(
+        "not-followed",
+        _is("not followed"),
+        Action.SET_ASIDE,
+        (
+            "not understood, or does not fit the history",
+            "recorded verbatim; unknown from there on",
+            "set aside at that place",
+            "ends there",
+        ),
+    ),
+    Rule(
+        "rows-without-events",
+        _is("dirty"),
+        Action.SET_ASIDE,
+        (
+            "partition TRUNCATE, DROP, EXCHANGE; IMPORT and DISCARD TABLESPACE; MariaDB's ALTER "
+            "IGNORE; REPAIR TABLE",
+            "no new version",
+            "set aside; re-read with on_rewrite = resnapshot",
+            "a resnapshot row where it is re-read",
+        ),
+        by_policy=True,
+    ),
+    Rule(
+        "engine",
+        _changed(_engine),
+        Action.SET_ASIDE,
+        (
+            "ENGINE to or from one that keeps no rows (BLACKHOLE, MEMORY, CSV …)",
+            "new version",
+            "set aside; re-read with on_rewrite = resnapshot",
+            "a resnapshot row where it is re-read",
+        ),
+        by_policy=True,
+    ),
+    Rule(
+        "values",
+        _changed(_values),
+        Action.SET_ASIDE,
+        (
+            "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
+            "sets, members removed or in another order, binary to text, another generation "
+            "expression …",
+            "new version",
+            "set aside; re-read with on_rewrite = resnapshot",
+            "next generation where a type changes",
+        ),
+        by_policy=True,
+    ),
+    Rule(
+        "key",
+        _changed(_rekeyed),
+        Action.REREAD,
+        ("the primary key changes", "new version", "re-read under the new key", "nothing"),
+    ),
+    Rule(
+        "per-row",
+        _changed(_per_row),
+        Action.REREAD,
+        (
+            "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, or a moment in the "
+            "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal)",
+            "new version",
+            "re-read: each row has a value of its own",
+            "column added",
+        ),
+    ),
+    Rule(
+        "columns",
+        _changed(_columns),
+        Action.FOLLOW,
+        (
+            "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds all it held, ENUM and "
+            "SET members appended, CONVERT to a superset",
+            "new version",
+            "columns added with what MySQL gave the rows that exist, kept or dropped by "
+            "dropped_columns, renamed, widened in place or by a rewrite",
+            "columns added; the next generation where a type changes",
+        ),
+    ),
+    Rule(
+        "nothing",
+        lambda one: one.reason or "nothing of its rows changed",
+        Action.NOTHING,
+        (
+            "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
+            "IF [NOT] EXISTS that did nothing",
+            "new version where the structure is another",
+            "nothing",
+            "nothing",
+        ),
+    ),
+)
+
+
+def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Happened]:
+    """An effect as the rules see it, for each table it concerns."""
+    match effect:
+        case Created(table):
+            yield Happened(table, "created")
+        case Dropped(table):
+            yield Happened(table, "dropped")
+        case Renamed(table, to):
+            yield Happened(table, "dropped", f"it is now called {to}")
+            yield Happened(to, "renamed", f"it was called {table}")
+        case Truncated(table):
+            yield Happened(table, "truncated")
+        case Dirty(table, reason):
+            yield Happened(table, "dirty", f"{reason} changes rows that the log does not have")
+        case NotFollowed(table, reason):
+            yield Happened(table, "not followed", reason)
+        case UnknownTable(table, statement):
+            yield Happened(table, "not followed", f"{statement}, but its structure was not known")
+        case Changed(table, before, after, columns_from):
+            yield Happened(table, "changed", "", before, after, columns_from, strict, zoned)
+        case _:
+            return
+
+
+def decided(one: Happened, policies: LakePolicies) -> Consequence:
+    """What follows, by the first rule that applies."""
+    for rule in RULES:
+        reason = rule.applies(one)
+        if reason is not None:
+            reread = rule.by_policy and policies.on_rewrite == "resnapshot"
+            action = Action.REREAD if reread else rule.action
+            return Consequence(one.table, action, rule.name, reason)
+    raise AssertionError("the last rule always applies")
+
+
+def consequences(
+    followed: Followed, policies: LakePolicies, *, strict: bool, zoned: bool = True
+) -> Mapping[TableName, Consequence]:
+    """What follows from one statement, per table. Of several effects on one table the
+    weightiest counts, but for a name that changes hands: there the last."""
+    found: dict[TableName, Consequence] = {}
+    why = followed.not_understood
+    for table in (why.may_touch or ()) if why is not None else ():
+        found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
+    for effect in followed.effects:
+        for one in happened(effect, strict=strict, zoned=zoned):
+            following = decided(one, policies)
+            known = found.get(one.table)
+            moves = one.kind in ("created", "dropped", "renamed")
+            if known is None or moves or _WEIGHT[following.action] > _WEIGHT[known.action]:
+                found[one.table] = following
+    return found
+
+
+_WEIGHT: Final = {
+    Action.NOTHING: 0,
+    Action.FOLLOW: 1,
+    Action.EMPTY: 2,
+    Action.CREATE: 3,
+    Action.DROP: 4,
+    Action.REREAD: 5,
+    Action.SET_ASIDE: 6,
+}

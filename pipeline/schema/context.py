@@ -1,0 +1,238 @@
+"""What a statement's meaning depends on besides its text, as its QUERY event tells it.
+
+Belongs here: the layout of a QUERY event's status variables, and the values that reading
+and following a statement ask for. Does not: the statement (`statements`), the schema it
+changes (`evolve`).
+
+Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.h` of MySQL's source,
+`Query_log_event` in `sql/log_event.h` of MariaDB's for the codes from 128 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pipeline.errors import DamagedEvent, UnsupportedEvent
+from pipeline.schema.collations import charset_of, collation_name
+
+_REAL_AS_FLOAT: Final = 1
+_ANSI_QUOTES: Final = 1 << 2
+_IGNORE_SPACE: Final = 1 << 3
+_ORACLE: Final = 1 << 9
+_MAXDB: Final = 1 << 12
+_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+_STRICT: Final = 1 << 21 | 1 << 22
+_MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What no event tells: `version` as 90704 or 101118, `flavour` "mysql" or "mariadb",
+    how names of tables are compared, and the engine of tables that name none."""
+
+    version: int = 90704
+    flavour: str = "mysql"
+    lower_case_table_names: int = 0
+    default_engine: str = "InnoDB"
+
+    @property
+    def mariadb(self) -> bool:
+        return self.flavour == "mariadb"
+
+
+@dataclass(frozen=True, slots=True)
+class StatementContext:
+    """The session a statement ran in. Collations are their own names; `microseconds` are
+    those of the event's second; `logged_with_xid` is false for what InnoDB did not
+    commit, a statement without effect among it. `alter_phase`: MariaDB's two-phase ALTER is
+    logged at its "start", and again at its "commit" or "rollback"."""
+
+    facts: ServerFacts = field(default_factory=ServerFacts)
+    database: str = ""
+    sql_mode: int = 0
+    client_charset: str = "utf8mb4"
+    connection_collation: str = "utf8mb4_0900_ai_ci"
+    server_collation: str | None = None
+    utf8mb4_collation: str = "utf8mb4_0900_ai_ci"
+    charset_collations: Mapping[str, str] = field(default_factory=dict)
+    explicit_timestamps: bool = True
+    time_zone: str = ""
+    microseconds: int = 0
+    logged_with_xid: bool = False
+    alter_phase: str | None = None
+
+    @property
+    def ansi_quotes(self) -> bool:
+        return bool(self.sql_mode & _ANSI_QUOTES)
+
+    @property
+    def backslash_escapes(self) -> bool:
+        return not self.sql_mode & _NO_BACKSLASH_ESCAPES
+
+    @property
+    def ignore_space(self) -> bool:
+        return bool(self.sql_mode & _IGNORE_SPACE)
+
+    @property
+    def real_as_float(self) -> bool:
+        return bool(self.sql_mode & _REAL_AS_FLOAT)
+
+    @property
+    def strict(self) -> bool:
+        return bool(self.sql_mode & _STRICT)
+
+    @property
+    def other_grammar(self) -> str | None:
+        """The sql_mode under which MariaDB reads types by other names; None for none."""
+        if self.facts.mariadb and self.sql_mode & _ORACLE:
+            return "ORACLE"
+        return "MAXDB" if self.facts.mariadb and self.sql_mode & _MAXDB else None
+
+
+@dataclass(slots=True)
+class _Reader:
+    data: bytes
+    at: int = 0
+
+    def take(self, count: int) -> bytes:
+        piece = self.data[self.at : self.at + count]
+        if len(piece) != count:
+            raise DamagedEvent(
+                "a QUERY event's status variables end within one",
+                hint="nothing was recorded; look at that place with mysqlbinlog",
+            )
+        self.at += count
+        return piece
+
+    def integer(self, count: int) -> int:
+        return int.from_bytes(self.take(count), "little")
+
+    def text(self) -> bytes:
+        return self.take(self.integer(1))
+
+    def terminated(self) -> bytes:
+        end = self.data.find(b"\0", self.at)
+        piece = self.take((end if end >= 0 else len(self.data)) - self.at)
+        self.take(1)
+        return piece
+
+
+_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 129: 8}
+"""Variables of a fixed size that change no structure: code → bytes."""
+
+_NO_NAMES: Final = 254
+"""The count of updated databases that stands for too many to name."""
+
+
+def read_context(status: bytes, facts: ServerFacts, database: str = "") -> StatementContext:
+    """A QUERY event's status variables → the statement's context.
+
+    UnsupportedEvent for a code that is not known: how long its value is nobody could say,
+    and what follows might change what the statement means. DamagedEvent where they end
+    within a value.
+    """
+    utf8mb4 = "utf8mb4_general_ci" if facts.mariadb or facts.version < 80000 else None
+    context = StatementContext(
+        facts=facts,
+        database=database,
+        utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
+        # MySQL logs it with statements that define a TIMESTAMP: no other can tell, and the
+        # default is ON. Servers before 8.0.14 never do, whose default was OFF.
+        explicit_timestamps=not facts.mariadb and facts.version >= 80014,
+    )
+    reader = _Reader(status)
+    while reader.at < len(status):
+        context = _variable(reader.integer(1), reader, context)
+    return context
+
+
+def _variable(code: int, reader: _Reader, context: StatementContext) -> StatementContext:
+    match code:
+        case 0:
+            flags = reader.integer(4)
+            if not context.facts.mariadb:
+                return context
+            explicit = bool(flags & _MARIADB_EXPLICIT_TIMESTAMPS)
+            return replace(context, explicit_timestamps=explicit)
+        case 1:
+            return replace(context, sql_mode=reader.integer(8))
+        case 2:
+            reader.text()
+            reader.take(1)
+        case 4:
+            return _charsets(reader, context)
+        case 5:
+            return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
+        case 6:
+            reader.text()
+        case 11:
+            reader.text()
+            reader.text()
+        case 12:
+            count = reader.integer(1)
+            for _ in range(0 if count == _NO_NAMES else count):
+                reader.terminated()
+        case 13 | 128:
+            return replace(context, microseconds=reader.integer(3))
+        case 16:
+            return replace(context, explicit_timestamps=reader.integer(1) != 0)
+        case 17:
+            reader.take(8)
+            return replace(context, logged_with_xid=True)
+        case 18:
+            name = _collation(reader.integer(2), context)
+            return replace(context, utf8mb4_collation=name)
+        case 130:
+            return _two_phases(reader, context)
+        case 131:
+            return _preferred(reader, context)
+        case _ if code in _SKIPPED:
+            reader.take(_SKIPPED[code])
+        case _:
+            raise UnsupportedEvent(
+                f"a QUERY event has the status variable {code}, unknown to this version",
+                hint="wait for a version that reads it; nothing was recorded",
+            )
+    return context
+
+
+def _two_phases(reader: _Reader, context: StatementContext) -> StatementContext:
+    """MariaDB's flags of a GTID: 2 START, 4 COMMIT, 8 ROLLBACK ALTER, the last two with the
+    number of the first."""
+    flags = reader.integer(1)
+    if flags & 0x0C:
+        reader.take(8)
+    phases = {2: "start", 4: "commit", 8: "rollback"}
+    return replace(context, alter_phase=phases.get(flags & 0x0E))
+
+
+def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
+    client, connection, server = (_collation(reader.integer(2), context) for _ in range(3))
+    return replace(
+        context,
+        client_charset=charset_of(client) or client,
+        connection_collation=connection,
+        server_collation=server,
+    )
+
+
+def _preferred(reader: _Reader, context: StatementContext) -> StatementContext:
+    """MariaDB's character_set_collations: pairs of a set's default and what is meant by it."""
+    chosen = dict(context.charset_collations)
+    for _ in range(reader.integer(1)):
+        usual, meant = (_collation(reader.integer(2), context) for _ in range(2))
+        chosen[charset_of(usual) or usual] = meant
+    utf8mb4 = chosen.get("utf8mb4", context.utf8mb4_collation)
+    return replace(context, charset_collations=chosen, utf8mb4_collation=utf8mb4)
+
+
+def _collation(number: int, context: StatementContext) -> str:
+    name = collation_name(number, context.facts.flavour)
+    if name is None:
+        raise UnsupportedEvent(
+            f"a QUERY event names the collation {number}, unknown to this version",
+            hint="wait for a version that knows it; nothing was recorded",
+        )
+    return name

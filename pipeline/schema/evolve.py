@@ -1,0 +1,256 @@
+"""A statement's changes on a schema → the schema after them, and what happened.
+
+Belongs here: which tables a change concerns, whether they are there, renames across the
+whole server. Does not: what becomes of one table's columns and keys (`evolving`), what it
+means to a lake. Pure, and total: what does not fit the schema is a `NotFollowed` or
+`UnknownTable`, and the table's structure is unknown from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from pipeline.schema.context import StatementContext
+from pipeline.schema.evolving.alter import altered
+from pipeline.schema.evolving.create import created, created_like, stored_name
+from pipeline.schema.evolving.databases import (
+    Step,
+    alter_database,
+    create_database,
+    drop_database,
+)
+from pipeline.schema.evolving.effects import (
+    CannotFollow,
+    Changed,
+    Created,
+    Dirty,
+    Dropped,
+    Effect,
+    NotFollowed,
+    Renamed,
+    Truncated,
+    Unchanged,
+    UnknownTable,
+)
+from pipeline.schema.evolving.references import (
+    pointing_elsewhere,
+    renamed_names,
+    with_renamed_parents,
+)
+from pipeline.schema.model import ServerSchema, TableSchema
+from pipeline.schema.statements.changes import (
+    AlterDatabase,
+    AlterTable,
+    CreateDatabase,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    DropDatabase,
+    DropTables,
+    RenameTables,
+    RenameTo,
+    RepairTables,
+    RowsChange,
+    SchemaChange,
+    TruncateTable,
+)
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Evolved:
+    """The schema after a statement, and its effects in the order they happened."""
+
+    schema: ServerSchema
+    effects: tuple[Effect, ...]
+
+
+def evolve(
+    schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
+) -> Evolved:
+    """The schema after all changes of one statement."""
+    effects: list[Effect] = []
+    if context.alter_phase in ("start", "rollback"):
+        return Evolved(schema, ())
+    for change in changes:
+        schema, found = _one(schema, change, context)
+        effects += found
+    return Evolved(schema, tuple(effects))
+
+
+def forget(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
+    """The structures of these tables are unknown from here on."""
+    for name in tables:
+        schema = schema.with_unknown(name)
+    return schema
+
+
+def _one(schema: ServerSchema, change: SchemaChange, context: StatementContext) -> Step:
+    match change:
+        case CreateTable() | CreateLike() | CreateSelect():
+            return _create(schema, change, context)
+        case DropTables():
+            return _drop(schema, change)
+        case RenameTables(pairs, if_exists):
+            effects: list[Effect] = []
+            for old, new in pairs:
+                schema, found = _rename(schema, old, new, context, if_exists=if_exists)
+                effects += found
+            return schema, effects
+        case TruncateTable(table):
+            known = schema.table(table)
+            if known is None and schema.fold(table) not in schema.unknown:
+                return schema, [UnknownTable(table, "TRUNCATE")]
+            return schema, [Truncated(table if known is None else known.name)]
+        case AlterTable():
+            return _alter(schema, change, context)
+        case RepairTables(tables):
+            return schema, [Dirty(table, "REPAIR TABLE") for table in tables]
+        case CreateDatabase():
+            return create_database(schema, change, context)
+        case AlterDatabase():
+            return alter_database(schema, change, context)
+        case DropDatabase():
+            return drop_database(schema, change)
+    assert_never(change)
+
+
+# -- tables -----------------------------------------------------------------------
+
+
+def _create(
+    schema: ServerSchema,
+    change: CreateTable | CreateLike | CreateSelect,
+    context: StatementContext,
+) -> Step:
+    name = stored_name(change.table, context)
+    before = schema.table(name)
+    unknown = schema.fold(name) in schema.unknown
+    effects: list[Effect] = []
+    if unknown and change.if_not_exists:
+        return schema, [UnknownTable(name, "CREATE TABLE IF NOT EXISTS")]
+    if before is not None:
+        if change.if_not_exists:
+            return schema, [Unchanged(name, "it exists")]
+        if not change.or_replace:
+            return schema.with_unknown(name), [NotFollowed(name, "it is created, and exists")]
+    if change.or_replace and (before is not None or unknown):
+        effects.append(Dropped(name, before))
+    try:
+        after = _made(change, schema, context)
+    except CannotFollow as error:
+        return schema.with_unknown(name), [*effects, NotFollowed(name, str(error))]
+    rows = isinstance(change, CreateTable) and change.ends_with_rows
+    return schema.with_table(after), [*effects, Created(after.name, after, rows)]
+
+
+def _made(
+    change: CreateTable | CreateLike | CreateSelect,
+    schema: ServerSchema,
+    context: StatementContext,
+) -> TableSchema:
+    match change:
+        case CreateTable():
+            return created(change, schema, context)
+        case CreateLike(table, like):
+            return created_like(table, schema.table(like), context)
+        case CreateSelect():
+            raise CannotFollow("its columns come from a SELECT, which only the server can tell")
+    assert_never(change)
+
+
+def _drop(schema: ServerSchema, change: DropTables) -> Step:
+    effects: list[Effect] = []
+    for name in change.tables:
+        before = schema.table(name)
+        if before is not None or schema.fold(name) in schema.unknown:
+            effects.append(Dropped(before.name if before else name, before))
+            schema = schema.without_table(name)
+        elif change.if_exists:
+            effects.append(Unchanged(name, "it does not exist"))
+        else:
+            effects.append(UnknownTable(name, "DROP TABLE"))
+    return schema, effects
+
+
+def _rename(
+    schema: ServerSchema,
+    old: TableName,
+    new: TableName,
+    context: StatementContext,
+    *,
+    if_exists: bool,
+) -> Step:
+    table = schema.table(old)
+    target = stored_name(new, context)
+    if table is None:
+        if schema.fold(old) in schema.unknown:
+            moved = schema.without_table(old).with_unknown(target)
+            return moved, [Renamed(old, target, None)]
+        why: Effect = Unchanged(old, "it does not exist")
+        return schema, [why if if_exists else UnknownTable(old, "RENAME")]
+    after = replace(
+        table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
+    )
+    schema = schema.without_table(old).with_table(after)
+    schema = pointing_elsewhere(schema, table.name, target)
+    columns = tuple(column.name for column in after.columns)
+    return schema, [Renamed(table.name, target, schema.table(target), columns)]
+
+
+def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) -> Step:
+    name = change.table
+    targets = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
+    target = targets[-1] if targets else None
+    dirty: list[Effect] = []
+    for clause in change.clauses:
+        if isinstance(clause, RowsChange):
+            dirty.append(Dirty(name, clause.reason))
+            if clause.other is not None:
+                dirty.append(Dirty(clause.other, clause.reason))
+    before = schema.table(name)
+    if before is None:
+        return _alter_unknown(schema, change, target, context)
+    try:
+        done = altered(before, change.clauses, schema, context)
+    except CannotFollow as error:
+        schema, moved = _renamed(schema.with_unknown(name), name, target, context)
+        return schema, [NotFollowed(before.name, str(error)), *moved, *dirty]
+    schema = schema.with_table(done.table)
+    if done.renamed:
+        schema = with_renamed_parents(schema, before.name, done.renamed)
+    after = schema.table(name) or done.table
+    effects: list[Effect] = []
+    if after != before or done.columns_from != tuple(one.name for one in before.columns):
+        effects.append(Changed(before.name, before, after, done.columns_from))
+    schema, moved = _renamed(schema, name, target, context)
+    effects += [
+        replace(one, columns_from=done.columns_from) if isinstance(one, Renamed) else one
+        for one in moved
+    ]
+    effects += dirty
+    return schema, effects or [Unchanged(before.name, "it is as it was")]
+
+
+def _renamed(
+    schema: ServerSchema, name: TableName, target: TableName | None, context: StatementContext
+) -> Step:
+    if target is None or schema.fold(target) == schema.fold(name):
+        return schema, []
+    return _rename(schema, name, target, context, if_exists=False)
+
+
+def _alter_unknown(
+    schema: ServerSchema,
+    change: AlterTable,
+    target: TableName | None,
+    context: StatementContext,
+) -> Step:
+    if schema.fold(change.table) not in schema.unknown:
+        if change.if_exists:
+            return schema, [Unchanged(change.table, "it does not exist")]
+        return schema, [UnknownTable(change.table, "ALTER TABLE")]
+    schema, moved = _renamed(schema, change.table, target, context)
+    return schema, [UnknownTable(change.table, "ALTER TABLE"), *moved]

@@ -1,0 +1,161 @@
+"""ALTER TABLE on a known table → the table after it.
+
+Belongs here: all clauses of one statement at once, as `mysql_prepare_alter_table` in
+MySQL's `sql/sql_table.cc` does it: columns that stay, in their places; columns that move
+or are new, in the statement's order; then the keys. Does not: RENAME and clauses that
+change rows (`pipeline.schema.evolve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pipeline.schema.context import StatementContext
+from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.clauses import Plan, merged, planned
+from pipeline.schema.evolving.columns import (
+    resolve_columns,
+    with_timestamps,
+    with_zero_moments,
+)
+from pipeline.schema.evolving.create import inherited_charset, split
+from pipeline.schema.evolving.effects import CannotFollow
+from pipeline.schema.evolving.keys import (
+    pending_key,
+    resolve_keys,
+    with_key_columns,
+)
+from pipeline.schema.evolving.placed import kept_keys, placed_columns
+from pipeline.schema.evolving.references import kept_by, resolve_references
+from pipeline.schema.model import (
+    ColumnSchema,
+    ForeignKey,
+    ServerSchema,
+    TableSchema,
+)
+from pipeline.schema.statements.changes import (
+    AddForeignKey,
+    Clause,
+    RenameTo,
+)
+from pipeline.schema.statements.written import (
+    WrittenOptions,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The table after the statement; its columns' new names by the old ones in lower case;
+    for each column its name before, None for a new one."""
+
+    table: TableSchema
+    renamed: Mapping[str, str]
+    columns_from: tuple[str | None, ...]
+
+
+def altered(
+    table: TableSchema,
+    clauses: tuple[Clause, ...],
+    schema: ServerSchema,
+    context: StatementContext,
+) -> Altered:
+    """The table after all clauses; CannotFollow for a clause that does not fit it."""
+    _check_rename(table, clauses, context)
+    plan = planned(table, clauses)
+    convert = _converted_to(table, plan, schema, context)
+    charset = _charset(table, plan, convert, context)
+    engine = plan.options.engine or table.engine
+    new = resolve_columns([one.column for one in plan.defined], charset, context)
+    if convert is not None and any(_written_otherwise(one, convert) for one in new):
+        raise CannotFollow("it converts a column to another character set than it names")
+    placed = placed_columns(table, plan, new, convert, context)
+    defined = {column.name.lower() for column in new}
+    kept = {one.name.lower() for one in table.columns if not one.nullable} - defined
+    columns = with_timestamps((one.column for one in placed), defined, context)
+    names = {
+        one.before.lower(): one.column.name
+        for one in placed
+        if one.before is not None and one.before != one.column.name
+    }
+    keys = kept_keys(table, plan, placed)
+    pending, references = split(tuple(plan.elements), context)
+    made = [*map(pending_key, keys), *pending]
+    resolved = resolve_keys(made, columns, engine, context.facts)
+    foreign: tuple[ForeignKey, ...] = ()
+    if kept_by(engine):
+        foreign = _references(table, plan, names) + resolve_references(
+            references, table.name, table.foreign_keys, columns, schema, context
+        )
+    after = replace(
+        table,
+        columns=with_zero_moments(with_key_columns(columns, resolved, plan.periods), kept, context),
+        keys=resolved,
+        foreign_keys=foreign,
+        charset=None if charset is None else charset.name,
+        collation=None if charset is None else charset.collation,
+        engine=engine,
+        row_format=plan.options.row_format or table.row_format,
+        partitioned=_or(plan.options.partitioned, table.partitioned),
+        system_versioned=_or(plan.options.system_versioned, table.system_versioned),
+    )
+    return Altered(after, names, tuple(one.before for one in placed))
+
+
+def _check_rename(
+    table: TableSchema, clauses: tuple[Clause, ...], context: StatementContext
+) -> None:
+    """Foreign keys of a table that points at itself get lost or astray where it is renamed
+    and changed at once."""
+    if len(clauses) == 1 or not any(isinstance(one, RenameTo) for one in clauses):
+        return
+    own = any(key.references == table.name for key in table.foreign_keys)
+    added = {one.reference.references.name for one in clauses if isinstance(one, AddForeignKey)}
+    if (own and context.facts.mariadb) or table.name.name in added:
+        raise CannotFollow("it renames a table that points at itself")
+
+
+def _or(chosen_value: bool | None, before: bool) -> bool:
+    return before if chosen_value is None else chosen_value
+
+
+def _converted_to(
+    table: TableSchema, plan: Plan, schema: ServerSchema, context: StatementContext
+) -> Charset | None:
+    """What CONVERT TO makes of the columns; None without one."""
+    if plan.convert is None:
+        return None
+    inherited = inherited_charset(schema, table.name.database)
+    return chosen(plan.convert.charset, plan.convert.collation, inherited, context)
+
+
+def _charset(
+    table: TableSchema, plan: Plan, convert: Charset | None, context: StatementContext
+) -> Charset | None:
+    """The table's own; None where nothing tells it: then columns of characters have to name
+    theirs. CHARACTER SET behind CONVERT TO is for the table alone."""
+    before = convert
+    if before is None and table.charset is not None and table.collation is not None:
+        before = Charset(table.charset, table.collation)
+    options = plan.options
+    if plan.convert is not None:
+        if context.facts.mariadb and (options.charset or options.collation):
+            raise CannotFollow("it names two character sets")
+        written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
+        options = merged(written, options)
+    if before is None and options.charset is None and options.collation is None:
+        return None
+    return chosen(options.charset, options.collation, before, context)
+
+
+def _written_otherwise(column: ColumnSchema, convert: Charset) -> bool:
+    named = Charset(column.charset or "", column.collation or "")
+    return column.charset is not None and named != convert
+
+
+def _references(table: TableSchema, plan: Plan, names: Mapping[str, str]) -> tuple[ForeignKey, ...]:
+    return tuple(
+        replace(key, columns=tuple(names.get(name.lower(), name) for name in key.columns))
+        for key in table.foreign_keys
+        if key.name.lower() not in plan.dropped_references
+    )

@@ -1,0 +1,175 @@
+"""The clauses of an ALTER TABLE, sorted by what they concern.
+
+Belongs here: IF [NOT] EXISTS, and whether what a clause names is there. What becomes of
+the table is `alter`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pipeline.schema.evolving.create import key_of
+from pipeline.schema.evolving.effects import CannotFollow
+from pipeline.schema.model import (
+    TableSchema,
+)
+from pipeline.schema.statements.changes import (
+    AddColumn,
+    AddForeignKey,
+    AddKey,
+    AddPeriod,
+    AlterDefault,
+    AlterKeyVisibility,
+    AlterVisibility,
+    ChangeColumn,
+    Clause,
+    ConvertCharset,
+    DropColumn,
+    DropConstraint,
+    DropForeignKey,
+    DropKey,
+    RenameColumn,
+    RenameKey,
+    SetOptions,
+)
+from pipeline.schema.statements.written import (
+    Element,
+    WrittenColumn,
+    WrittenKey,
+    WrittenOptions,
+    WrittenPeriod,
+)
+
+
+@dataclass(slots=True)
+class Plan:
+    """A statement's clauses, sorted by what they concern; names in lower case."""
+
+    defined: list[AddColumn | ChangeColumn] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+    periods: list[WrittenPeriod] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    altered: dict[str, list[AlterDefault | AlterVisibility]] = field(default_factory=dict)
+    dropped_keys: set[str] = field(default_factory=set)
+    dropped_references: set[str] = field(default_factory=set)
+    renamed_keys: dict[str, str] = field(default_factory=dict)
+    key_visibility: dict[str, bool] = field(default_factory=dict)
+    options: WrittenOptions = field(default_factory=WrittenOptions)
+    convert: ConvertCharset | None = None
+
+
+def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
+    """All clauses; CannotFollow where one names what is not there."""
+    plan = Plan()
+    for clause in clauses:
+        _sort(clause, table, plan)
+    if plan.altered.keys() & plan.dropped:
+        raise CannotFollow("it alters a column that it drops")
+    return plan
+
+
+def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
+    match clause:
+        case AddColumn(column, _, if_not_exists):
+            if if_not_exists and _has(table, column.name, plan):
+                # The key that stands with it is added all the same.
+                plan.elements += _own_key(column, table)
+                return
+            plan.defined.append(clause)
+            plan.elements.append(_unless_keyed(column, table) if if_not_exists else column)
+        case ChangeColumn(old, column, _, if_exists):
+            if _missing(table, old, if_exists):
+                return
+            plan.defined.append(clause)
+            plan.elements.append(_unless_keyed(column, table) if if_exists else column)
+        case DropColumn(name, if_exists):
+            if not _missing(table, name, if_exists):
+                plan.dropped.add(name.lower())
+        case RenameColumn(old, new, if_exists):
+            if not _missing(table, old, if_exists):
+                plan.renamed[old.lower()] = new
+        case AlterDefault(name, _, if_exists):
+            if not _missing(table, name, if_exists):
+                plan.altered.setdefault(name.lower(), []).append(clause)
+        case AlterVisibility(name):
+            plan.altered.setdefault(name.lower(), []).append(clause)
+        case ConvertCharset():
+            plan.convert = clause
+            if plan.options.charset is not None or plan.options.collation is not None:
+                raise CannotFollow("it names a character set before CONVERT TO")
+        case SetOptions(options):
+            plan.options = merged(plan.options, options)
+        case _:
+            _sort_key(clause, table, plan)
+
+
+def _own_key(column: WrittenColumn, table: TableSchema) -> list[WrittenKey]:
+    """The key a definition behind IF [NOT] EXISTS asks for, unless one has its name."""
+    if column.key is None:
+        return []
+    key = key_of(column)
+    return [] if table.key(key.name or column.name) is not None else [key]
+
+
+def _unless_keyed(column: WrittenColumn, table: TableSchema) -> WrittenColumn:
+    return column if _own_key(column, table) else replace(column, key=None)
+
+
+def _sort_key(clause: Clause, table: TableSchema, plan: Plan) -> None:
+    match clause:
+        case AddKey(key):
+            named = key.name if key.name is not None else ""
+            if not (key.if_not_exists and table.key(named) is not None):
+                plan.elements.append(key)
+        case AddForeignKey(reference):
+            there = {key.name.lower() for key in table.foreign_keys}
+            if not (reference.if_not_exists and (reference.name or "").lower() in there):
+                plan.elements.append(reference)
+        case AddPeriod(period):
+            plan.periods.append(period)
+        case DropKey(name, if_exists):
+            _drop_key(name, if_exists, table, plan)
+        case DropForeignKey(name):
+            plan.dropped_references.add(name.lower())
+        case DropConstraint(name):
+            if any(key.name.lower() == name.lower() for key in table.foreign_keys):
+                plan.dropped_references.add(name.lower())
+            elif table.key(name) is not None:
+                plan.dropped_keys.add(name.lower())
+        case RenameKey(old, new):
+            plan.renamed_keys[old.lower()] = new
+        case AlterKeyVisibility(name, invisible):
+            plan.key_visibility[name.lower()] = invisible
+        case _:
+            return
+
+
+def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: Plan) -> None:
+    folded = "primary" if name is None else name.lower()
+    if table.key(folded) is None and not if_exists:
+        raise CannotFollow(f"it drops the key {folded}, which is not there")
+    plan.dropped_keys.add(folded)
+
+
+def merged(one: WrittenOptions, other: WrittenOptions) -> WrittenOptions:
+    """What either gives; the other wins."""
+    given = {
+        name: value
+        for name in WrittenOptions.__dataclass_fields__
+        if (value := getattr(other, name)) is not None
+    }
+    return replace(one, **given)
+
+
+def _has(table: TableSchema, name: str, plan: Plan) -> bool:
+    added = any(one.column.name.lower() == name.lower() for one in plan.defined)
+    return added or table.column(name) is not None
+
+
+def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
+    if table.column(name) is not None:
+        return False
+    if if_exists:
+        return True
+    raise CannotFollow(f"it names the column {name}, which is not there")

@@ -1,0 +1,246 @@
+"""Column definitions → columns as the server makes them.
+
+Belongs here: types that depend on a character set or a length, nullability, defaults, the
+old rules for TIMESTAMP. Does not: keys, and positions in the table.
+
+Rules: MySQL manual, "Silent Column Specification Changes", "Data Type Default Values",
+"Automatic Initialization and Updating for TIMESTAMP and DATETIME".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from typing import Final
+
+from pipeline.schema.collations import widest
+from pipeline.schema.context import StatementContext
+from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.effects import CannotFollow
+from pipeline.schema.evolving.literals import as_bytes, as_text, holds, stored_text, zero_moment
+from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
+from pipeline.schema.statements.written import Computed, Constant, WrittenColumn, WrittenType
+
+_TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
+_BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
+_LIMITS: Final = (1 << 8, 1 << 16, 1 << 24)
+"""Bytes from which the next larger TEXT or BLOB is needed."""
+
+_CHARACTERS: Final = frozenset({"char", "varchar", "enum", "set", *_TEXTS})
+_AS_BYTES: Final = {
+    "char": "binary",
+    "varchar": "varbinary",
+    **dict(zip(_TEXTS, _BLOBS, strict=True)),
+}
+_UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
+_WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+"""Sets of which ASCII is no part."""
+
+_MAX_VARCHAR: Final = 65535
+_JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
+
+
+def resolve_columns(
+    written: Iterable[WrittenColumn], inherited: Charset | None, context: StatementContext
+) -> list[ColumnSchema]:
+    """A statement's definitions, in the order it has them."""
+    return [resolve_column(column, inherited, context) for column in written]
+
+
+def with_timestamps(
+    columns: Iterable[ColumnSchema], defined: Container[str], context: StatementContext
+) -> list[ColumnSchema]:
+    """All columns of a table after a statement; those in `defined` (by lower-case names) it
+    has definitions for. By the old rules the table's first TIMESTAMP is another thing than
+    the next, even where the statement does not name it."""
+    found = list(columns)
+    if context.explicit_timestamps:
+        return found
+    for index, column in enumerate(found):
+        if column.type == "timestamp":
+            found[index] = _first_timestamp(column, column.name.lower() in defined, context)
+            break
+    return [_zero_timestamp(one) if one.name.lower() in defined else one for one in found]
+
+
+def _first_timestamp(
+    column: ColumnSchema, defined: bool, context: StatementContext
+) -> ColumnSchema:
+    if not _without_default(column) or column.on_update:
+        return column
+    if not defined and context.facts.mariadb:
+        raise CannotFollow(f"what the TIMESTAMP {column.name} has by default is not known")
+    now = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
+    return replace(column, default=ExpressionDefault(now) if defined else None, on_update=True)
+
+
+def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
+    if not _without_default(column):
+        return column
+    return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
+
+
+def _without_default(column: ColumnSchema) -> bool:
+    plain = column.type == "timestamp" and column.generated is None
+    return plain and not column.nullable and column.default is None
+
+
+def with_zero_moments(
+    columns: Iterable[ColumnSchema], kept: Container[str], context: StatementContext
+) -> tuple[ColumnSchema, ...]:
+    """MariaDB: a moment that is kept up to date, NOT NULL and without a default has a zero;
+    by the old rules so has each TIMESTAMP, a key's too. Columns in `kept` (lower-case names)
+    were so before."""
+    if not context.facts.mariadb:
+        return tuple(columns)
+    return tuple(
+        one if one.name.lower() in kept else _zero_by_mariadb(one, context) for one in columns
+    )
+
+
+def _zero_by_mariadb(column: ColumnSchema, context: StatementContext) -> ColumnSchema:
+    if column.on_update and not column.nullable and column.default is None:
+        return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
+    return column if context.explicit_timestamps else _zero_timestamp(column)
+
+
+def resolve_column(
+    written: WrittenColumn, inherited: Charset | None, context: StatementContext
+) -> ColumnSchema:
+    """One definition, on a table whose columns inherit this character set."""
+    column = _typed(written.type, inherited, context)
+    column = replace(
+        column,
+        name=written.name,
+        nullable=_nullable(written, context),
+        on_update=written.on_update,
+        auto_increment=written.auto_increment,
+        generated=written.generated,
+        stored=written.stored,
+        invisible=written.invisible,
+        srid=written.srid,
+        compressed=written.type.compressed,
+        system_period=written.system_period,
+    )
+    return replace(column, default=resolve_default(written.default, column, context))
+
+
+def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
+    if written.nullable is not None:
+        return written.nullable
+    if written.auto_increment or written.key == "primary":
+        return False
+    if written.type.name != "timestamp" or context.explicit_timestamps:
+        return True
+    return context.facts.mariadb and written.generated is not None
+
+
+def _typed(kind: WrittenType, inherited: Charset | None, context: StatementContext) -> ColumnSchema:
+    column = ColumnSchema(
+        "",
+        kind.name,
+        length=kind.length,
+        precision=kind.precision,
+        scale=kind.scale,
+        unsigned=kind.unsigned,
+        zerofill=kind.zerofill,
+    )
+    if kind.name in _CHARACTERS:
+        if kind.check_json:
+            inherited = _JSON_OF_MARIADB
+        charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
+        column = in_charset(column, charset)
+        if kind.members:
+            members = tuple(as_text(one, column.charset).rstrip(" ") for one in kind.members)
+            column = replace(column, members=members)
+    # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
+    return fitted(column, sized=kind.sized and bool(kind.length or not context.facts.mariadb))
+
+
+def in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
+    """A column of characters in that set; of bytes where the set is `binary`."""
+    if charset.name == "binary" and column.type in _AS_BYTES:
+        return replace(column, type=_AS_BYTES[column.type], charset=None, collation=None)
+    return replace(column, charset=charset.name, collation=charset.collation)
+
+
+def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
+    """TEXT(n) and BLOB(n) become the smallest that holds n; a VARCHAR that is too long for
+    one becomes a TEXT."""
+    if column.type in _TEXTS or column.type in _BLOBS:
+        family = _TEXTS if column.type in _TEXTS else _BLOBS
+        name = column.type
+        if sized:
+            name = _smallest(family, (column.length or 0) * _width(column))
+        return replace(column, type=name, length=None)
+    if column.type in ("varchar", "varbinary") and column.length is not None:
+        size = column.length * _width(column)
+        if size > _MAX_VARCHAR:
+            family = _TEXTS if column.type == "varchar" else _BLOBS
+            return replace(column, type=_smallest(family, size), length=None)
+    return column
+
+
+def _width(column: ColumnSchema) -> int:
+    return widest(column.charset) if column.charset else 1
+
+
+def _smallest(family: tuple[str, ...], size: int) -> str:
+    return next((n for n, limit in zip(family, _LIMITS, strict=False) if size < limit), family[-1])
+
+
+def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
+    """CONVERT TO CHARACTER SET: a TEXT grows so that it holds as many characters."""
+    if column.members and not _same_bytes(column, charset):
+        raise CannotFollow(f"what {column.name} has for members in {charset.name} is not known")
+    if column.charset in (None, "binary"):
+        return column
+    before = _width(column)
+    after = in_charset(column, charset)
+    default = column.default.text if isinstance(column.default, LiteralDefault) else ""
+    if not holds(after.charset, default):
+        raise CannotFollow(f"{column.name} has characters that {charset.name} may not have")
+    if after.charset is None and isinstance(column.default, LiteralDefault):
+        text = as_bytes(column.default.text, column.charset or "")
+        after = replace(after, default=LiteralDefault(text))
+    if column.type in _TEXTS:
+        size = _LIMITS[_TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
+        name = _smallest(_TEXTS, size // before * widest(charset.name))
+        family = after.type in _BLOBS
+        larger = _TEXTS[max(_TEXTS.index(name), _TEXTS.index(column.type))]
+        return replace(after, type=_AS_BYTES[larger] if family else larger)
+    return fitted(after)
+
+
+def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
+    """Whether members are the same bytes in both sets: servers convert a column's values,
+    and read the bytes of its members anew."""
+    before, after = column.charset or "", charset.name
+    ascii_only = all(member.isascii() for member in column.members)
+    if before == after or {before, after} <= _UTF8:
+        return True
+    return ascii_only and not {before, after} & (_WIDE | {"binary"})
+
+
+def resolve_default(
+    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
+) -> Default | None:
+    """What DEFAULT comes to; None for NULL and for none."""
+    match written:
+        case None:
+            return None
+        case Computed(text):
+            return ExpressionDefault(text)
+        case Constant("null"):
+            return None
+    if not context.facts.mariadb and column.type in (*_TEXTS, *_BLOBS):
+        return None
+    text = stored_text(
+        written,
+        column.type,
+        length=column.length,
+        scale=column.scale,
+        members=column.members,
+        charset=column.charset,
+    )
+    return LiteralDefault(text)

@@ -1,0 +1,153 @@
+"""Keys as a statement wrote them → keys as the server makes them.
+
+Belongs here: names the server chooses, keys that a foreign key needs, what a key does to
+its columns. How much of a column a key holds is `prefixes`. Rules:
+`mysql_prepare_create_table` and `foreign_key_prefix` in MySQL's `sql/sql_table.cc` and
+`sql/sql_class.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pipeline.schema.context import ServerFacts
+from pipeline.schema.evolving.effects import CannotFollow
+from pipeline.schema.evolving.prefixes import GEOMETRIES, TEXTS, WITH_PREFIX, fitted_key
+from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema
+from pipeline.schema.statements.written import WrittenKey, WrittenPeriod
+
+_WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
+
+
+def resolve_keys(
+    pending: Sequence[WrittenKey], columns: Sequence[ColumnSchema], engine: str, facts: ServerFacts
+) -> tuple[KeySchema, ...]:
+    """All keys of a table, those it had before first, then a statement's in its order."""
+    by_name = {column.name.lower(): column for column in columns}
+    made: list[KeySchema] = []
+    if facts.mariadb and any(key.generated and _over_texts(key, by_name) for key in pending):
+        raise CannotFollow("which key a foreign key over a TEXT or BLOB has is not known")
+    whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
+    for key in _needed(whole, facts):
+        parts = tuple(_part(part, key, by_name) for part in key.parts)
+        name = key.name or _free_name(parts, made)
+        found = KeySchema(name, key.kind, parts, key.invisible, key.generated)
+        if facts.mariadb:
+            found = _with_row_end(fitted_key(found, by_name, engine, hashed=key.hash), columns)
+        elif _is_spatial(found, by_name):
+            found = replace(found, kind="spatial")
+        made.append(found)
+    return tuple(made)
+
+
+def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> tuple[KeyPart, ...]:
+    """Parts of types that a key always holds as a whole have no prefix, even if written."""
+    found = []
+    for part in key.parts:
+        column = columns.get((part.column or "").lower())
+        plain = column is not None and column.type not in WITH_PREFIX | GEOMETRIES
+        found.append(replace(part, prefix=None) if plain else part)
+    return tuple(found)
+
+
+def _over_texts(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> bool:
+    found = [columns.get((part.column or "").lower()) for part in key.parts]
+    return any(one is not None and one.type in TEXTS for one in found)
+
+
+def _is_spatial(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
+    """MySQL makes a key over a shape a SPATIAL one."""
+    first = columns.get((key.parts[0].column or "").lower())
+    return key.kind == "index" and first is not None and first.type in GEOMETRIES
+
+
+def pending_key(key: KeySchema) -> WrittenKey:
+    """A key that is there, as one to be made again."""
+    return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
+
+
+def _needed(pending: Sequence[WrittenKey], facts: ServerFacts) -> list[WrittenKey]:
+    """Without the keys made for foreign keys that another can stand in for."""
+    ignored: set[int] = set()
+    for at, key in enumerate(pending):
+        for before, other in enumerate(pending[:at]):
+            if before in ignored or not _redundant(key, other, facts):
+                continue
+            if not other.generated or (key.generated and len(key.parts) < len(other.parts)):
+                ignored.add(at)
+            else:
+                ignored.add(before)
+            break
+    return [key for at, key in enumerate(pending) if at not in ignored]
+
+
+def _redundant(one: WrittenKey, other: WrittenKey, facts: ServerFacts) -> bool:
+    """Whether one of the two is generated and begins the other. MySQL needs it ascending."""
+    if one.generated:
+        both = other.generated and len(one.parts) > len(other.parts)
+        generated, kept = (other, one) if both else (one, other)
+    elif other.generated:
+        generated, kept = other, one
+    else:
+        return False
+    if len(generated.parts) > len(kept.parts) or kept.kind in _WITHOUT_PARTS:
+        return False
+    return all(
+        ours.column is not None
+        and theirs.column is not None
+        and ours.column.lower() == theirs.column.lower()
+        and theirs.prefix is None
+        and (facts.mariadb or not theirs.descending)
+        for ours, theirs in zip(generated.parts, kept.parts, strict=False)
+    )
+
+
+def _part(part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema]) -> KeyPart:
+    if part.column is None:
+        return part
+    column = columns.get(part.column.lower())
+    if column is None:
+        raise CannotFollow(f"a key names the column {part.column}, which is not there")
+    part = replace(part, column=column.name)
+    if key.kind in _WITHOUT_PARTS or column.type not in WITH_PREFIX:
+        return replace(part, prefix=None)
+    if part.prefix is not None and column.length is not None and part.prefix >= column.length:
+        return replace(part, prefix=None)
+    return part
+
+
+def _free_name(parts: Sequence[KeyPart], made: Iterable[KeySchema]) -> str:
+    """The first column's name, with a number where another key has it."""
+    first = parts[0].column or "functional_index"
+    taken = {key.name.lower() for key in made}
+    if first.lower() not in taken and first.lower() != "primary":
+        return first
+    numbers = (f"{first}_{number}" for number in range(2, 100))
+    free = next((name for name in numbers if name.lower() not in taken), None)
+    if free is None:
+        raise CannotFollow(f"no name is free for a key on {first}")
+    return free
+
+
+def with_key_columns(
+    columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
+) -> tuple[ColumnSchema, ...]:
+    """A primary key's and a period's columns are NOT NULL, whatever was written."""
+    fixed = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
+    fixed |= {name.lower() for period in periods for name in period.columns}
+    return tuple(
+        replace(column, nullable=False) if column.name.lower() in fixed else column
+        for column in columns
+    )
+
+
+def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
+    """Of a versioned table's rows only one at a time is the present one: MariaDB puts the
+    end of their time into every key that tells rows apart."""
+    end = next((column.name for column in columns if column.system_period == "end"), None)
+    unique = key.kind in ("primary", "unique")
+    if end is None or not unique or end in key.columns:
+        return key
+    return replace(key, parts=(*key.parts, KeyPart(end)))

@@ -1,0 +1,166 @@
+"""A table's columns after an ALTER TABLE, in their places, and the keys that stay.
+
+Belongs here: which column is which, by its name before. Types and defaults are `columns`,
+new keys `keys`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pipeline.schema.collations import widest
+from pipeline.schema.context import StatementContext
+from pipeline.schema.evolving.charsets import Charset
+from pipeline.schema.evolving.clauses import Plan
+from pipeline.schema.evolving.columns import (
+    converted,
+    resolve_default,
+)
+from pipeline.schema.evolving.effects import CannotFollow
+from pipeline.schema.evolving.prefixes import WITH_PREFIX
+from pipeline.schema.model import (
+    ColumnSchema,
+    ExpressionDefault,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
+from pipeline.schema.statements.changes import (
+    FIRST,
+    AddColumn,
+    AlterDefault,
+    AlterVisibility,
+    ChangeColumn,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A column of the new table, and its name in the old one."""
+
+    column: ColumnSchema
+    before: str | None
+
+
+def placed_columns(
+    table: TableSchema,
+    plan: Plan,
+    new: list[ColumnSchema],
+    convert: Charset | None,
+    context: StatementContext,
+) -> list[Placed]:
+    """The columns in their order."""
+    changes = {
+        one.old.lower(): (one, column)
+        for one, column in zip(plan.defined, new, strict=True)
+        if isinstance(one, ChangeColumn)
+    }
+    columns: list[Placed] = []
+    for column in table.columns:
+        folded = column.name.lower()
+        if folded in changes:
+            change, made = changes[folded]
+            if change.after is None:
+                columns.append(Placed(_altered(made, folded, plan, context), column.name))
+        elif folded not in plan.dropped:
+            columns.append(Placed(_kept(column, plan, convert, context), column.name))
+    for one, made in zip(plan.defined, new, strict=True):
+        if isinstance(one, AddColumn):
+            _place(columns, Placed(made, None), one.after)
+        elif one.after is not None:
+            before = table.column(one.old)
+            made = _altered(made, one.old.lower(), plan, context)
+            _place(columns, Placed(made, before.name if before else None), one.after)
+    if len({one.column.name.lower() for one in columns}) != len(columns):
+        raise CannotFollow("two columns would have one name")
+    first = table.columns[0]
+    places = [place for place, one in enumerate(columns) if one.before == first.name]
+    if _made_by_server(first) and any(places):
+        raise CannotFollow("whether a column goes before the server's own key it does not tell")
+    return columns
+
+
+def _made_by_server(column: ColumnSchema) -> bool:
+    """MySQL's `sql_generate_invisible_primary_key`: while it is on, the column stays first."""
+    return column.name == "my_row_id" and column.invisible and column.auto_increment
+
+
+def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
+    if after is None:
+        columns.append(column)
+    elif after == FIRST:
+        columns.insert(0, column)
+    else:
+        names = [one.column.name.lower() for one in columns]
+        if after.lower() not in names:
+            raise CannotFollow(f"a column goes behind {after}, which is not there")
+        columns.insert(names.index(after.lower()) + 1, column)
+
+
+def _kept(
+    column: ColumnSchema, plan: Plan, convert: Charset | None, context: StatementContext
+) -> ColumnSchema:
+    folded = column.name.lower()
+    column = _altered(column, folded, plan, context)
+    if folded in plan.renamed:
+        column = replace(column, name=plan.renamed[folded])
+    return column if convert is None else converted(column, convert)
+
+
+def _altered(
+    column: ColumnSchema, folded: str, plan: Plan, context: StatementContext
+) -> ColumnSchema:
+    for clause in plan.altered.get(folded, ()):
+        match clause:
+            case AlterDefault() if column.generated is not None:
+                continue
+            case AlterDefault(default=default):
+                if context.facts.mariadb and isinstance(column.default, ExpressionDefault):
+                    # DEFAULT and ON UPDATE CURRENT_TIMESTAMP go together there.
+                    column = replace(column, on_update=False)
+                column = replace(column, default=resolve_default(default, column, context))
+            case AlterVisibility(invisible=invisible):
+                column = replace(column, invisible=invisible)
+    return column
+
+
+def kept_keys(table: TableSchema, plan: Plan, placed: list[Placed]) -> list[KeySchema]:
+    """Keys that were not dropped, on what is left of their columns; none without any."""
+    found = []
+    for key in table.keys:
+        folded = key.name.lower()
+        parts = tuple(part for old in key.parts if (part := _kept_part(old, table, placed)))
+        if folded in plan.dropped_keys or not parts:
+            continue
+        key = replace(
+            key,
+            parts=parts,
+            name=plan.renamed_keys.get(folded, key.name),
+            invisible=plan.key_visibility.get(folded, key.invisible),
+            generated=key.generated and folded not in plan.renamed_keys,
+        )
+        found.append(key)
+    return found
+
+
+def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPart | None:
+    """The first column, from the left, that is the part's own or new under its name."""
+    if part.column is None:
+        return part
+    folded = part.column.lower()
+    found = next((one for one in placed if (one.before or one.column.name).lower() == folded), None)
+    if found is None:
+        return None
+    after = found.column
+    if found.before is None and (after.charset is not None or after.type in WITH_PREFIX):
+        raise CannotFollow(f"a key goes on over the column {after.name}, which is another one")
+    before = None if found.before is None else table.column(found.before)
+    if before is not None and before.members and after.type in WITH_PREFIX:
+        raise CannotFollow(f"how much of {after.name} its key holds is not known")
+    if part.prefix is None or before is None:
+        return replace(part, column=after.name)
+    shorter = after.length is not None and after.length < part.prefix
+    narrow = after.type in ("tinytext", "tinyblob") and part.prefix > 255
+    wide = after.type == "tinytext" and part.prefix * widest(after.charset or "binary") > 1020
+    prefix = None if shorter or narrow or wide else part.prefix
+    return replace(part, column=after.name, prefix=prefix)

@@ -1,0 +1,132 @@
+"""What the ledger keeps of a source's structures: every version of every table, by place.
+
+Belongs here: the values, and their order. Does not: how a version comes about (`evolve`,
+`tracker`), how the ledger stores it (`resources.postgres`).
+
+A version holds from its place on: the place behind the statement that made it, or, for
+what was read from the server, the place the reading belongs to. Versions are ordered by
+(batch, file number, offset, version): batches ascend along the log, and where a start is
+not behind the batch before it, the versions that hold there are recorded once more
+(`Origin.CARRIED`). So nothing is ever deleted, and a table's newest version is always the
+one that the next batch begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from pipeline.position import Coordinates
+from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.table import TableName, TableStructure
+
+
+class Knowledge(StrEnum):
+    """What a version says of its table from its place on."""
+
+    KNOWN = "known"
+    DROPPED = "dropped"
+    UNKNOWN = "unknown"
+
+
+class Origin(StrEnum):
+    """Where a version comes from."""
+
+    BASELINE = "baseline"
+    """Read from the server."""
+    STATEMENT = "statement"
+    """Followed from a statement in the log."""
+    TABLE_MAP = "table map"
+    """Told by the log beside its rows (`binlog_row_metadata=FULL`)."""
+    CARRIED = "carried"
+    """An older version that holds again where a start went back, or on."""
+    PERSON = "person"
+    """Given with `lockstep release --schema`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """A table's structure from `since` on; numbered from 1 for each name.
+
+    `schema` is there for KNOWN only; `reason` says why for UNKNOWN only. `columns_from`:
+    for each column of `schema`, in order, the name it had in the version before, None for
+    a new column; None as a whole where the rows of before are not this table's rows.
+    `statement`: index into the statements recorded with it, by the ledger's id once it is
+    stored. `generation`: of the changelog that its rows go to (`pipeline.changes.generations`).
+    `batch` is 0 until stored.
+    """
+
+    table: TableName
+    version: int
+    since: Coordinates
+    knowledge: Knowledge
+    origin: Origin
+    schema: TableSchema | None = None
+    columns_from: tuple[str | None, ...] | None = None
+    statement: int | None = None
+    reason: str | None = None
+    generation: int = 1
+    batch: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.schema is None) == (self.knowledge is Knowledge.KNOWN):
+            raise ValueError(f"{self.table}: {self.knowledge} with schema {self.schema}")
+
+    @property
+    def structure(self) -> TableStructure:
+        """What the log's decoder needs; ValueError unless KNOWN."""
+        if self.schema is None:
+            raise ValueError(f"{self.table}: version {self.version} is {self.knowledge}")
+        return row_structure(self.schema)
+
+    @property
+    def fingerprint(self) -> str:
+        """The schema's; the knowledge where there is none."""
+        return self.knowledge.value if self.schema is None else self.schema.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseVersion:
+    """A database from `since` on; `schema` None once it is dropped."""
+
+    name: str
+    since: Coordinates
+    schema: DatabaseSchema | None
+    statement: int | None = None
+    batch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatement:
+    """A statement of the log that may change a structure, as it was read.
+
+    `begin`, `end`: its transaction. `context`: what its event says of the session
+    (`StatementContext`, plain values). `outcome`: followed, partly (some table's structure
+    is unknown from here on), or "not understood". `effects`: a sentence each.
+    """
+
+    begin: Coordinates
+    end: Coordinates
+    gtid: str
+    committed_at: datetime | None
+    database: str
+    text: str
+    outcome: str
+    effects: tuple[str, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    id: int = 0
+    batch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What one capture adds to the history."""
+
+    statements: tuple[SchemaStatement, ...] = ()
+    versions: tuple[SchemaVersion, ...] = ()
+    databases: tuple[DatabaseVersion, ...] = ()

@@ -1,0 +1,287 @@
+"""Databases, tables, columns and keys as a server holds them at one moment.
+
+Belongs here: frozen values, their JSON both ways and their fingerprint. Does not: reading
+them from statements (`statements`) or changing them (`evolve`), what the log's decoder
+needs of them (`rows`). Comments and the statistics of a table are no part of it, nor are
+CHECK constraints, partitions' bounds and the order of keys.
+
+Words and spellings are those of information_schema of MySQL 9.7, for MariaDB too, except
+where a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralDefault:
+    """A constant, as information_schema of MySQL shows it: text without quotes, bytes as
+    0x…, bits as b'…', numbers and moments in the column's own form."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionDefault:
+    """An expression as the statement wrote it; CURRENT_TIMESTAMP(n) in that form. Two
+    servers, and two spellings, differ: only the statement's own text is kept."""
+
+    text: str
+
+
+Default = LiteralDefault | ExpressionDefault
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSchema:
+    """One column. `type` is information_schema's data_type ("int", "varchar", "text", …;
+    JSON of MariaDB is "longtext"). `length`: characters of CHAR and VARCHAR, bytes of
+    BINARY and VARBINARY, bits of BIT, dimensions of VECTOR, fractional digits of a temporal type.
+    `precision` and `scale`: of DECIMAL, and of FLOAT and DOUBLE if declared.
+    `default` None is DEFAULT NULL and no default alike; `nullable` tells them apart.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: str | None = None
+    collation: str | None = None
+    members: tuple[str, ...] = ()
+    default: Default | None = None
+    on_update: bool = False
+    auto_increment: bool = False
+    generated: str | None = None
+    stored: bool = False
+    invisible: bool = False
+    srid: int | None = None
+    compressed: bool = False
+    system_period: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A column with a prefix (characters or bytes; None: whole), or an expression."""
+
+    column: str | None
+    prefix: int | None = None
+    expression: str | None = None
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeySchema:
+    """`kind` is primary, unique, index, fulltext or spatial. `generated`: made for a
+    foreign key by the server, which drops it when another key can serve. `hashed`: a UNIQUE
+    of MariaDB over more than a key holds, for which each row has a column that is not shown.
+    """
+
+    name: str
+    kind: str
+    parts: tuple[KeyPart, ...]
+    invisible: bool = False
+    generated: bool = False
+    hashed: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(part.column for part in self.parts if part.column is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """`on_delete` and `on_update` are RESTRICT, CASCADE, SET NULL, NO ACTION or SET DEFAULT."""
+
+    name: str
+    columns: tuple[str, ...]
+    references: TableName
+    referenced: tuple[str, ...]
+    on_delete: str = "NO ACTION"
+    on_update: str = "NO ACTION"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """`columns` in the order of the row images; `keys` in no order that means anything."""
+
+    name: TableName
+    columns: tuple[ColumnSchema, ...]
+    keys: tuple[KeySchema, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    charset: str | None = None
+    collation: str | None = None
+    engine: str = "InnoDB"
+    row_format: str | None = None
+    partitioned: bool = False
+    system_versioned: bool = False
+
+    def column(self, name: str) -> ColumnSchema | None:
+        """The column of that name, whatever its case."""
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+    def key(self, name: str) -> KeySchema | None:
+        return next((k for k in self.keys if k.name.lower() == name.lower()), None)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Names of the primary key's columns; none where there is no such key."""
+        return next((key.columns for key in self.keys if key.kind == "primary"), ())
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that change with any part of the table except its name."""
+        data = {**self.to_json(), "name": None, "keys": sorted(map(_text, self.keys))}
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; what is as by default is left out."""
+        data: dict[str, Any] = _plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TableSchema:
+        return cls(
+            **{
+                **data,
+                "name": TableName(**data["name"]),
+                "columns": tuple(map(_column, data["columns"])),
+                "keys": tuple(map(_key, data.get("keys", ()))),
+                "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSchema:
+    """A database and what its tables inherit."""
+
+    name: str
+    charset: str
+    collation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSchema:
+    """All a server holds. Databases and tables are keyed by `fold`ed names; `unknown` are
+    tables that may be there, and whose structure nobody here knows."""
+
+    databases: Mapping[str, DatabaseSchema] = field(default_factory=dict)
+    tables: Mapping[TableName, TableSchema] = field(default_factory=dict)
+    unknown: frozenset[TableName] = frozenset()
+    lower_case_table_names: int = 0
+
+    def fold(self, name: TableName) -> TableName:
+        """The name as the server compares it."""
+        if self.lower_case_table_names == 0:
+            return name
+        return TableName(name.database.lower(), name.name.lower())
+
+    def database(self, name: str) -> DatabaseSchema | None:
+        return self.databases.get(self.fold(TableName(name, "")).database)
+
+    def table(self, name: TableName) -> TableSchema | None:
+        return self.tables.get(self.fold(name))
+
+    def with_database(self, database: DatabaseSchema) -> ServerSchema:
+        key = self.fold(TableName(database.name, "")).database
+        return replace(self, databases={**self.databases, key: database})
+
+    def without_database(self, name: str) -> ServerSchema:
+        """The database is gone, and all its tables."""
+        gone = self.fold(TableName(name, "")).database
+        return replace(
+            self,
+            databases={n: d for n, d in self.databases.items() if n != gone},
+            tables={n: t for n, t in self.tables.items() if n.database != gone},
+            unknown=frozenset(n for n in self.unknown if n.database != gone),
+        )
+
+    def with_table(self, table: TableSchema) -> ServerSchema:
+        key = self.fold(table.name)
+        return replace(self, tables={**self.tables, key: table}, unknown=self.unknown - {key})
+
+    def without_table(self, name: TableName) -> ServerSchema:
+        gone = self.fold(name)
+        tables = {n: t for n, t in self.tables.items() if n != gone}
+        return replace(self, tables=tables, unknown=self.unknown - {gone})
+
+    def with_unknown(self, name: TableName) -> ServerSchema:
+        """Whether the table is there, and what it looks like, nobody here knows."""
+        bare = self.without_table(name)
+        return replace(bare, unknown=bare.unknown | {self.fold(name)})
+
+
+_DEFAULTS: Final[dict[str, type[LiteralDefault | ExpressionDefault]]] = {
+    "literal": LiteralDefault,
+    "expression": ExpressionDefault,
+}
+
+
+_FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
+    kind: tuple((one.name, one.default) for one in fields(kind))
+    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey)
+}
+_PLAIN: Final = frozenset((str, int, bool, type(None)))
+
+
+def _plain(value: Any) -> Any:
+    """By lookups alone: a baseline asks for some hundred thousand values."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return [_plain(item) for item in value]
+    if kind is LiteralDefault:
+        return ["literal", value.text]
+    if kind is ExpressionDefault:
+        return ["expression", value.text]
+    if kind is TableName:
+        return {"database": value.database, "name": value.name}
+    found = {}
+    for name, default in _FIELDS[kind]:
+        one = getattr(value, name)
+        if one is not default and one != default:
+            found[name] = one if type(one) in _PLAIN else _plain(one)
+    return found
+
+
+def _text(key: KeySchema) -> str:
+    return json.dumps(_plain(key), sort_keys=True)
+
+
+def _column(data: Mapping[str, Any]) -> ColumnSchema:
+    default = data.get("default")
+    return ColumnSchema(
+        **{
+            **data,
+            "members": tuple(data.get("members", ())),
+            "default": None if default is None else _DEFAULTS[default[0]](default[1]),
+        }
+    )
+
+
+def _key(data: Mapping[str, Any]) -> KeySchema:
+    return KeySchema(**{**data, "parts": tuple(KeyPart(**part) for part in data["parts"])})
+
+
+def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
+    return ForeignKey(
+        **{
+            **data,
+            "columns": tuple(data["columns"]),
+            "references": TableName(**data["references"]),
+            "referenced": tuple(data["referenced"]),
+        }
+    )

@@ -1,0 +1,199 @@
+"""Every recorded statement followed once more, and held against the versions it made then.
+
+Belongs here: pure folding of what the ledger has. Does not: reading it, and asking the
+server (`pipeline.runs.verify_schema`).
+
+What no statement made (read from the server, told by a table map, carried on from an older
+place, given by a person) is taken as it is recorded. A table is told once: what follows
+from a wrong version is wrong too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pipeline.position import Coordinates
+from pipeline.schema.compare import differences
+from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
+from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.table import TableName
+
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a live batch recorded. `databases`: those there were where it began, None where
+    it went on behind the batch before; `whole`: it began with all tables that the server
+    had, and with no others."""
+
+    batch: int
+    statements: tuple[SchemaStatement, ...]
+    versions: tuple[SchemaVersion, ...]
+    databases: tuple[DatabaseVersion, ...] | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two accounts that should be one. `at`: the place they are of; `version`: the recorded
+    one; `table` None: about the statement there, whatever tables it concerns."""
+
+    at: Coordinates
+    sentences: tuple[str, ...]
+    table: TableName | None = None
+    version: int | None = None
+
+
+@dataclass(slots=True)
+class _Known:
+    """`KnownStructures`: what was recorded so far; `ever`: all of it, `tables`: the newest."""
+
+    ever: dict[TableName, list[SchemaVersion]] = field(default_factory=dict)
+    tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
+    schemas: dict[str, DatabaseVersion] = field(default_factory=dict)
+
+    def one(self, table: TableName) -> SchemaVersion | None:
+        return self.tables.get(table)
+
+    def all(self) -> Sequence[SchemaVersion]:
+        return [one for one in self.tables.values() if one.knowledge is not Knowledge.DROPPED]
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        return self.ever.get(table, ())
+
+    def databases(self) -> Sequence[DatabaseVersion]:
+        return list(self.schemas.values())
+
+    def last_number(self, table: TableName) -> int:
+        found = self.tables.get(table)
+        return 0 if found is None else found.version
+
+
+def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Iterator[Disagreement]:
+    """What comes out otherwise than it is recorded, in the order of the log. `batches`: in
+    the order they were read."""
+    known, told = _Known(), set[TableName]()
+    for recorded in batches:
+        if recorded.databases is not None:
+            known.schemas = {one.name: one for one in recorded.databases}
+        if recorded.whole:
+            known.tables.clear()
+        for one in _batch(recorded, known, lower_case_table_names):
+            if one.table is None or one.table not in told:
+                yield one
+            if one.table is not None:
+                told.add(one.table)
+        for version in recorded.versions:
+            known.tables[version.table] = version
+            known.ever.setdefault(version.table, []).append(version)
+
+
+def _batch(recorded: Recorded, known: _Known, folding: int) -> Iterator[Disagreement]:
+    made: dict[int, dict[TableName, SchemaVersion]] = {}
+    found: list[SchemaVersion] = []
+    for version in recorded.versions:
+        if version.statement is None:
+            found.append(version)
+        else:
+            made.setdefault(version.statement, {})[version.table] = version
+    first = recorded.statements[0].end if recorded.statements else None
+    known.tables.update({one.table: one for one in found if first is None or one.since < first})
+    if first is None:
+        return
+    found = [one for one in found if one.since >= first and one.schema is not None]
+    tracker = SchemaTracker(known, lower_case_table_names=folding)
+    for statement in recorded.statements:
+        while found and found[0].since < statement.end:
+            _adopt(tracker, found.pop(0))
+        yield from _statement(tracker, statement, made.get(statement.id, {}))
+    for one in tracker.history.databases:
+        known.schemas[one.name] = one
+
+
+def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
+    if version.schema is not None:
+        tracker.adopt(version.schema, version.since)
+
+
+def _statement(
+    tracker: SchemaTracker, statement: SchemaStatement, made: Mapping[TableName, SchemaVersion]
+) -> Iterator[Disagreement]:
+    unknown = {table for table in made if _is_unknown(tracker.version(table))}
+    before = tracker.history
+    tracker.take(_logged(statement))
+    after = tracker.history
+    yield from _outcome(statement, after.statements[len(before.statements) :])
+    folded = {one.table: one for one in after.versions[len(before.versions) :]}
+    for table in sorted({*folded, *made}):
+        ours, theirs = folded.get(table), made.get(table)
+        given = theirs is not None and theirs.knowledge is Knowledge.KNOWN
+        if given and (_is_unknown(ours) or (ours is None and table in unknown)):
+            assert theirs is not None
+            _adopt(tracker, theirs)  # read from the server, and known from here on
+            continue
+        sentences = tuple(_differing(theirs, ours))
+        if sentences:
+            number = None if theirs is None else theirs.version
+            yield Disagreement(statement.end, sentences, table, number)
+
+
+def _is_unknown(version: SchemaVersion | None) -> bool:
+    return version is not None and version.knowledge is Knowledge.UNKNOWN
+
+
+def _outcome(
+    statement: SchemaStatement, folded: Sequence[SchemaStatement]
+) -> Iterator[Disagreement]:
+    again = folded[0].outcome if folded else "of no effect"
+    if again != statement.outcome:
+        told = f"the statement is recorded as {statement.outcome}; followed again it is {again}"
+        yield Disagreement(statement.end, (told,))
+
+
+def _differing(recorded: SchemaVersion | None, folded: SchemaVersion | None) -> Iterator[str]:
+    if recorded is None:
+        yield "the statement changes it, and no version says so"
+    elif folded is None:
+        yield "a version is recorded, and the statement does not change it"
+    elif recorded.schema is None or folded.schema is None:
+        if recorded.knowledge is not folded.knowledge:
+            yield f"it is recorded as {recorded.knowledge}, and comes out {folded.knowledge}"
+    else:
+        if recorded.fingerprint != folded.fingerprint:
+            parts = differences(recorded.schema, folded.schema)
+            yield from parts or ("a part that is not shown",)
+        if recorded.columns_from != folded.columns_from:
+            yield f"columns come from: {_origin(recorded)}, {_origin(folded)}"
+
+
+def _origin(version: SchemaVersion) -> str:
+    if version.columns_from is None:
+        return "nowhere"
+    return "(" + " ".join(name or "new" for name in version.columns_from) + ")"
+
+
+def _logged(statement: SchemaStatement) -> LoggedStatement:
+    moment = statement.committed_at or _NEVER
+    return LoggedStatement(
+        text=statement.text,
+        context=read_stored_context(statement.context),
+        begin=statement.begin,
+        end=statement.end,
+        gtid=statement.gtid,
+        committed_at=moment,
+        executed_at=moment,
+    )
+
+
+def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
+    """A `SchemaStatement.context` as the value it was; keys of other versions are passed."""
+    names = {one.name for one in fields(StatementContext)} - {"facts"}
+    told = {one.name for one in fields(ServerFacts)}
+    facts = {name: value for name, value in stored.get("facts", {}).items() if name in told}
+    given = {name: value for name, value in stored.items() if name in names}
+    return StatementContext(facts=ServerFacts(**facts), **given)

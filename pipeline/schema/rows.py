@@ -1,0 +1,166 @@
+"""A table's schema → what the log's decoder needs of it, and as far as it goes back.
+
+Belongs here: widths in row images, and the names the log has for types. The same answer
+as `pipeline.binlog.table_map.read_structure` gives for a TABLE_MAP with full metadata.
+
+Widths: `pack_length()` in `sql/field.h` of MySQL's source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pipeline.schema.collations import default_collation, widest
+from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.table import Column, TableStructure
+
+_TYPES: Final = {
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), "text"),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), "blob"),
+    **dict.fromkeys(("point", "linestring", "polygon", "geometry"), "geometry"),
+    **dict.fromkeys(("multipoint", "multilinestring", "multipolygon"), "geometry"),
+    **dict.fromkeys(("geomcollection", "geometrycollection"), "geometry"),
+    **dict.fromkeys(("inet4", "inet6", "uuid"), "binary"),
+}
+_LENGTH_BYTES: Final = {
+    **dict.fromkeys(("tinytext", "tinyblob"), 1),
+    **dict.fromkeys(("text", "blob"), 2),
+    **dict.fromkeys(("mediumtext", "mediumblob"), 3),
+    **dict.fromkeys(("longtext", "longblob", "json", "geometry", "vector"), 4),
+}
+_WIDTHS: Final = {"inet4": 4, "inet6": 16, "uuid": 16}
+_CHARACTERS: Final = frozenset({"char", "varchar"})
+_BYTES: Final = frozenset({"binary", "varbinary"})
+_TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
+_AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
+
+
+def row_structure(table: TableSchema) -> TableStructure:
+    """Columns in the order of the row images, and the names of the key's columns."""
+    table = _with_hashes(_with_row_times(table))
+    return TableStructure(table.name, tuple(map(_column, table.columns)), row_key(table))
+
+
+def _with_row_times(table: TableSchema) -> TableSchema:
+    """MariaDB's versioned tables have two columns at the end of each image, named here as
+    its statements name them, and the second in their keys, unless they were declared."""
+    declared = any(column.system_period is not None for column in table.columns)
+    if not table.system_versioned or declared:
+        return table
+    times = (ColumnSchema(name, "timestamp", False, 6) for name in ("row_start", "row_end"))
+    keys = (
+        replace(key, parts=(*key.parts, KeyPart("row_end")))
+        if key.kind in ("primary", "unique")
+        else key
+        for key in table.keys
+    )
+    return replace(table, columns=(*table.columns, *times), keys=tuple(keys))
+
+
+def _with_hashes(table: TableSchema) -> TableSchema:
+    """MariaDB keeps a column at the end of each image for each UNIQUE that it hashes. Whether
+    it is nullable depends on the keys' order, and is left open: nullable."""
+    hashed = [key for key in table.keys if key.hashed]
+    hashes = (
+        ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
+        for number, _ in enumerate(hashed, 1)
+    )
+    return replace(table, columns=(*table.columns, *hashes))
+
+
+def row_key(table: TableSchema) -> tuple[str, ...]:
+    """What a TABLE_MAP calls the primary key: the first UNIQUE key over whole columns that
+    are all NOT NULL stands in where there is none (`sql/dd_table_share.cc`)."""
+    return table.primary_key or next(
+        (
+            key.columns
+            for key in table.keys
+            if key.kind == "unique" and not key.hashed and _tells_apart(key, table)
+        ),
+        (),
+    )
+
+
+def _tells_apart(key: KeySchema, table: TableSchema) -> bool:
+    columns = [table.column(part.column or "") for part in key.parts if part.prefix is None]
+    whole = len(columns) == len(key.parts)
+    return whole and all(column is not None and not column.nullable for column in columns)
+
+
+def _column(column: ColumnSchema) -> Column:
+    kind = _TYPES.get(column.type, column.type)
+    decimal = kind == "decimal"
+    return Column(
+        name=column.name,
+        type=f"compressed {kind}" if column.compressed else kind,
+        nullable=column.nullable,
+        unsigned=column.unsigned or kind == "year",
+        length=_length(column, kind),
+        precision=column.precision if decimal else None,
+        scale=column.scale if decimal else None,
+        charset="binary" if kind in _AS_BINARY else column.charset,
+        members=column.members,
+    )
+
+
+def _length(column: ColumnSchema, kind: str) -> int | None:
+    """See `pipeline.table.Column.length`."""
+    if kind == "bit" or kind in _TEMPORAL or column.type in _BYTES:
+        return column.length
+    if column.type in _CHARACTERS:
+        return (column.length or 0) * widest(column.charset or "binary")
+    if kind == "enum":
+        return 1 if len(column.members) < 256 else 2
+    if kind == "set":
+        size = (len(column.members) + 7) // 8
+        return size if size <= 4 else 8
+    known = {**_LENGTH_BYTES, **_WIDTHS}
+    return known.get(column.type, known.get(kind))
+
+
+_BY_LENGTH_BYTES: Final = {
+    "text": ("tinytext", "text", "mediumtext", "longtext"),
+    "blob": ("tinyblob", "blob", "mediumblob", "longblob"),
+}
+_COMPRESSED: Final = "compressed "
+_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
+_DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
+
+
+def schema_of(structure: TableStructure, *, utf8mb4: str = "utf8mb4_0900_ai_ci") -> TableSchema:
+    """The inverse of `row_structure`: a schema with that very structure.
+
+    What a table map does not tell is as if it had not been declared: no defaults, no keys
+    but the primary one, no character set of the table's own; a column's collation is its
+    character set's default (`utf8mb4`: that one's), a spatial type is "geometry", MariaDB's
+    INET6 and UUID are BINARY.
+    """
+    key = tuple(KeyPart(name) for name in structure.primary_key)
+    return TableSchema(
+        structure.name,
+        tuple(_schema_of(column, utf8mb4) for column in structure.columns),
+        (KeySchema("PRIMARY", "primary", key),) if key else (),
+    )
+
+
+def _schema_of(column: Column, utf8mb4: str) -> ColumnSchema:
+    kind = column.type.removeprefix(_COMPRESSED)
+    name = _BY_LENGTH_BYTES[kind][(column.length or 2) - 1] if kind in _BY_LENGTH_BYTES else kind
+    charset = column.charset if kind in _WITH_CHARSET else None
+    length = column.length if kind in _DECLARED else None
+    if kind in _CHARACTERS:
+        length = (column.length or 0) // widest(charset or "binary")
+    return ColumnSchema(
+        column.name,
+        name,
+        column.nullable,
+        length,
+        column.precision,
+        column.scale,
+        unsigned=column.unsigned and kind != "year",
+        charset=charset,
+        collation=None if charset is None else default_collation(charset, utf8mb4),
+        members=column.members,
+        compressed=kind != column.type,
+    )

@@ -1,0 +1,190 @@
+"""A statement's text → tokens, by the rules of the session that ran it.
+
+Belongs here: quotes, escapes, comments, executable comments, literals. Does not: what the
+tokens mean.
+
+Rules: MySQL manual, "Language Structure"; MariaDB's executable comments as in its
+"Comment Syntax" (`/*M!`, and versions 50700 to 99999, which are MySQL's alone, left out).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.schema.context import StatementContext
+
+
+class CannotRead(ValueError):
+    """The text is not what this grammar expects; `str()` says where. It never leaves the
+    room: `read_change` answers `NotUnderstood`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is "word" (unquoted, also keywords), "name" (quoted), "string", "number",
+    "hex" or "bits" (`text` is their digits), "variable" or "symbol". `start` and `end` are
+    its place in the text; `charset` is a string's introducer, "utf8mb3" for N'…'."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    charset: str | None = None
+
+    @property
+    def keyword(self) -> str:
+        """The word in upper case; "" for everything else."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "name")
+
+
+_WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_PLACE: Final = re.compile(
+    rf"""
+      (?P<space>[\s\x00-\x1f]+)
+    | (?P<line>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*)
+    | (?P<open>/\*(?P<maria>M)?!)
+    | (?P<comment>/\*)
+    | (?P<close>\*/)
+    | (?P<hex>[xX]'(?P<hexed>[0-9A-Fa-f]*)'|0x(?P<bare_hex>[0-9A-Fa-f]+)(?!{_WORD}))
+    | (?P<bits>[bB]'(?P<bit>[01]*)'|0b(?P<bare_bits>[01]+)(?!{_WORD}))
+    | (?P<national>[nN](?='))
+    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?!{_WORD}))
+    | (?P<word>{_WORD}+)
+    | (?P<variable>@@?[0-9A-Za-z_$.]*)
+    | (?P<symbol>:=|<=>|->>|->|<<|>>|<>|<=|>=|!=|&&|\|\||.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_AFTER_DOT: Final = re.compile(rf"{_WORD}+")
+_VERSION: Final = re.compile(r"\d{5,6}")
+_CLOSE: Final = re.compile(r"\*/")
+_COMMENT_END: Final = re.compile(r"\*/|/\*")
+_ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_MYSQL_ALONE: Final = range(50700, 100000)
+
+
+def tokens(text: str, context: StatementContext) -> Iterator[Token]:
+    """The tokens, executable comments opened where this server executed them. CannotRead
+    for quotes and comments that are not closed."""
+    at, opened, last = 0, 0, ""
+    behind_name = -1
+    while at < len(text):
+        if at == behind_name and text[at] == ".":
+            # `a.1` is a name and another, not a name and a number.
+            last = "."
+            yield Token("symbol", ".", at, at + 1)
+            at += 1
+            continue
+        if last == "." and (found := _AFTER_DOT.match(text, at)):
+            last = found[0]
+            yield Token("word", found[0], at, found.end())
+            at = behind_name = found.end()
+            continue
+        if text[at] in "'\"`":
+            token = _quoted(text, at, context)
+            last = "x"
+            yield token
+            at = token.end
+            behind_name = at if token.is_name else -1
+            continue
+        found = _PLACE.match(text, at)
+        if found is None:
+            raise CannotRead(f"{text[at]!r} at {at}")
+        match found.lastgroup:
+            case "space" | "line":
+                at = found.end()
+            case "comment":
+                at = _close(text, found.end())
+            case "open":
+                at, entered = _enter(text, found, context)
+                opened += entered
+            case "close" if opened:
+                opened -= 1
+                at = found.end()
+            case "close":
+                raise CannotRead(f"a comment ends at {at} that did not begin")
+            case _:
+                token = _plain(text, found, context)
+                last = token.text if token.kind == "symbol" else "x"
+                yield token
+                at = token.end
+                behind_name = at if token.is_name else -1
+    if opened:
+        raise CannotRead("an executable comment is not closed")
+
+
+def _enter(text: str, found: re.Match[str], context: StatementContext) -> tuple[int, bool]:
+    """Behind the beginning of an executable comment, or behind all of it."""
+    maria = found["maria"] is not None
+    if maria and not context.facts.mariadb:
+        return _close(text, found.end(), nested=True), False
+    version = _VERSION.match(text, found.end())
+    if version is None:
+        return found.end(), True
+    number = int(version[0])
+    skipped = number > context.facts.version
+    if context.facts.mariadb and not maria:
+        skipped = skipped or number in _MYSQL_ALONE
+    if skipped:
+        return _close(text, found.end(), nested=True), False
+    return version.end(), True
+
+
+def _close(text: str, at: int, *, nested: bool = False) -> int:
+    """Behind a comment that is left out. In an executable one another may stand."""
+    depth = 1
+    while depth:
+        found = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
+        if found is None:
+            raise CannotRead("a comment is not closed")
+        depth += -1 if found[0] == "*/" else 1
+        at = found.end()
+    return at
+
+
+def _quoted(text: str, at: int, context: StatementContext) -> Token:
+    quote = text[at]
+    is_name = quote == "`" or (quote == '"' and context.ansi_quotes)
+    escapes = context.backslash_escapes and not is_name
+    parts: list[str] = []
+    place = at + 1
+    while place < len(text):
+        letter = text[place]
+        if letter == quote:
+            if not text.startswith(quote, place + 1):
+                kind = "name" if is_name else "string"
+                return Token(kind, "".join(parts), at, place + 1)
+            parts.append(quote)
+            place += 2
+        elif letter == "\\" and escapes and place + 1 < len(text):
+            after = text[place + 1]
+            # \% and \_ stay as they are: they are for patterns of LIKE.
+            kept = "\\" + after if after in "%_" else _ESCAPES.get(after, after)
+            parts.append(kept)
+            place += 2
+        else:
+            parts.append(letter)
+            place += 1
+    raise CannotRead(f"a quote opened at {at} is not closed")
+
+
+def _plain(text: str, found: re.Match[str], context: StatementContext) -> Token:
+    at, end = found.span()
+    match found.lastgroup:
+        case "hex":
+            return Token("hex", found["hexed"] or found["bare_hex"] or "", at, end)
+        case "bits":
+            return Token("bits", found["bit"] or found["bare_bits"] or "", at, end)
+        case "national":
+            string = _quoted(text, end, context)
+            return Token("string", string.text, at, string.end, "utf8mb3")
+        case "number" | "word" | "variable" | "symbol":
+            return Token(str(found.lastgroup), found[0], at, end)
+    raise CannotRead(f"{found[0]!r} at {at}")

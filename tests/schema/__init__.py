@@ -1,0 +1,1 @@
+"""Tests of the schema history: statements, and following them on real servers."""

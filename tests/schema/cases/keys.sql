@@ -1,0 +1,104 @@
+-- case: in CREATE TABLE
+create table a (
+  id int, a int, b varchar(100), c text, d point not null, e int unique key, f int unique,
+  primary key (id), key (a), index b (b(10)), unique key (a, b), unique index u (c(20)),
+  fulltext key (b, c), fulltext ft (c), spatial key (d), key (a desc, id), key `a key` (a)
+);
+drop index ft on a;
+alter table a drop index b, drop key `a key`, add index (b), add key (b, a);
+
+-- case: names the server chooses
+create table a (a int, b int, key (a), key (a, b), key (b), unique (a), key a_4 (b));
+alter table a add key (a), add unique (b), add index (b, a);
+create table b (a int, primary key (a), key (a), key a_2 (a), key (a));
+create table `c` (`primary` int, key (`primary`));
+
+-- case: CREATE INDEX and DROP INDEX
+create table a (a int, b varchar(50), c text, d geometry not null);
+create index i on a (a);
+create unique index u using btree on a (b(5), a desc);
+create fulltext index f on a (c) comment 'words';
+create spatial index s on a (d);
+create index j on a (a asc, b) algorithm = inplace lock = none;
+drop index i on a;
+-- mysql:
+drop index u on a algorithm = default;
+-- mariadb:
+drop index u on a wait 3;
+
+-- case: primary keys come and go
+create table a (a int, b int, c varchar(10));
+alter table a add primary key (a, b);
+alter table a drop primary key, add primary key (c(5));
+drop index `primary` on a;
+alter table a add constraint pk primary key (b);
+alter table a add d int, drop primary key, add primary key using btree (d);
+
+-- case: prefixes
+create table a (a char(10), b varchar(10), c binary(10), d blob, e text, key a (a(5)), key b (b(10)), key c (c(3)), key d (d(100)), key e (e(9)), key ab (a(2), b(3)));
+alter table a modify a char(3), modify b varchar(20), modify d tinyblob;
+alter table a drop key ab, add primary key (e(30));
+alter table a modify b varchar(2);
+
+-- case: renamed and hidden [mysql]
+create table a (a int, b int, key x (a), key y (b) invisible);
+alter table a rename index x to z, alter index y visible;
+alter table a rename key z to y, rename key y to x;
+alter table a alter index x invisible;
+alter table a rename index x to x2, add index x (a);
+
+-- case: renamed and ignored [mariadb]
+create table a (a int, b int, key x (a), key y (b) ignored);
+alter table a rename index x to z, alter index y not ignored;
+alter table a alter key z ignored;
+create or replace index z on a (b);
+create index if not exists z on a (a);
+drop index if exists nothing on a;
+
+-- case: expressions [mysql]
+create table a (a int, b varchar(20), j json, key e ((a + 1)), unique u ((lower(b)), a), key ((a * 2)), index m ((cast(j->'$.x' as unsigned array))));
+alter table a add index ((a + b)), add key k (a, (b = 1));
+alter table a drop index e;
+create index x on a ((upper(b)) desc);
+
+-- case: dropped columns take keys along
+create table a (a int, b int, c int, key abc (a, b, c), key b (b), unique cb (c, b)) charset latin1;
+-- mysql:
+alter table a drop b;
+-- mariadb:
+alter table a drop key cb, drop b;
+alter table a drop c;
+alter table a add primary key (a);
+
+-- case: a key's column changes its name
+create table a (a int primary key, b int, key ab (a, b), unique (b));
+alter table a change a x int;
+alter table a rename column b to a, add key (a);
+
+-- case: options of keys
+create table a (a int, b varchar(20), key (a) using btree comment 'x', key b using btree (b), index c (a) key_block_size = 1, constraint uq unique (a, b), constraint unique key own (b), unique key n using btree (a));
+alter table a add constraint named unique index (b(3));
+
+-- case: more than a key holds [mariadb]
+create table a (id int, t text not null, u text, unique (t), unique (u, id), unique (t(20)), key (t), key (u(5000)));
+alter table a add v varchar(5000) character set utf8mb4, add unique (v), add key (v);
+alter table a drop key t, modify u varchar(10);
+create table b (a varchar(10), unique (a desc) using hash, unique (a));
+alter table b add c int;
+create table c (a varchar(1000) charset utf8mb4, b blob, key (a), key (b)) engine=myisam;
+create table d (a tinytext charset utf8mb4, b mediumtext charset latin1, key (a), key (b)) engine=aria;
+create table e (a text, unique (a)) with system versioning;
+
+-- case: keys that are dropped and added with their columns
+create table a (id int, x int, y varchar(20), key k (x, id), unique (x), key (y(5)));
+alter table a drop x, add x int first;
+alter table a change x z int, add x int;
+alter table a modify y char(3);
+
+-- case: shapes have SPATIAL keys [mysql]
+create table a (p point not null srid 0, q geometry not null, key (p));
+alter table a add key (q);
+
+-- case: another key stands in for a foreign key's only if it ascends [mysql]
+create table p (a int primary key);
+create table c (a int, key k (a desc), foreign key (a) references p (a));

@@ -1,0 +1,81 @@
+"""A real server's log as statements, each with its own context, and TABLE_MAPs.
+
+Belongs here: QUERY events taken apart. What they come to is `following`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.binlog.charsets import text_decoder
+from pipeline.binlog.framing import EventType
+from pipeline.binlog.reading import Reader
+from pipeline.binlog.walk import walk
+from pipeline.position import Coordinates
+from pipeline.schema.context import ServerFacts, StatementContext, read_context
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+
+_BEGINNINGS: Final = ("BEGIN", "COMMIT")
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A statement of the log."""
+
+    end: Coordinates
+    text: str
+    context: StatementContext
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A TABLE_MAP of the log."""
+
+    end: Coordinates
+    raw: bytes
+
+
+def facts_of(stand: MySqlStand) -> ServerFacts:
+    """What the log does not tell, asked of the server."""
+    ((version, names, engine),) = stand.rows(
+        "select version(), @@lower_case_table_names, @@default_storage_engine"
+    )
+    numbers = [int(part) for part in version.split("-")[0].split(".")]
+    number = numbers[0] * 10000 + numbers[1] * 100 + numbers[2]
+    flavour = "mariadb" if "MariaDB" in version else "mysql"
+    return ServerFacts(number, flavour, int(names), engine)
+
+
+def logged(stand: MySqlStand, start: Coordinates, facts: ServerFacts) -> Iterator[Logged | Mapped]:
+    """The statements and TABLE_MAPs from `start` on, BEGIN and COMMIT left out."""
+    dump = server(stand).dump(start)
+    try:
+        for seen in walk(dump, start):
+            if seen.code == EventType.QUERY:
+                statement = _statement(seen.event.body, facts, seen.after)
+                if statement.text.upper() not in _BEGINNINGS:
+                    yield statement
+            elif seen.code == EventType.TABLE_MAP:
+                yield Mapped(seen.after, seen.packet[: -4 if seen.checksum else None])
+    finally:
+        dump.close()
+
+
+def _statement(body: bytes, facts: ServerFacts, end: Coordinates) -> Logged:
+    reader = Reader(body, "a QUERY event")
+    reader.take(8)
+    length = reader.integer(1)
+    reader.take(2)
+    status = reader.take(reader.integer(2))
+    database = reader.take(length).decode()
+    reader.take(1)
+    context = read_context(status, facts, database)
+    data = reader.rest()
+    try:
+        text = text_decoder(context.client_charset)(data)
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+    return Logged(end, text, context)

@@ -1,0 +1,51 @@
+"""The table of character sets and collations, held against live servers."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.schema.collations import (
+    charset_of,
+    collation_name,
+    default_collation,
+    widest,
+)
+from tests.fix_mysql import MySqlStand
+
+
+def _full(name: str) -> str:
+    return re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
+
+
+def test_mysql(mysql: MySqlStand) -> None:
+    """Numbers, names, character sets, widths and defaults are MySQL's."""
+    rows = mysql.rows(
+        "select id, collation_name, character_set_name from information_schema.collations"
+    )
+    assert {int(one): (_full(name), _full(charset)) for one, name, charset in rows} == {
+        int(one): (collation_name(int(one)), charset_of(collation_name(int(one)) or ""))
+        for one, _, _ in rows
+    }
+    sets = mysql.rows(
+        "select character_set_name, default_collate_name, maxlen"
+        " from information_schema.character_sets"
+    )
+    assert {_full(name): (_full(default), int(most)) for name, default, most in sets} == {
+        _full(name): (default_collation(_full(name), "utf8mb4_0900_ai_ci"), widest(_full(name)))
+        for name, _, _ in sets
+    }
+
+
+def test_mariadb(mariadb: MySqlStand) -> None:
+    """MariaDB's numbers and names, those of UCA 14.0.0 among them."""
+    rows = mariadb.rows(
+        "select id, full_collation_name"
+        " from information_schema.collation_character_set_applicability"
+    )
+    assert len(rows) > 1000
+    wrong = {
+        (int(one), _full(name), collation_name(int(one), "mariadb"))
+        for one, name in rows
+        if _full(name) != collation_name(int(one), "mariadb")
+    }
+    assert set() == wrong

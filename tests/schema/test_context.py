@@ -1,0 +1,103 @@
+"""A QUERY event's status variables, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.errors import DamagedEvent, UnsupportedEvent
+from pipeline.schema.context import ServerFacts, StatementContext, read_context
+
+_MYSQL = ServerFacts(90704, "mysql")
+_MARIADB = ServerFacts(101118, "mariadb")
+
+
+def _read(status: str, facts: ServerFacts = _MYSQL) -> StatementContext:
+    return read_context(bytes.fromhex(status.replace(" ", "")), facts, "shop")
+
+
+def test_all_of_mysql() -> None:
+    """Variables that say what a statement means are read, and the others stepped over."""
+    context = _read(
+        "00 00000000"  # flags2
+        "01 0400100000000000"  # sql_mode
+        "06 03 737464"  # catalog
+        "03 01000100"  # auto_increment
+        "04 0800 ff00 2f00"  # client, connection, server
+        "05 06 2b30303a3030"  # time zone
+        "07 0000 08 0000 09 0000000000000000 0a 00000000"
+        "0b 01 61 01 62"  # invoker
+        "0c 02 6100 6200"  # updated databases
+        "0d 40e201"  # microseconds
+        "0e 0000000000000000 0f 0000000000000000"
+        "10 00"  # explicit defaults
+        "11 0100000000000000"  # xid
+        "12 2d00"  # default collation for utf8mb4
+        "13 00 14 00"
+    )
+    expected = StatementContext(
+        _MYSQL,
+        "shop",
+        1 << 2 | 1 << 20,
+        "latin1",
+        "utf8mb4_0900_ai_ci",
+        "latin1_bin",
+        "utf8mb4_general_ci",
+        {},
+        explicit_timestamps=False,
+        time_zone="+00:00",
+        microseconds=123456,
+        logged_with_xid=True,
+    )
+    assert expected == context
+    assert (context.ansi_quotes, context.backslash_escapes) == (True, False)
+
+
+def test_too_many_databases() -> None:
+    """254 databases stand for too many to name, and none is."""
+    assert _read("0c fe 0d 010000").microseconds == 1
+
+
+def test_all_of_mariadb() -> None:
+    """MariaDB has codes of its own, and its flags in another place."""
+    context = _read(
+        "00 00000001 80 40e201 81 0100000000000000 82 04 050000000000000083 01 2d00 e800",
+        _MARIADB,
+    )
+    assert context.explicit_timestamps
+    assert (context.microseconds, context.alter_phase) == (123456, "commit")
+    assert dict(context.charset_collations) == {"utf8mb4": "utf8mb4_swedish_ci"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "phase"), [("00", None), ("02", "start"), ("08 0000000000000000", "rollback")]
+)
+def test_two_phases(flags: str, phase: str | None) -> None:
+    """An ALTER in two phases says which it is."""
+    assert phase == _read(f"82 {flags}", _MARIADB).alter_phase
+
+
+def test_nothing() -> None:
+    """Without variables a server's own defaults hold."""
+    assert _read("").explicit_timestamps
+    assert not read_context(b"", ServerFacts(50744, "mysql")).explicit_timestamps
+    assert read_context(b"", _MARIADB).utf8mb4_collation == "utf8mb4_general_ci"
+
+
+@pytest.mark.parametrize("status", ["63", "0d 000000 63 00", "15 00"])
+def test_unknown_codes(status: str) -> None:
+    """A code that nobody knows stops the reading: what is behind it is not guessed."""
+    with pytest.raises(UnsupportedEvent):
+        _read(status)
+
+
+def test_unknown_collations() -> None:
+    """A collation that nobody knows stops the reading too."""
+    with pytest.raises(UnsupportedEvent):
+        _read("04 0800 0800 fe03")
+
+
+@pytest.mark.parametrize("status", ["01 00", "05 06 2b", "0c 01 61", "12", "82 04 00"])
+def test_cut_off(status: str) -> None:
+    """Variables that end within a value are damage."""
+    with pytest.raises(DamagedEvent):
+        _read(status, _MARIADB)

@@ -1,0 +1,221 @@
+"""What statements do to a schema, and what is said of it, where no server is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.evolve import evolve, forget
+from pipeline.schema.evolving.effects import (
+    Changed,
+    Created,
+    Dirty,
+    Dropped,
+    NotFollowed,
+    Renamed,
+    Truncated,
+    Unchanged,
+    UnknownTable,
+)
+from pipeline.schema.model import ServerSchema
+from pipeline.schema.rows import row_structure, schema_of
+from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
+from pipeline.schema.statements.read import read_change
+from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, after, named, table
+
+_A = "create table a (id int primary key, b int, c varchar(5))"
+_UNKNOWN = EMPTY.with_unknown(named("a"))
+
+
+@pytest.mark.parametrize(
+    ("alter", "expected"),
+    [
+        ("add d int first", (None, "id", "b", "c")),
+        ("add (d int, e int)", ("id", "b", "c", None, None)),
+        ("drop b", ("id", "c")),
+        ("drop b, add b int after id", ("id", None, "c")),
+        ("change b x bigint", ("id", "b", "c")),
+        ("change B x bigint first", ("b", "id", "c")),
+        ("rename column b to c, rename column c to b", ("id", "b", "c")),
+        ("change b c int, change c b int", ("id", "b", "c")),
+        ("rename column b to d, add b int", ("id", "b", "c", None)),
+        ("modify c text after id", ("id", "c", "b")),
+        ("add key (b)", ("id", "b", "c")),
+    ],
+)
+def test_where_columns_come_from(alter: str, expected: tuple[str | None, ...]) -> None:
+    """Each column is told with the name it had before; new ones without."""
+    (effect,) = after([_A, f"alter table a {alter}"]).effects
+    assert isinstance(effect, Changed)
+    assert expected == effect.columns_from
+
+
+def test_where_columns_come_from_in_a_renamed_table() -> None:
+    """Names before the statement are told twice where it renames the table as well."""
+    changed, renamed = after([_A, "alter table a change b x int, rename to z"]).effects
+    assert isinstance(changed, Changed)
+    assert isinstance(renamed, Renamed)
+    assert ("id", "b", "c") == changed.columns_from == renamed.columns_from
+    (alone,) = after([_A, "rename table a to z"]).effects
+    assert isinstance(alone, Renamed)
+    assert alone.columns_from == ("id", "b", "c")
+
+
+def test_swapped_tables() -> None:
+    """A list of renames is done pair by pair."""
+    done = after([_A, "create table b (x int)", "rename table a to t, b to a, t to b"])
+    tables = done.schema.tables
+    assert tuple(
+        [column.name for column in tables[named(name)].columns] for name in ("a", "b")
+    ) == (["x"], ["id", "b", "c"])
+    assert set() == {named("t")} & tables.keys()
+
+
+def test_created_where_nobody_knew() -> None:
+    """A table that may have been there was not, if it could be created."""
+    done = after([_A], schema=_UNKNOWN)
+    assert isinstance(done.effects[0], Created)
+    assert frozenset() == done.schema.unknown
+
+
+def test_perhaps_created() -> None:
+    """IF NOT EXISTS leaves open which of the two tables there is now."""
+    done = after(["create table if not exists a (id int)"], schema=_UNKNOWN)
+    assert (UnknownTable(named("a"), "CREATE TABLE IF NOT EXISTS"),) == done.effects
+    assert done.schema == _UNKNOWN
+
+
+def test_replaced_where_nobody_knew() -> None:
+    """OR REPLACE makes a table known again, whatever was there."""
+    dropped, created = after(["create or replace table a (id int)"], MARIADB, _UNKNOWN).effects
+    assert Dropped(named("a"), None) == dropped
+    assert isinstance(created, Created)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("alter table a add x int", UnknownTable(named("a"), "ALTER TABLE")),
+        ("truncate a", Truncated(named("a"))),
+        ("drop table a", Dropped(named("a"), None)),
+        ("rename table a to z", Renamed(named("a"), named("z"), None)),
+    ],
+)
+def test_unknown_tables(statement: str, expected: object) -> None:
+    """What happens to a table whose structure is unknown is told all the same."""
+    assert expected == after([statement], schema=_UNKNOWN).effects[0]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("alter table z add x int", UnknownTable(named("z"), "ALTER TABLE")),
+        ("truncate z", UnknownTable(named("z"), "TRUNCATE")),
+        ("drop table z", UnknownTable(named("z"), "DROP TABLE")),
+        ("drop table if exists z", Unchanged(named("z"), "it does not exist")),
+        ("rename table z to y", UnknownTable(named("z"), "RENAME")),
+    ],
+)
+def test_missing_tables(statement: str, expected: object) -> None:
+    """A statement on a table that is not there, and went through, is a gap in the history."""
+    assert (expected,) == after([statement]).effects
+
+
+@pytest.mark.parametrize(
+    "alter",
+    ["drop x", "modify x int", "add b int", "add d int after x", "drop key x", "add key (x)"],
+)
+def test_what_does_not_fit(alter: str) -> None:
+    """A clause that does not fit the table makes its structure unknown, no guess."""
+    done = after([_A, f"alter table a {alter}"])
+    assert isinstance(done.effects[0], NotFollowed)
+    assert {named("a")} == done.schema.unknown
+    assert done.schema.tables == {}
+
+
+def test_created_twice() -> None:
+    """A table that is created where one is known to be is a gap in the history."""
+    done = after([_A, _A])
+    assert isinstance(done.effects[0], NotFollowed)
+    assert {named("a")} == done.schema.unknown
+
+
+def test_rows_that_change_without_events() -> None:
+    """Partition operations leave rows dirty, of both tables where there are two."""
+    parted = "create table a (id int) partition by hash (id) partitions 2"
+    effects = after([parted, "create table b (id int)", "alter table a truncate partition p0"])
+    assert Dirty(named("a"), "TRUNCATE PARTITION") in effects.effects
+    exchange = "alter table a exchange partition p0 with table b"
+    both = after([parted, "create table b (id int)", exchange]).effects
+    assert {named("a"), named("b")} == {one.table for one in both if isinstance(one, Dirty)}
+
+
+def test_nothing_happens() -> None:
+    """A statement without effect on the structure is told as such."""
+    assert (Unchanged(named("a"), "it is as it was"),) == after([_A, "alter table a force"]).effects
+
+
+def test_dropped_databases() -> None:
+    """A database takes its tables along, the unknown ones too."""
+    schema = after([_A]).schema.with_unknown(named("u"))
+    done = after(["drop database shop"], schema=schema)
+    assert {named("a"), named("u")} == {
+        one.table for one in done.effects if isinstance(one, Dropped)
+    }
+    assert ServerSchema() == done.schema
+
+
+def test_phases() -> None:
+    """An ALTER in two phases happens at its commit."""
+    schema = after([_A], MARIADB).schema
+    read = read_change("alter table a drop b", MARIADB)
+    assert not isinstance(read, Irrelevant | NotUnderstood)
+    for phase, columns in (("start", 3), ("rollback", 3), ("commit", 2)):
+        done = evolve(schema, read, replace(MARIADB, alter_phase=phase))
+        assert columns == len(done.schema.tables[named("a")].columns)
+
+
+def test_forgotten() -> None:
+    """Tables that a statement may have touched are unknown."""
+    assert {named("a")} == forget(after([_A]).schema, [named("a")]).unknown
+
+
+def test_without_a_character_set() -> None:
+    """A table told by a table map alone takes columns that name their set, and no others."""
+    told = schema_of(row_structure(table(_A)))
+    schema = EMPTY.with_table(told)
+    good = after(["alter table a add d int, add e text charset latin1"], schema=schema)
+    assert isinstance(good.effects[0], Changed)
+    bad = after(["alter table a add d text"], schema=schema)
+    assert isinstance(bad.effects[0], NotFollowed)
+
+
+def test_lower_case_names() -> None:
+    """Where the server keeps names in lower case, statements may write them in any."""
+    context = replace(MYSQL, facts=ServerFacts(lower_case_table_names=1))
+    schema = replace(EMPTY, lower_case_table_names=1)
+    done = after([_A.replace(" a ", " SHOP.A "), "alter table Shop.a drop b"], context, schema)
+    assert {named("a")} == done.schema.tables.keys()
+
+
+def _defaults(context: StatementContext) -> tuple[object, ...]:
+    made = table("create table t (a timestamp, b timestamp, c int)", context)
+    return tuple(column.default and column.default.text for column in made.columns)
+
+
+def test_old_timestamps() -> None:
+    """By the old rules the first TIMESTAMP is kept up to date and the next has a zero."""
+    old = replace(MYSQL, explicit_timestamps=False)
+    assert _defaults(old) == ("CURRENT_TIMESTAMP", "0000-00-00 00:00:00", None)
+    assert _defaults(MYSQL) == (None, None, None)
+
+
+def test_text_that_a_set_does_not_have() -> None:
+    """Members with characters that their set may lack are not followed: MariaDB changes them."""
+    read = read_change("create table a (e enum('Ü') charset ascii)", MARIADB)
+    assert isinstance(read, tuple)
+    assert isinstance(read[0], CreateTable)
+    (effect,) = evolve(EMPTY, read, MARIADB).effects
+    assert isinstance(effect, NotFollowed)

@@ -1,0 +1,74 @@
+"""Our own sequences, followed in the logs of real servers, statement by statement."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fix_mysql import MySqlStand
+from tests.schema.cases import OWN, in_databases, read_cases
+from tests.schema.follow import report
+from tests.schema.following import counted, outcomes
+
+_CASES = {"mysql": 110, "mariadb": 115}
+_FOLLOWED = {"mysql": 580, "mariadb": 615}
+_SET_ASIDE = {"mysql": 0, "mariadb": 1}
+_MAPS = {"mysql": 1180, "mariadb": 1230}
+
+
+def _names(stand: MySqlStand) -> Iterator[str]:
+    first = stand.fresh_name()
+    return (f"{first}_{number}x" for number in itertools.count(1))
+
+
+def _check(stand: MySqlStand, flavour: str) -> None:
+    refused: list[str] = []
+    cases = in_databases(read_cases(OWN, flavour), _names(stand))
+    done = outcomes(stand, cases, refused, rows=True)
+    print(report(done, len(cases), refused))
+    numbers = counted(done)
+    assert refused == []
+    assert numbers["wrong"] == 0
+    assert _SET_ASIDE[flavour] == numbers["set aside"]
+    assert _FOLLOWED[flavour] <= numbers["followed"]
+    assert _CASES[flavour] <= len(cases)
+    assert _MAPS[flavour] <= sum(one.maps for one in done)
+
+
+def test_mysql(mysql: MySqlStand) -> None:
+    """Each statement leads to the tables that MySQL has then, and to its TABLE_MAPs."""
+    _check(mysql, "mysql")
+
+
+def test_mariadb(mariadb: MySqlStand) -> None:
+    """Each statement leads to the tables that MariaDB has then, and to its TABLE_MAPs."""
+    _check(mariadb, "mariadb")
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+def test_names_of_cases(flavour: str) -> None:
+    """Each case has a name of its own, and statements."""
+    names = Counter(case.name for case in read_cases(OWN, flavour))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_files(tmp_path: Path) -> None:
+    """Files of others hold cases by header or line, for a flavour or for all."""
+    (tmp_path / "a.sql").write_text(
+        "-- case: one [mariadb]\nselect 1;\n\n-- case: two\n-- mysql:\nselect\n  2;\n"
+        "-- mariadb:\nselect 3;\nselect ';';\n"
+    )
+    (tmp_path / "b.sql").write_text("select 4;\n")
+    line = '{"id": "x", "schema": "s", "sql_mode": "ANSI", "statements": ["select 5"]}\n'
+    (tmp_path / "c.jsonl").write_text(line)
+    found = {case.name: case.statements for case in read_cases(tmp_path, "mysql")}
+    expected = {
+        "a: two": ("select\n  2", "select ';'"),
+        "b": ("select 4",),
+        "x": ("set sql_mode = 'ANSI'", "select 5"),
+    }
+    assert expected == found

@@ -1,0 +1,125 @@
+"""Schemas as values: JSON both ways, fingerprints, names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.schema.compare import differences
+from pipeline.schema.model import (
+    ColumnSchema,
+    DatabaseSchema,
+    ExpressionDefault,
+    ForeignKey,
+    KeyPart,
+    KeySchema,
+    LiteralDefault,
+    ServerSchema,
+    TableSchema,
+)
+from pipeline.table import TableName
+from tests.schema.schemas_made import named
+
+_NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
+_TABLE_NAMES = st.builds(TableName, _NAMES, _NAMES)
+_DEFAULTS = st.none() | st.builds(LiteralDefault, _NAMES) | st.builds(ExpressionDefault, _NAMES)
+_COLUMNS = st.builds(
+    ColumnSchema,
+    name=_NAMES,
+    type=st.sampled_from(["int", "varchar", "enum"]),
+    members=st.lists(_NAMES, max_size=3).map(tuple),
+    default=_DEFAULTS,
+)
+_PARTS = st.builds(KeyPart, column=st.none() | _NAMES, prefix=st.none() | st.integers(1, 9))
+_KEYS = st.builds(KeySchema, name=_NAMES, kind=_NAMES, parts=st.lists(_PARTS).map(tuple))
+_FOREIGN = st.builds(ForeignKey, name=_NAMES, references=_TABLE_NAMES)
+_TABLES = st.builds(
+    TableSchema,
+    name=_TABLE_NAMES,
+    columns=st.lists(_COLUMNS, max_size=3).map(tuple),
+    keys=st.lists(_KEYS, max_size=2).map(tuple),
+    foreign_keys=st.lists(_FOREIGN, max_size=2).map(tuple),
+)
+
+A = TableSchema(
+    named("a"),
+    (ColumnSchema("id", "int", nullable=False), ColumnSchema("n", "varchar", length=5)),
+    (
+        KeySchema("PRIMARY", "primary", (KeyPart("id"),)),
+        KeySchema("n", "index", (KeyPart("n", prefix=3),)),
+    ),
+)
+
+
+@given(_TABLES)
+def test_json(table: TableSchema) -> None:
+    """A schema comes back from its JSON as it was."""
+    text = json.dumps(table.to_json())
+    assert table == TableSchema.from_json(json.loads(text))
+    assert table.fingerprint == TableSchema.from_json(json.loads(text)).fingerprint
+
+
+def test_plain_json() -> None:
+    """What is as by default is left out, so that new parts change no fingerprint."""
+    bare = TableSchema(named("a"), (ColumnSchema("id", "int"),))
+    expected = {
+        "name": {"database": "shop", "name": "a"},
+        "columns": [{"name": "id", "type": "int"}],
+    }
+    assert expected == bare.to_json()
+
+
+@given(_TABLES, _TABLES)
+def test_fingerprints(one: TableSchema, other: TableSchema) -> None:
+    """Tables have one fingerprint if nothing but their names differs."""
+    same = replace(one, name=other.name) == other
+    assert same <= (one.fingerprint == other.fingerprint)
+    assert (not same) >= bool(differences(one, other))
+
+
+def test_fingerprint_of_keys() -> None:
+    """The order of keys does not count; a key's parts do."""
+    assert A.fingerprint == replace(A, keys=A.keys[::-1]).fingerprint
+    other = KeySchema("n", "index", (KeyPart("n"),))
+    assert A.fingerprint != replace(A, keys=(A.keys[0], other)).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (replace(A, charset="latin1"), ("charset: none, latin1",)),
+        (
+            replace(A, columns=A.columns[:1]),
+            ("columns: id, n, id",),
+        ),
+        (
+            replace(
+                A,
+                columns=(
+                    A.columns[0],
+                    ColumnSchema("n", "char", length=5, default=LiteralDefault("x")),
+                ),
+            ),
+            ("column n type: varchar, char", "column n default: none, 'x'"),
+        ),
+        (replace(A, keys=A.keys[:1]), ("key n: there, missing",)),
+        (replace(A, name=named("b")), ()),
+    ],
+)
+def test_differences(changed: TableSchema, expected: tuple[str, ...]) -> None:
+    """What differs is told in a sentence each, ours first."""
+    assert expected == differences(A, changed)
+
+
+def test_folded_names() -> None:
+    """Where the server keeps names in lower case, it finds them in any."""
+    schema = ServerSchema(lower_case_table_names=1)
+    schema = schema.with_database(DatabaseSchema("shop", "utf8mb4", "utf8mb4_bin"))
+    schema = schema.with_table(A)
+    assert schema.table(TableName("SHOP", "A")) == A
+    assert schema.without_database("SHOP").tables == {}
+    assert ServerSchema().with_table(A).table(named("A")) is None

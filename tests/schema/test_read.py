@@ -1,0 +1,128 @@
+"""Statements by their first words, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.schema.statements.changes import (
+    AlterTable,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    DropDatabase,
+    DropTables,
+    Irrelevant,
+    NotUnderstood,
+    RenameTables,
+    RepairTables,
+    SchemaChange,
+    TruncateTable,
+)
+from pipeline.schema.statements.read import read_change
+from pipeline.table import TableName
+from tests.schema.schemas_made import MARIADB, MYSQL, named
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("create table a (id int)", CreateTable),
+        ("create table a like b", CreateLike),
+        ("create table a select 1", CreateSelect),
+        ("create table a (id int) start transaction", CreateTable),
+        ("alter table a add b int", AlterTable),
+        ("create unique index i on a (b)", AlterTable),
+        ("drop index i on a", AlterTable),
+        ("drop table a", DropTables),
+        ("drop tables a, b", DropTables),
+        ("rename table a to b, c to d", RenameTables),
+        ("truncate a", TruncateTable),
+        ("repair table a", RepairTables),
+        ("drop schema if exists x", DropDatabase),
+        ("/* x */ TRUNCATE\nTABLE a;", TruncateTable),
+    ],
+)
+def test_changes(text: str, kind: type[SchemaChange]) -> None:
+    """Statements that change tables are told apart by their words."""
+    found = read_change(text, MYSQL)
+    assert isinstance(found, tuple)
+    assert [kind] == [type(one) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("grant all on a.* to b", "GRANT"),
+        ("create temporary table a (id int)", "CREATE TEMPORARY TABLE"),
+        ("drop temporary table if exists a", "DROP TEMPORARY TABLE"),
+        ("create definer=`root`@`%` view v as select 1", "CREATE VIEW"),
+        (
+            "create or replace algorithm=merge sql security invoker view v as select 1",
+            "CREATE VIEW",
+        ),
+        (
+            "create definer=current_user trigger t before insert on a for each row x",
+            "CREATE TRIGGER",
+        ),
+        ("alter user u identified by 'x'", "ALTER USER"),
+        ("drop spatial reference system 4120", "DROP SPATIAL REFERENCE SYSTEM"),
+        ("", "nothing"),
+        ("/* only a comment */", "nothing"),
+    ],
+)
+def test_passed(text: str, kind: str) -> None:
+    """Statements on the list of those without consequences are named by their words."""
+    assert Irrelevant(kind) == read_change(text, MYSQL)
+
+
+def test_names() -> None:
+    """A table without a database is in the session's."""
+    found = read_change("drop table a, `x y`.b, .c", MYSQL)
+    names = (named("a"), TableName("x y", "b"), named("c"))
+    assert (DropTables(names),) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "may_touch"),
+    [
+        ("alter table a frobnicate", (named("a"),)),
+        ("alter table a add b no_such_type", (named("a"),)),
+        ("alter table a frobnicate, rename to x.b", (named("a"), TableName("x", "b"))),
+        ("create table a (b no_such_type)", (named("a"),)),
+        ("insert into a values (1)", None),
+        ("frobnicate", None),
+        ("drop table a frobnicate", None),
+        ("create frobnicator table a", None),
+        ("alter table 'a' add b int", None),
+        ("alter table a add b int comment 'x", None),
+    ],
+)
+def test_what_is_not_understood(text: str, may_touch: tuple[TableName, ...] | None) -> None:
+    """The tables it may touch are named where it touches no others; None is any table."""
+    found = read_change(text, MYSQL)
+    assert isinstance(found, NotUnderstood)
+    assert may_touch == found.may_touch
+
+
+def test_other_grammars() -> None:
+    """Under sql_mode=ORACLE MariaDB's types have other names: nothing is read."""
+    found = read_change("create table a (b int)", replace(MARIADB, sql_mode=1 << 9))
+    assert isinstance(found, NotUnderstood)
+    assert found.may_touch is None
+
+
+_WORDS = (
+    "create alter drop rename table a b int add column ( ) , ' ` \" /* */ /*! -- to like select "
+    "default not null key primary partition by first after . ; 1 x'0' charset ="
+)
+
+
+@given(st.lists(st.sampled_from(_WORDS.split(" ")), max_size=25).map(" ".join))
+def test_no_text_is_an_exception(text: str) -> None:
+    """Whatever words stand in whatever order, there is an answer."""
+    for context in (MYSQL, MARIADB):
+        assert isinstance(read_change(text, context), tuple | Irrelevant | NotUnderstood)
