@@ -1,8 +1,8 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second, and `python -m benchmarks large` a third, which must be
-asked for: it takes minutes and many gigabytes of disk.
+`python -m benchmarks runs` the second. Two more must be asked for: `python -m benchmarks large`
+takes minutes and many gigabytes of disk, `python -m benchmarks history` a minute.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ import sys
 from rich.console import Console
 
 from benchmarks.engine import measure_engine
+from benchmarks.history import measure_history
 from benchmarks.large import measure_large
 from benchmarks.runs import measure_runs
 
-PARTS = {"engine": measure_engine, "runs": measure_runs, "large": measure_large}
+PARTS = {
+    "engine": measure_engine,
+    "runs": measure_runs,
+    "large": measure_large,
+    "history": measure_history,
+}
 UNASKED = "engine,runs"
 WIDTH = 200
 """Columns of a table that goes into a file, so that no cell is wrapped."""

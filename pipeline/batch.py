@@ -21,8 +21,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.position import Position, Witness
-from pipeline.table import TableName, TableStructure
+from pipeline.position import Coordinates, Position, Witness
+from pipeline.schema.history import History
+from pipeline.schema.model import TableSchema
+from pipeline.table import TableName
 
 
 class BatchState(StrEnum):
@@ -68,6 +70,10 @@ class ChangeType(StrEnum):
     UPDATE_PREIMAGE = "update_preimage"
     UPDATE_POSTIMAGE = "update_postimage"
     DELETE = "delete"
+    TRUNCATE = "truncate"
+    """The table was emptied here; the row stands for none of it."""
+    RESNAPSHOT = "resnapshot"
+    """The table was read anew: what happened to it here no row event tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,38 +152,55 @@ class Ended:
     committed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TableVersion:
-    """A structure of a table, in force from `first_seen` on, which the batch read;
-    numbered from 1."""
-
-    structure: TableStructure
-    version: int
-    first_seen: str
-    batch: int = 0
-
-
 class TableCondition(StrEnum):
+    """Only active tables are captured; active and dropped ones are merged."""
+
     ACTIVE = "active"
     QUARANTINED = "quarantined"
+    """Set aside by the system."""
+    PAUSED = "paused"
+    """Set aside by a person."""
+    DROPPED = "dropped"
+    """The source's table is gone; one that is made anew under its name is active again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """How far a table was captured: up to `at`, a place of the log that batch `batch` read
+    or ended at. Reading on from there catches it up."""
+
+    batch: int
+    at: Coordinates
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Why a table was set aside: one sentence, the place in the log, the cure."""
+    """Why a table was set aside: one sentence, the place in the log, the cure.
+
+    `at`: the exact place that a capture stopped the table at; its start without one.
+    Outside a capture the table stopped where the captures are.
+    """
 
     table: TableName
     reason: str
     hint: str
     position: str
+    at: Coordinates | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A captured table as the ledger knows it.
 
-    `generation` counts the lives of its lake tables (part of every application id).
-    `mirror` and `changelog` are paths relative to the lake's folder.
+    `generation` counts the lives of its lake tables (part of every application id);
+    `changelog_generation` those of the changelog within. `mirror` and `changelog` are paths
+    relative to the lake's folder. `mirror_version`: the schema version that the mirror
+    shows, None before its first write; only settled writes move it, and a new generation
+    begins without one. `stopped`: where it was set aside, paused or dropped (a capture that
+    tells no place: at its end); None where it is active, and where it was set aside before
+    Lockstep kept this. `behind`: the oldest
+    batch that the mirror lacks although the others have gone on; once the table is active
+    again it is pending from there.
     """
 
     table: TableName
@@ -188,6 +211,83 @@ class TableState:
     reason: str | None = None
     hint: str | None = None
     position: str | None = None
+    mirror_version: int | None = None
+    changelog_generation: int = 1
+    stopped: Stopped | None = None
+    behind: int | None = None
+
+
+class OrderKind(StrEnum):
+    """What a person says of a table."""
+
+    PAUSE = "pause"
+    """active → paused, at once."""
+    RESUME = "resume"
+    """paused → active, by the capture that catches the table up."""
+    RELEASE = "release"
+    """quarantined → active, by the capture that catches the table up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOrder:
+    """A person's order about one table; open until a batch that is not abandoned carried
+    it out.
+
+    `stopped`: where to begin catching up. `schema`: the structure the table has from there
+    on, given with a release. A table's newest order counts; a pause is never open.
+    """
+
+    id: int
+    table: TableName
+    kind: OrderKind
+    author: str
+    reason: str
+    ordered_at: datetime
+    stopped: Stopped | None
+    schema: TableSchema | None = None
+
+
+class TableEventKind(StrEnum):
+    """What happens to a table between its changes."""
+
+    CREATED = "created"
+    """It is new, and empty, whatever the mirror held under its name."""
+    CHANGED = "changed"
+    """Its structure is `version` from here on."""
+    TRUNCATED = "truncated"
+    DROPPED = "dropped"
+    REREAD = "reread"
+    """What the log cannot tell was read from the source: see the batch's snapshots."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvent:
+    """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
+
+    `version`: the table's schema version from here on. `place`: behind the statement.
+    `reason`: a sentence, for REREAD.
+    """
+
+    table: TableName
+    kind: TableEventKind
+    sequence: int
+    version: int
+    place: Coordinates
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """A table's rows as one consistent read found them, in durable files.
+
+    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` lie
+    behind the read's low watermark: they win over its rows.
+    """
+
+    table: TableName
+    version: int
+    low_sequence: int
+    files: tuple[SegmentFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +323,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CaptureRecord:
-    """Everything that one ledger transaction records when a batch is captured."""
+    """Everything that one ledger transaction records when a batch is captured.
+
+    `history`: what was learnt of structures; numbers go on behind the ledger's
+    `last_versions`, and a version's `statement` is an index into `history.statements`.
+    `events`: of each table in order, never descending in `sequence`. `orders_done`: open
+    orders that this capture carries out; their tables are active before `tables`,
+    `set_aside` and the rest are recorded.
+    """
 
     end: Position
     witness: Witness
@@ -231,12 +338,15 @@ class CaptureRecord:
     transactions: int
     log_bytes: int
     segments: tuple[Segment, ...]
-    versions: tuple[TableVersion, ...]
     tables: tuple[TableState, ...]
     set_aside: tuple[SetAside, ...]
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
     by_gtid: bool = False
+    history: History = field(default_factory=History)
+    events: tuple[TableEvent, ...] = ()
+    snapshots: tuple[SnapshotPart, ...] = ()
+    orders_done: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

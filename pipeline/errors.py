@@ -140,6 +140,12 @@ class SourceMoving(LockstepError):
     recovery = Recovery.RETRY
 
 
+class StructureMoved(LockstepError):
+    """A table is not, or no longer, built as whoever wants to read it thinks."""
+
+    recovery = Recovery.RETRY
+
+
 # -- an operator must decide -----------------------------------------------------
 
 
@@ -210,10 +216,6 @@ class PrivilegeMissing(OperatorNeeded):
     """The account lacks a privilege."""
 
 
-class KeylessTable(OperatorNeeded):
-    """A captured table has no PRIMARY KEY."""
-
-
 class UnsupportedStatement(OperatorNeeded):
     """A statement in the log changes a captured table in a way not followed."""
 
@@ -260,6 +262,12 @@ class LedgerNewer(OperatorNeeded):
 
 class PositionPurged(LockstepError):
     """The log file the cursor stands in is no longer on the server."""
+
+    recovery = Recovery.RESNAPSHOT
+
+
+class SchemaUnknownAt(LockstepError):
+    """Rows of a captured table lie at a place where nobody knows how it was built."""
 
     recovery = Recovery.RESNAPSHOT
 

@@ -8,7 +8,7 @@ and what is durable when it returns. Adapters live in `resources`, twins for tes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,14 +35,18 @@ from pipeline.batch import (
     SegmentFile,
     SetAside,
     SettledWrite,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
     TableState,
-    TableVersion,
     VersionSetEntry,
     Xid,
 )
 from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, Lineage, LogFile, Position
+from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
+from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 
@@ -111,6 +115,49 @@ class BinlogDump(Protocol):
         """End the connection; called once, also after an error."""
 
 
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Structures as they were read from the server, between two places of its log.
+
+    Whatever was committed before `low` is in them, and nothing that was committed behind
+    `high`: where the log has no statement on a table between the two, its structure is the
+    one of either place and of every one between. `low_set` and `high_set` are the GTIDs
+    executed then, empty where the server has none: a statement with a GTID of `low_set`
+    is in what was read, wherever it stands. A table that was dropped meanwhile may be
+    missing, one that was altered may be as it never was.
+    """
+
+    tables: tuple[TableSchema, ...]
+    databases: tuple[DatabaseSchema, ...]
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """One table's rows in one consistent read, while it is open.
+
+    Whatever was committed before `low` (the transactions of `low_set`, where the server
+    has GTIDs) is in `batches`, and nothing that was committed behind `high`: the rows, and
+    then every change behind `low` over them, key by key, are the table from `high` on.
+    `exact`: nothing that concerns the table was committed between; `low` is `high` then,
+    and the changes behind it are all that is missing, also for a table without a key.
+    `batches` can be read once; each has the columns of `schema`, in no particular order of
+    rows. Reading raises what `SourceServer.snapshot` raises.
+    """
+
+    table: TableName
+    schema: pa.Schema
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+    exact: bool
+    batches: Iterator[pa.RecordBatch]
+
+
 class SourceServer(Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
@@ -142,6 +189,26 @@ class SourceServer(Protocol):
 
     def structures(self) -> list[TableStructure]:
         """The structure of every table in `tables`, in a bounded number of questions."""
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        """Every base table this account can see and every database, system ones left out,
+        or those of `names` that there are; in a bounded number of questions."""
+
+    def snapshot(
+        self,
+        table: TableSchema | TableStructure,
+        columns: Sequence[str] | None = None,
+        *,
+        exact: bool = False,
+    ) -> AbstractContextManager[TableSnapshot]:
+        """One consistent read of a table that is built as `table` says, or of its primary
+        key and these columns, typed by `schema.types` and equal to what the log says.
+
+        `exact`: wait for a moment in which nothing is committed, or lock the table for
+        one; it is tried for a few seconds, and `TableSnapshot.exact` tells. The table keeps
+        its structure until the snapshot is closed, whoever alters it waits. `StructureMoved`
+        where it is built otherwise, or gone; `TableError` for a value no Arrow type holds.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +284,91 @@ class Ledger(Protocol):
 
     def table_states(self, source: str) -> dict[TableName, TableState]: ...
 
-    def newest_versions(self, source: str) -> dict[TableName, TableVersion]: ...
+    # The history of structures. Versions and statements of abandoned batches are not seen,
+    # except by their number; numbers are never given twice.
 
-    def table_version(self, source: str, table: TableName, version: int) -> TableVersion: ...
+    def has_history(self, source: str) -> bool:
+        """Whether some live batch recorded a baseline."""
+
+    def last_versions(self, source: str) -> dict[TableName, int]:
+        """Each table's highest number so far, those of abandoned batches among them; the
+        next version's is one more."""
+
+    def schema_at(
+        self, source: str, table: TableName, *, batch: int, place: Coordinates
+    ) -> SchemaVersion | None:
+        """What holds for the table at a place that the batch read: the newest version of
+        this batch up to the place, or of a batch before it; also one that says dropped or
+        unknown. None where nothing was recorded."""
+
+    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+        """What holds there for each table, by name; dropped ones left out."""
+
+    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
+        """The table's newest version; also one that says dropped or unknown."""
+
+    def newest_schemas(self, source: str) -> list[SchemaVersion]:
+        """Each table's newest version, by name; dropped ones left out."""
+
+    def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
+        """The version of that number, whatever became of its batch; `LedgerRefused` where
+        there is none."""
+
+    def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
+        """All versions of the table, in the order of their places."""
+
+    def databases(self, source: str) -> list[DatabaseVersion]:
+        """Each database's newest version, by name; dropped ones left out."""
+
+    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
+        """What holds there for each database, by name; dropped ones left out."""
+
+    def schema_statements(
+        self, source: str, *, limit: int = 100, after: int = 0
+    ) -> list[SchemaStatement]:
+        """Statements with an id above `after`, in the order of the log as it was read."""
+
+    def statement(self, source: str, number: int) -> SchemaStatement:
+        """The statement of that id; `LedgerRefused` where there is none."""
+
+    def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
+        """The newest live captured batch from that server with the place between its start
+        and its end, both included."""
+
+    def table_events(self, source: str, batch: int) -> list[TableEvent]:
+        """What happened to tables in a batch, each table's in order."""
+
+    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
+        """The tables that a batch's capture read from the source, by name."""
+
+    # What people order.
+
+    def pause_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        """active → paused, at once; the table stops where the captures are, and what of it
+        is not merged waits until it is resumed."""
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        """Have a paused table caught up by the next capture; open until then."""
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+    ) -> TableOrder:
+        """Have a quarantined table caught up by the next capture; open until then.
+        `schema`: the structure it has from where it stopped. Given again before that, the
+        newer one takes its place."""
+
+    def open_orders(self, source: str) -> list[TableOrder]:
+        """Orders that no live batch carried out, oldest first."""
 
     def open_prepared(self, source: str) -> list[Prepared]:
         """Prepared XA transactions that some live batch recorded and no live batch ended."""
@@ -265,8 +414,8 @@ class Ledger(Protocol):
         answer has its id and sequence base."""
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
-        """capturing → captured: segments, versions, tables, prepared transactions (new
-        and ended ones) and end at once."""
+        """capturing → captured: segments, history, tables, events, snapshots, prepared
+        transactions (new and ended ones), orders carried out and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""
@@ -275,8 +424,9 @@ class Ledger(Protocol):
         """active → quarantined, outside a capture; repeating it changes nothing."""
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        """For each active table: captured batches with segments of it that no settled
-        write covers, oldest first."""
+        """For each active or dropped table: captured batches with segments or events of it
+        that no settled write covers, oldest first; and those that a table missed while
+        it had stopped, whatever their state."""
 
     def open_intents(self, source: str) -> list[Intent]: ...
 
@@ -293,11 +443,17 @@ class Ledger(Protocol):
         """Commit to a write; its `txn_version` comes from a ledger sequence. At most
         one open intent per table."""
 
-    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
-        """The intent's commit was read back from the lake at that version."""
+    def settle(
+        self, lease: Lease, intent: Intent, delta_version: int, *, shows: int | None = None
+    ) -> None:
+        """The intent's commit was read back from the lake at that version; `shows`: the
+        schema version that the mirror has since, None for the one it had."""
 
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
         """Settled writes that cover a batch."""
+
+    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
+        """The newest settled write of an application id; None before the first."""
 
     def mark_merged(self, lease: Lease) -> list[int]:
         """captured → merged for every batch, oldest first, all of whose tables have a
@@ -397,6 +553,10 @@ class SegmentStore(Protocol):
     def discard(self, source: str, batch: int) -> int:
         """Delete every file of a batch below the source's changelogs; how many."""
 
+    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+        """Delete files that no table shows and nobody reads again. Repeating it changes
+        nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -423,21 +583,62 @@ class Changelog(Protocol):
         user_metadata: str,
     ) -> Published:
         """Add the files as application transaction (app_id, batch); creates the table
-        at its first batch. A recorded version ≥ batch means it was done: skipped. A
-        concurrent commit is read again and retried, then `CommitConflict`."""
+        at its first batch, and adds the columns of `schema` that it lacks (a commit before).
+        `TableError` for a column of another type: see `changes.generations`. A recorded
+        version ≥ batch means it was done: skipped. A concurrent commit is read again and
+        retried, then `CommitConflict`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartColumn:
+    """Where files get a mirror's column from: their column `source`, of Arrow type `type`,
+    which is cast; or `value` for every row. Neither: the files do not know the column.
+    A row then keeps what the mirror has, and a new row has NULL."""
+
+    source: str | None = None
+    type: pa.DataType | None = None
+    value: pa.Scalar | None = None
+
+    @property
+    def absent(self) -> bool:
+        return self.source is None and self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Parquet files of one structure: absolute paths, and a column for each of the
+    write's schema, in its order. Of row images only those count whose `_sequence` is above
+    `above`."""
+
+    files: tuple[str, ...]
+    columns: tuple[PartColumn, ...]
+    above: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorWrite:
-    """One write to a mirror: rows to append, or changes to merge.
+    """One write to a mirror: rows to append, changes to merge, or all it shall hold.
 
-    `files` are absolute paths of Parquet files whose columns are spelled as a changelog
-    spells them (`layout.changelog_names`). `mode` "append": row images whose table
-    columns become new rows. "merge": one image per key, `_change_type` telling upsert
-    (insert, update_postimage) from delete. "fold": row images, any number per key, which
-    the lake folds to the last one in the order of `_sequence` before it merges. `bounds`
-    are the least and greatest value of leading key columns, where known, as SQL literals
-    for the ON clause.
+    `files` are absolute paths of Parquet files whose columns are `schema`'s, spelled as a
+    changelog spells them (`layout.changelog_names`); `parts` are files of other structures.
+    `mode`
+
+    - "append": row images whose table columns become new rows.
+    - "merge": one image per key, `_change_type` telling upsert (insert,
+      update_postimage) from delete; `files` only. `kept`: columns with a mark of their own
+      there, true where the mirror's value stays (`layout.keep_names`).
+    - "fold": row images, any number per key, which the lake folds to the last one in the
+      order of `_sequence` before it merges. Without a `key`: copies are counted.
+    - "replace": the mirror holds the rows of `snapshot` with the row images folded on top,
+      and nothing else; also with other columns than before. Nothing of either: no rows.
+
+    `schema`: the mirror's columns, without `_deleted_at`. `key` () is a table without one:
+    "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading
+    key columns, where known, as SQL literals for the ON clause. `deletes` "soft": the row
+    of a delete stays, with the commit's moment in `_deleted_at` (files of "merge" have
+    `_committed_at` then); "append" is for mirrors that hold no such row; a "replace" marks
+    rows that are gone with `moment`. `readers` "any": a mirror that this write creates has
+    no deletion vectors.
     """
 
     mirror: str
@@ -449,6 +650,89 @@ class MirrorWrite:
     txn_version: int
     user_metadata: str
     bounds: tuple[tuple[str, str, str], ...] = ()
+    parts: tuple[Part, ...] = ()
+    snapshot: tuple[Part, ...] = ()
+    kept: tuple[str, ...] = ()
+    deletes: str = "remove"
+    moment: datetime | None = None
+    readers: str = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """Switch properties of the mirror's Delta table on."""
+
+    properties: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "set " + ", ".join(f"{name} = {value}" for name, value in self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "drop " + ", ".join(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    name: str
+    to: str
+
+    def __str__(self) -> str:
+        return f"rename {self.name} to {self.to}"
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    name: str
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"widen {self.name} to {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """New columns at the end, NULL in every row."""
+
+    fields: pa.Schema
+
+    def __str__(self) -> str:
+        return "add " + ", ".join(f"{field.name} {field.type}" for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One value per column for all rows there are."""
+
+    values: tuple[tuple[str, pa.Scalar], ...]
+
+    def __str__(self) -> str:
+        return "fill " + ", ".join(f"{name} with {value}" for name, value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """All rows once more, under `schema`: per column the mirror's column it is cast from,
+    or a value."""
+
+    schema: pa.Schema
+    columns: tuple[PartColumn, ...]
+
+    def __str__(self) -> str:
+        told = (
+            f"{field.name} {field.type} from {column.source or column.value}"
+            for field, column in zip(self.schema, self.columns, strict=True)
+        )
+        return "rewrite " + ", ".join(told)
+
+
+MirrorStep = SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns | Fill | Rewrite
+"""One commit of a mirror that changes its columns; `str` says what it does, in words that
+a repeated try finds in the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,6 +764,27 @@ class Mirrors(Protocol):
         ours. Safe to call from several threads for different mirrors. A transaction
         already recorded is not applied again; the commit that recorded it is returned."""
 
+    def evolve(
+        self,
+        mirror: str,
+        steps: Sequence[MirrorStep],
+        *,
+        app_id: str,
+        txn_version: int,
+        after: int,
+    ) -> tuple[MirrorCommit, ...]:
+        """Carry the steps out in their order, a commit each, whose userMetadata names it
+        by application, transaction and number; the commits.
+
+        A step is done iff a commit behind Delta version `after` says so, never because the
+        columns look right. `ForeignCommit` where that commit did something else: the steps
+        of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
+        and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        """The mirror's columns at a Delta version, in its order, no JVM; `_deleted_at`
+        included where there is one."""
+
     def stage(self, name: str, changes: pa.Table) -> str:
         """Write folded changes to a staging file; its absolute path."""
 
@@ -493,7 +798,8 @@ class Mirrors(Protocol):
         """The mirror's newest Delta version; None where there is no table."""
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        """All rows of the mirror at a version, no JVM, deletion vectors honoured."""
+        """All rows of the mirror at a version, deletion vectors honoured; no JVM, except
+        for a mirror with widened columns."""
 
 
 # -- the changelog's consumers ---------------------------------------------------------

@@ -7,9 +7,15 @@ memory twin by the check it made. What enforces them does not belong here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
+from pipeline.batch import Stopped, TableCondition, TableState
 from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
+from pipeline.position import Coordinates
+from pipeline.table import TableName
+
+ORDER_HINT = "`lockstep status` shows each table that is set aside or paused, and what to do."
 
 HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
 
@@ -64,7 +70,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "batches_start_stays": "a batch keeps the start it was begun with",
         "batches_end_stays": "a captured batch keeps its end and totals",
         "batches_move_forward": "a batch only moves forward",
-        "batches_sequences_within": "a segment's sequences lie within its batch",
+        "batches_sequences_within": "sequences lie within their batch",
         "batches_merged_whole": "a batch is merged when all its tables are merged or set aside",
         "batches_acknowledged_in_order": "batches are acknowledged in order",
         "batches_abandoned_newest_first": "later batches are abandoned first",
@@ -73,22 +79,93 @@ RULES: Mapping[str, str] = MappingProxyType(
         "batches_known": "the batch is in this source's ledger",
         "table_states_pk": "a table is recorded once",
         "table_states_source": "a table belongs to a known source",
-        "table_states_condition_known": "a table is active or quarantined",
+        "table_states_condition_known": "a table is active, quarantined, paused or dropped",
         "table_states_generation_counts": "generations count from 1",
         "table_states_quarantine_explained": (
-            "a table that is set aside has a reason, a hint and a position; an active one has none"
+            "a table set aside or paused has a reason, a hint and a position; others have none"
         ),
         "table_states_known": "a table is recorded before it is set aside",
+        "table_states_stopped": "a table that is not active has the place it stopped at",
+        "table_states_changelog_counts": "a changelog's generations count from 1",
+        "table_states_stopped_batch": "a table stopped in a batch of its source",
+        "table_states_behind_batch": "a table is behind by a batch of its source",
+        "table_states_mirror_version": "a mirror shows a recorded version of its table",
         "table_versions_pk": "a table's version is recorded once",
         "table_versions_source": "a table's version belongs to a known source",
         "table_versions_number_counts": "versions count from 1",
         "table_versions_no_gap": "a table's versions follow each other",
         "table_versions_batch": "a version is recorded with a batch",
+        "table_versions_while_capturing": "versions are recorded while their batch is capturing",
+        "table_versions_generation_counts": "a changelog's generations count from 1",
+        "table_versions_statement": "a version names a statement that is recorded with it",
+        "table_versions_knowledge_known": "a version is known, dropped or unknown",
+        "table_versions_origin_known": "a version tells where it comes from",
+        "table_versions_schema_told": "a version has a structure if it is known, and no other has",
+        "table_versions_columns_told": "only a known version tells where its columns come from",
+        "table_versions_unknown_explained": "a version that is unknown says why, and no other does",
         "table_versions_stay": "a table's version stays as it was recorded",
+        "schema_statements_batch": "a statement belongs to a batch of its source",
+        "schema_statements_while_capturing": (
+            "statements are recorded while their batch is capturing"
+        ),
+        "schema_statements_outcome_known": "a statement is followed, partly, or not understood",
+        "schema_statements_stay": "a statement stays as it was recorded",
+        "database_versions_batch": "a database's version is recorded with a batch",
+        "database_versions_while_capturing": (
+            "databases' versions are recorded while their batch is capturing"
+        ),
+        "database_versions_statement": (
+            "a database's version names a statement that is recorded with it"
+        ),
+        "database_versions_whole": "a database has a character set and a collation",
+        "database_versions_stay": "a database's version stays as it was recorded",
+        "table_events_pk": "a table's events in a batch are numbered",
+        "table_events_ordinal_counts": "a table's events in a batch count from 0",
+        "table_events_batch": "an event belongs to a batch of its source",
+        "table_events_table": "an event's table is recorded with it",
+        "table_events_version": "an event's schema version is recorded with it",
+        "table_events_kind_known": "a table is created, changed, truncated, dropped or read again",
+        "table_events_reread_explained": "a table is read again for a reason",
+        "table_events_ascend": "a table's events go on in the order of the log",
+        "table_events_while_capturing": "events are recorded while their batch is capturing",
+        "table_events_stay": "an event stays as it was recorded",
+        "snapshots_once": "a batch reads a table once",
+        "snapshots_batch": "a snapshot belongs to a batch of its source",
+        "snapshots_table": "a snapshot's table is recorded with it",
+        "snapshots_version": "a snapshot's schema version is recorded with it",
+        "snapshots_while_capturing": "snapshots are recorded while their batch is capturing",
+        "snapshots_stay": "a snapshot stays as it was recorded",
+        "snapshot_files_pk": "a snapshot's files are numbered",
+        "snapshot_files_snapshot": "a file belongs to a snapshot",
+        "snapshot_files_digest": "a snapshot's file has its SHA-256",
+        "snapshot_files_once": "a snapshot names a file once",
+        "snapshot_files_counts": "a snapshot's rows and bytes are counted",
+        "snapshot_files_stay": "a snapshot's file stays as it was recorded",
+        "table_orders_lease": "an order is given under a lease",
+        "table_orders_table": "an order is about a recorded table",
+        "table_orders_kind_known": "a table is paused, resumed or released",
+        "table_orders_authored": "an order is somebody's",
+        "table_orders_schema_released": "a structure is given with a release only",
+        "table_orders_begin_open": "an order begins as open",
+        "table_orders_pause_active": "only an active table is paused",
+        "table_orders_pause_at_once": "no batch carries out a pause",
+        "table_orders_pause_captured": "a table is paused behind a captured batch",
+        "table_orders_resume_paused": "only a paused table is resumed",
+        "table_orders_release_quarantined": "only a table that is set aside is released",
+        "table_orders_place_known": "a table goes on from the place it stopped at",
+        "table_orders_known": "the order was given for a table of this source and is no pause",
+        "table_orders_newest_counts": "a table's newest order counts",
+        "table_orders_done_batch": "an order is carried out by a batch of its source",
+        "table_orders_done_while_capturing": (
+            "an order is carried out while the batch that does it is capturing"
+        ),
+        "table_orders_done_once": "an order is carried out once by a live batch",
+        "table_orders_stay": "an order stays as it was given",
         "segments_once": "a batch has one segment for a table and version",
         "segments_batch": "a segment belongs to a batch of its source",
         "segments_table": "a segment's table is recorded with it",
         "segments_version": "a segment's schema version is recorded with it",
+        "segments_of_known_versions": "a segment's schema version has columns",
         "segments_counts": "a segment's rows are counted",
         "segments_sequences_ascend": "a segment's sequences ascend",
         "segments_while_capturing": "segments are recorded while their batch is capturing",
@@ -182,7 +259,41 @@ def refusal(rule: str) -> LedgerRefused:
         return ConsumerRefused(
             f"The ledger refused a consumer's step: {sentence} ({rule}).", hint=CONSUMER_HINT
         )
+    if rule.startswith("table_orders_"):
+        return LedgerRefused(f"The ledger refused an order: {sentence} ({rule}).", hint=ORDER_HINT)
     return LedgerRefused(f"The ledger refused a step: {sentence} ({rule}).", hint=HINT)
+
+
+def as_told(state: TableState, batch: int, end: Coordinates) -> TableState:
+    """A state as the capture of a batch that ends there tells it: what is active has not
+    stopped, and what is dropped stopped at a place, or at the end."""
+    if state.condition is TableCondition.ACTIVE:
+        return replace(state, stopped=None)
+    if state.condition is TableCondition.DROPPED and state.stopped is None:
+        return replace(state, stopped=Stopped(batch, end))
+    return state
+
+
+def paused(order: str, author: str) -> tuple[str, str]:
+    """Reason and hint of a table that a person paused; `order` is the person's reason."""
+    why = f": {order}" if order else ""
+    return f"{author} paused it{why}", "`lockstep resume` has it caught up"
+
+
+def unknown_version(table: TableName, number: int) -> LedgerRefused:
+    """The error for a number that no version of the table has."""
+    return LedgerRefused(
+        f"The ledger has no version {number} of {table}.",
+        hint="Look at the table's state with `lockstep tables`.",
+    )
+
+
+def unknown_statement(number: int) -> LedgerRefused:
+    """The error for an id that no statement of the source has."""
+    return LedgerRefused(
+        f"The ledger has no statement {number} of this source.",
+        hint="Look at the table's history with `lockstep schema`.",
+    )
 
 
 def unknown_consumer(source: str, name: str) -> ConsumerUnknown:

@@ -23,19 +23,38 @@ from pipeline.batch import (
     RecordedDecision,
     Segment,
     SettledWrite,
+    SnapshotPart,
     TableCondition,
+    TableEvent,
+    TableOrder,
     TableState,
-    TableVersion,
     VersionSetEntry,
     Xid,
 )
 from pipeline.position import Position
+from pipeline.schema.history import (
+    DatabaseVersion,
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+)
 from pipeline.table import TableName
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
 _MOVES = frozenset((before, after) for (before, _), after in TRANSITIONS.items())
 ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
+_MERGEABLE = (TableCondition.ACTIVE, TableCondition.DROPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEntry:
+    """An order, the batch that carried it out, and the table's state before that."""
+
+    source: str
+    order: TableOrder
+    done_batch: int | None = None
+    before: TableState | None = None
 
 
 @dataclass(slots=True)
@@ -48,7 +67,12 @@ class MemoryBooks:
     batches: dict[int, Batch] = field(default_factory=dict)
     segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
     states: dict[tuple[str, TableName], TableState] = field(default_factory=dict)
-    versions: dict[tuple[str, TableName], tuple[TableVersion, ...]] = field(default_factory=dict)
+    versions: dict[tuple[str, TableName], tuple[SchemaVersion, ...]] = field(default_factory=dict)
+    statements: dict[int, tuple[str, SchemaStatement]] = field(default_factory=dict)
+    databases: list[tuple[str, DatabaseVersion]] = field(default_factory=list)
+    events: dict[int, tuple[TableEvent, ...]] = field(default_factory=dict)
+    snapshots: dict[int, tuple[SnapshotPart, ...]] = field(default_factory=dict)
+    orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
@@ -95,17 +119,54 @@ class MemoryBooks:
             if self.intents[number][0] == source and write.intent.table == table
         ]
 
+    def touched(self, batch: int) -> set[TableName]:
+        """Tables with segments or events in the batch."""
+        found = {segment.table for segment in self.segments.get(batch, ())}
+        return found | {event.table for event in self.events.get(batch, ())}
+
+    def covered(self, source: str, table: TableName, batch: int) -> bool:
+        """Whether a settled merge covers the batch."""
+        return any(
+            write.intent.step == "merge" and covers(write.intent, batch)
+            for write in self.writes(source, table)
+        )
+
     def waiting(self, batch: Batch) -> set[TableName]:
-        """Active tables with segments in the batch that no settled merge covers."""
+        """Tables that a captured batch waits for."""
         return {
-            segment.table
-            for segment in self.segments.get(batch.id, ())
-            if self.states[batch.source, segment.table].condition is TableCondition.ACTIVE
-            and not any(
-                write.intent.step == "merge" and covers(write.intent, batch.id)
-                for write in self.writes(batch.source, segment.table)
-            )
+            table
+            for table in self.touched(batch.id)
+            if self.states[batch.source, table].condition in _MERGEABLE
+            and not self.covered(batch.source, table, batch.id)
         }
+
+    def missed(self, state: TableState, source: str) -> list[int]:
+        """Batches that a table's mirror lacks although the others have gone on."""
+        if state.behind is None or state.condition not in _MERGEABLE:
+            return []
+        return [
+            one.id
+            for one in self.of_source(source, *ENDED)
+            if one.id >= state.behind
+            and state.table in self.touched(one.id)
+            and not self.covered(source, state.table, one.id)
+        ]
+
+    def behind(self, source: str, table: TableName, since: int | None) -> int | None:
+        """The oldest live batch from `since` on with something of the table that no settled
+        write covers; without `since`, the oldest of those that are not merged."""
+        if since is None:
+            unmerged = (BatchState.CAPTURING, BatchState.CAPTURED, BatchState.MERGED)
+            since = next((one.id for one in self.of_source(source, *unmerged)), None)
+        for one in self.of_source(source, BatchState.CAPTURING, *ENDED):
+            if (
+                since is not None
+                and one.id >= since
+                and table in self.touched(one.id)
+                and not self.covered(source, table, one.id)
+            ):
+                return one.id
+        return None
 
     # -- rules -----------------------------------------------------------------------
 
@@ -170,7 +231,7 @@ class MemoryBooks:
         for other in self.of_source(batch.source):
             if other.follows == batch.id and other.state is not BatchState.ABANDONED:
                 raise refusal("batches_abandoned_newest_first")
-        tables = {segment.table for segment in self.segments.get(batch.id, ())}
+        tables = self.touched(batch.id)
         for source, intent in self.intents.values():
             if source == batch.source and intent.table in tables and covers(intent, batch.id):
                 raise refusal("batches_abandoned_unmerged")
@@ -187,8 +248,12 @@ class MemoryBooks:
             versions = self.versions.get((batch.source, segment.table), ())
             if (batch.source, segment.table) not in self.states:
                 raise refusal("segments_table")
-            if segment.schema_version not in [version.version for version in versions]:
+            found = [one for one in versions if one.version == segment.schema_version]
+            if not found:
                 raise refusal("segments_version")
+            (version,) = found
+            if version.knowledge is not Knowledge.KNOWN:
+                raise refusal("segments_of_known_versions")
             if (segment.table, segment.schema_version) in seen:
                 raise refusal("segments_once")
             seen.add((segment.table, segment.schema_version))
@@ -201,18 +266,19 @@ class MemoryBooks:
                 raise refusal("batches_sequences_within")
 
     def may_intend(self, source: str, intent: Intent) -> None:
+        state = self.states.get((source, intent.table))
+        missed = self.missed(state, source) if state is not None else []
         for number in (intent.first_batch, intent.last_batch):
             batch = self.batches.get(number)
             if batch is None or batch.source != source:
                 raise refusal("writes_first_batch")
-            if batch.state is not BatchState.CAPTURED:
+            if batch.state is not BatchState.CAPTURED and number not in missed:
                 raise refusal("writes_of_captured_batches")
         if intent.first_batch > intent.last_batch:
             raise refusal("writes_batches_ascend")
-        state = self.states.get((source, intent.table))
         if state is None:
             raise refusal("writes_table")
-        if state.condition is not TableCondition.ACTIVE:
+        if state.condition not in _MERGEABLE:
             raise refusal("writes_of_active_tables")
         for number, (other_source, other) in self.intents.items():
             if other_source != source or other.table != intent.table:

@@ -1,4 +1,4 @@
-"""Single entries of the memory ledger: tables' states and versions, cursors, version sets.
+"""Single entries of the memory ledger: tables' states, version sets.
 
 Does not belong here: batches and writes, whose rules are in `books`.
 """
@@ -11,53 +11,91 @@ from dataclasses import replace
 from pipeline.batch import (
     Batch,
     SetAside,
+    Stopped,
     TableCondition,
     TableState,
-    TableVersion,
     VersionSetEntry,
 )
+from pipeline.table import TableName
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 
+_ASIDE = (TableCondition.QUARANTINED, TableCondition.PAUSED)
+
 
 def record_state(books: MemoryBooks, source: str, state: TableState) -> None:
-    told = [text is not None for text in (state.reason, state.hint, state.position)]
-    if told != [state.condition is TableCondition.QUARANTINED] * 3:
-        raise refusal("table_states_quarantine_explained")
+    """A table that is set aside or paused stays so, whatever a capture says of it."""
+    _require_told(state)
     known = books.states.get((source, state.table))
-    if known is not None and known.condition is TableCondition.QUARANTINED:
-        state = replace(
-            known, generation=state.generation, mirror=state.mirror, changelog=state.changelog
-        )
-    books.states[source, state.table] = state
+    kept = known if known is not None and known.condition in _ASIDE else state
+    lives_on = known is not None and known.generation == state.generation
+    books.states[source, state.table] = replace(
+        kept,
+        generation=state.generation,
+        mirror=state.mirror,
+        changelog=state.changelog,
+        changelog_generation=state.changelog_generation,
+        mirror_version=known.mirror_version if known is not None and lives_on else None,
+        behind=known.behind if known is not None else None,
+    )
 
 
-def record_version(books: MemoryBooks, source: str, version: TableVersion) -> None:
-    key = (source, version.structure.name)
-    known = books.versions.get(key, ())
-    if version.version <= len(known):
-        raise refusal("table_versions_pk")
-    if version.version != len(known) + 1:
-        raise refusal("table_versions_no_gap")
-    books.versions[key] = (*known, version)
+def _require_told(state: TableState) -> None:
+    told = [text is not None for text in (state.reason, state.hint, state.position)]
+    if told != [state.condition in _ASIDE] * 3:
+        raise refusal("table_states_quarantine_explained")
+    if state.changelog_generation < 1:
+        raise refusal("table_states_changelog_counts")
+    optional = state.condition is TableCondition.QUARANTINED and state.stopped is None
+    if (state.stopped is None) != (state.condition is TableCondition.ACTIVE or optional):
+        raise refusal("table_states_stopped")
 
 
-def quarantine(books: MemoryBooks, source: str, aside: SetAside) -> None:
+def quarantine(
+    books: MemoryBooks, source: str, aside: SetAside, batch: Batch | None = None
+) -> None:
+    """In the capture of that batch, or outside of one. Repeating it changes nothing."""
     known = books.states.get((source, aside.table))
     if known is None:
         raise refusal("table_states_known")
-    if known.condition is TableCondition.ACTIVE:
-        books.states[source, aside.table] = replace(
-            known,
-            condition=TableCondition.QUARANTINED,
-            reason=aside.reason,
-            hint=aside.hint,
-            position=aside.position,
-        )
+    if known.condition in _ASIDE:
+        return
+    books.states[source, aside.table] = replace(
+        known,
+        condition=TableCondition.QUARANTINED,
+        reason=aside.reason,
+        hint=aside.hint,
+        position=aside.position,
+        stopped=_stopped(books, source, aside, batch),
+        behind=books.behind(source, aside.table, known.behind),
+    )
+
+
+def _stopped(
+    books: MemoryBooks, source: str, aside: SetAside, batch: Batch | None
+) -> Stopped | None:
+    if batch is not None:
+        return Stopped(batch.id, aside.at or batch.start.at)
+    captured = books.of_source(source, *ENDED)
+    end = captured[-1].end if captured else None
+    return Stopped(captured[-1].id, aside.at or end.at) if end is not None else None
+
+
+def settle_state(books: MemoryBooks, source: str, table: TableName, shows: int | None) -> None:
+    """What a settled write leaves of the table's state."""
+    state = books.states[source, table]
+    if shows is not None:
+        known = [one.version for one in books.versions.get((source, table), ())]
+        if shows not in known:
+            raise refusal("table_states_mirror_version")
+        state = replace(state, mirror_version=shows)
+    if state.behind is not None:
+        state = replace(state, behind=books.behind(source, table, state.behind))
+    books.states[source, table] = state
 
 
 def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry]:
-    """Tables whose newest segment up to the batch is merged by a write that ends there
+    """Tables whose newest segment or event up to the batch is merged by a write that ends there
     too: a write that goes further shows a later position."""
     chain = [one.id for one in books.of_source(batch.source, *ENDED) if one.id <= batch.id]
     for (source, table), state in sorted(books.states.items()):
@@ -66,7 +104,7 @@ def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry
         writes = [w for w in books.writes(source, table) if w.intent.last_batch <= batch.id]
         merged = max((w.intent.last_batch for w in writes if w.intent.step == "merge"), default=0)
         newest = max(
-            (one for one in chain if any(s.table == table for s in books.segments.get(one, ()))),
+            (one for one in chain if table in books.touched(one)),
             default=0,
         )
         if writes and merged >= newest > 0:

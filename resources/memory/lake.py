@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pipeline.batch import SegmentFile
-from pipeline.changes.latest import latest
-from pipeline.changes.layout import changelog_names
-from pipeline.errors import ForeignCommit, SegmentsLost
-from pipeline.ports import MirrorCommit, MirrorWrite, Published
+from pipeline.changes.generations import joins
+from pipeline.changes.layout import DELETED_AT
+from pipeline.errors import ForeignCommit, SegmentsLost, TableError
+from pipeline.ports import MirrorCommit, MirrorStep, MirrorWrite, Published
 from resources.lake.statement import refuse_columns
+from resources.memory.mirrors import evolved, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
+    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+        for file in files:
+            self._lake.files.pop(self._lake.path(f"{folder}/{file.path}"), None)
+
 
 class MemorySegmentWriter:
     """`pipeline.ports.SegmentWriter`: one file, however large."""
@@ -138,10 +143,11 @@ class MemoryChangelog:
             if wrong:
                 raise SegmentsLost(f"Captured changes are lost: {wrong[0]}", hint="restore them")
             before = commits[-1].rows if commits else schema.empty_table()
+            if not joins(before.schema, schema):
+                raise TableError("the changelog has other columns", hint="begin another one")
             added = [self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files]
-            commits.append(
-                MemoryCommit(app_id, batch, user_metadata, pa.concat_tables([before, *added]))
-            )
+            rows = pa.concat_tables([before, *added], promote_options="default")
+            commits.append(MemoryCommit(app_id, batch, user_metadata, rows))
             return Published(len(commits) - 1, skipped=False)
 
 
@@ -180,18 +186,46 @@ class MemoryMirrors:
                 return done
             refuse_columns(write.schema.names)
             commits = self._lake.tables.setdefault(write.mirror, [])
-            before = commits[-1].rows if commits else write.schema.empty_table()
-            changes = pa.concat_tables([self._lake.files[path] for path in write.files])
-            if write.mode == "fold":
-                spelled = dict(
-                    zip(write.schema.names, changelog_names(write.schema.names), strict=True)
-                )
-                changes = latest(changes, [spelled[name] for name in write.key])
-            rows = _appended(before, changes) if write.mode == "append" else None
-            if rows is None:
-                rows = _merged(before, changes, write.key)
+            before = commits[-1].rows if commits else None
+            if before is not None and write.mode != "replace":
+                _refuse_other_columns(before, write)
+            rows = written(self._lake.files, before, write)
             commits.append(MemoryCommit(write.app_id, write.txn_version, write.user_metadata, rows))
             return MirrorCommit(len(commits) - 1, write.user_metadata)
+
+    def evolve(
+        self,
+        mirror: str,
+        steps: Sequence[MirrorStep],
+        *,
+        app_id: str,
+        txn_version: int,
+        after: int,
+    ) -> tuple[MirrorCommit, ...]:
+        with self._lake.lock:
+            commits = self._lake.tables[mirror]
+            found = []
+            for number, step in enumerate(steps, start=1):
+                said = f"step {number} of {txn_version} of {app_id}: "
+                done = [
+                    MirrorCommit(version, commit.user_metadata)
+                    for version, commit in enumerate(commits)
+                    if version > after and commit.user_metadata.startswith(said)
+                ]
+                if done and done[0].user_metadata != f"{said}{step}":
+                    raise ForeignCommit(f"{mirror}: {done[0].user_metadata}", hint="compare them")
+                if not done:
+                    rows = evolved(commits[-1].rows, step)
+                    commits.append(
+                        MemoryCommit(f"{app_id}/evolve", txn_version, f"{said}{step}", rows)
+                    )
+                    done = [MirrorCommit(len(commits) - 1, f"{said}{step}")]
+                found.append(done[0])
+            return tuple(found)
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        rows: pa.Table = self._lake.tables[mirror][version].rows
+        return rows.schema
 
     def stage(self, name: str, changes: pa.Table) -> str:
         with self._lake.lock:
@@ -215,25 +249,11 @@ class MemoryMirrors:
         yield from table.select(list(columns)).to_batches()
 
 
-def _spelled(changes: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table's columns of changes, under the mirror's names."""
-    columns = [changes[name] for name in changelog_names(schema.names)]
-    return pa.table(columns, schema=schema)
-
-
-def _appended(before: pa.Table, changes: pa.Table) -> pa.Table:
-    return pa.concat_tables([before, _spelled(changes, before.schema)])
-
-
-def _merged(before: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Table:
-    rows = {tuple(row[name] for name in key): row for row in before.to_pylist()}
-    images = _spelled(changes, before.schema).to_pylist()
-    for kind, row in zip(changes["_change_type"].to_pylist(), images, strict=True):
-        identity = tuple(row[name] for name in key)
-        rows.pop(identity, None)
-        if kind != "delete":
-            rows[identity] = row
-    return pa.Table.from_pylist(list(rows.values()), schema=before.schema)
+def _refuse_other_columns(before: pa.Table, write: MirrorWrite) -> None:
+    shown = [DELETED_AT] if write.deletes == "soft" else []
+    have = {field.name: field.type for field in before.schema}
+    if have != {field.name: field.type for field in [*write.schema, *shown]}:
+        raise TableError("the lake's table has other columns", hint="evolve it first")
 
 
 def _print(table: pa.Table) -> tuple[int, str]:

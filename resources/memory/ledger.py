@@ -20,27 +20,32 @@ from pipeline.batch import (
     Intent,
     Lease,
     LeaseView,
+    OrderKind,
     Override,
     Prepared,
     RecordedDecision,
     Segment,
     SetAside,
     SettledWrite,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
     TableState,
-    TableVersion,
     VersionSetEntry,
 )
-from pipeline.errors import LeaseLost, LedgerRefused, SourceBusy
-from pipeline.position import Lineage, Position
+from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.position import Coordinates, Lineage, Position
+from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
+from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
-from resources.ledger_rules import refusal
-from resources.memory import continuity
+from resources.ledger_rules import as_told, refusal
+from resources.memory import continuity, history, orders
 from resources.memory.books import ENDED, MemoryBooks, covers
 from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
     quarantine,
     record_state,
-    record_version,
+    settle_state,
     version_set_of,
 )
 from resources.memory.prepared import (
@@ -123,21 +128,6 @@ class MemoryLedger:
         found = {table: state for (of, table), state in self.books.states.items() if of == source}
         return dict(sorted(found.items()))
 
-    def newest_versions(self, source: str) -> dict[TableName, TableVersion]:
-        found = {
-            table: all_[-1] for (of, table), all_ in self.books.versions.items() if of == source
-        }
-        return dict(sorted(found.items()))
-
-    def table_version(self, source: str, table: TableName, version: int) -> TableVersion:
-        for known in self.books.versions.get((source, table), ()):
-            if known.version == version:
-                return known
-        raise LedgerRefused(
-            f"The ledger has no version {version} of {table}.",
-            hint="Look at the table's state with `lockstep tables`.",
-        )
-
     def open_prepared(self, source: str) -> list[Prepared]:
         return open_prepared(self.books, source)
 
@@ -163,11 +153,14 @@ class MemoryLedger:
         return continuity.reaching(self.books, source, server_uuid, moment)
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        found: dict[TableName, list[int]] = {}
+        found: dict[TableName, set[int]] = {}
         for batch in self.books.of_source(source, BatchState.CAPTURED):
             for table in self.books.waiting(batch):
-                found.setdefault(table, []).append(batch.id)
-        return dict(sorted(found.items()))
+                found.setdefault(table, set()).add(batch.id)
+        for table, state in self.table_states(source).items():
+            if missed := self.books.missed(state, source):
+                found.setdefault(table, set()).update(missed)
+        return {table: sorted(numbers) for table, numbers in sorted(found.items())}
 
     def open_intents(self, source: str) -> list[Intent]:
         return [
@@ -183,11 +176,78 @@ class MemoryLedger:
             if self.books.intents[number][0] == source and covers(write.intent, batch)
         ]
 
+    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
+        found = [
+            write
+            for number, write in self.books.settled.items()
+            if self.books.intents[number][0] == source and write.intent.app_id == app_id
+        ]
+        return max(found, key=lambda write: write.delta_version, default=None)
+
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         known = self.books.batches.get(batch)
         if known is None or known.source != source:
             return []
         return list(self.books.version_sets.get(batch, ()))
+
+    # -- the history of structures -----------------------------------------------------
+
+    def has_history(self, source: str) -> bool:
+        return history.has_history(self.books, source)
+
+    def last_versions(self, source: str) -> dict[TableName, int]:
+        return {
+            table: len(known) for (of, table), known in self.books.versions.items() if of == source
+        }
+
+    def schema_at(
+        self, source: str, table: TableName, *, batch: int, place: Coordinates
+    ) -> SchemaVersion | None:
+        return history.schema_at(self.books, source, table, history.until(batch, place))
+
+    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+        return history.schemas_at(self.books, source, history.until(batch, place))
+
+    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
+        return history.schema_at(self.books, source, table, history.everything)
+
+    def newest_schemas(self, source: str) -> list[SchemaVersion]:
+        return history.schemas_at(self.books, source, history.everything)
+
+    def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
+        return history.schema_version(self.books, source, table, number)
+
+    def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
+        return history.versions_of(self.books, source, table)
+
+    def databases(self, source: str) -> list[DatabaseVersion]:
+        return history.databases_at(self.books, source, history.everything)
+
+    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
+        return history.databases_at(self.books, source, history.until(batch, place))
+
+    def schema_statements(
+        self, source: str, *, limit: int = 100, after: int = 0
+    ) -> list[SchemaStatement]:
+        found = history.statements(self.books, source)
+        return [one for one in found if one.id > after][:limit]
+
+    def statement(self, source: str, number: int) -> SchemaStatement:
+        return history.statement(self.books, source, number)
+
+    def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
+        return history.batch_covering(self.books, source, server_uuid, at)
+
+    def table_events(self, source: str, batch: int) -> list[TableEvent]:
+        known = self.books.batches.get(batch)
+        return list(self.books.events.get(batch, ())) if known and known.source == source else []
+
+    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
+        known = self.books.batches.get(batch)
+        return list(self.books.snapshots.get(batch, ())) if known and known.source == source else []
+
+    def open_orders(self, source: str) -> list[TableOrder]:
+        return orders.open_orders(self.books, source)
 
     # -- writes ----------------------------------------------------------------------
 
@@ -238,16 +298,18 @@ class MemoryLedger:
             begun = books.batch(lease.source, batch)
             if begun.state is not BatchState.CAPTURING and record.segments:
                 raise refusal("segments_while_capturing")
+            for order in record.orders_done:
+                orders.carry_out(books, begun, order)
+            for state in record.tables:
+                record_state(books, lease.source, as_told(state, batch, record.end.at))
+            history.record_history(books, begun, record)
+            history.record_events(books, begun, record)
             record_prepared(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
-            for state in record.tables:
-                record_state(books, lease.source, state)
-            for version in record.versions:
-                record_version(books, lease.source, replace(version, batch=batch))
-            for aside in record.set_aside:
-                quarantine(books, lease.source, aside)
             books.may_capture(begun, record)
             books.segments[batch] = record.segments
+            for aside in record.set_aside:
+                quarantine(books, lease.source, aside, begun)
             books.batches[batch] = replace(
                 begun,
                 state=BatchState.CAPTURED,
@@ -266,6 +328,7 @@ class MemoryLedger:
             books.may_move(known, BatchState.ABANDONED)
             books.batches[batch] = replace(known, state=BatchState.ABANDONED)
             abandon_prepared(books, batch)
+            orders.abandon_states(books, known)
 
     def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
         with self._step(lease) as books:
@@ -288,7 +351,9 @@ class MemoryLedger:
             books.intents[number] = (lease.source, intent)
             return intent
 
-    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
+    def settle(
+        self, lease: Lease, intent: Intent, delta_version: int, *, shows: int | None = None
+    ) -> None:
         with self._step(lease) as books:
             if books.intents.get(intent.id) != (lease.source, intent):
                 raise refusal("writes_known")
@@ -301,6 +366,7 @@ class MemoryLedger:
                 if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
                     raise refusal("writes_delta_version_ascends")
             books.settled[intent.id] = SettledWrite(intent, delta_version, self._clock())
+            settle_state(books, lease.source, intent.table, shows)
 
     def mark_merged(self, lease: Lease) -> list[int]:
         with self._step(lease) as books:
@@ -323,3 +389,45 @@ class MemoryLedger:
                 known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
+
+    def pause_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        return self._order(lease, table, OrderKind.PAUSE, author, reason)
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        return self._order(lease, table, OrderKind.RESUME, author, reason)
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+    ) -> TableOrder:
+        return self._order(lease, table, OrderKind.RELEASE, author, reason, schema)
+
+    def _order(
+        self,
+        lease: Lease,
+        table: TableName,
+        kind: OrderKind,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+    ) -> TableOrder:
+        with self._step(lease) as books:
+            return orders.order(
+                books,
+                lease.source,
+                table,
+                kind,
+                author=author,
+                reason=reason,
+                now=self._clock(),
+                schema=schema,
+            )

@@ -34,14 +34,18 @@ from pipeline.batch import (
     Segment,
     SetAside,
     SettledWrite,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
     TableState,
-    TableVersion,
     VersionSetEntry,
 )
 from pipeline.errors import SourceBusy
-from pipeline.position import Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position
+from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
+from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
-from resources.postgres import reads, writes
+from resources.postgres import history, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.embedded import EmbeddedServer
@@ -214,12 +218,6 @@ class PostgresLedger:
     def table_states(self, source: str) -> dict[TableName, TableState]:
         return self._read(reads.table_states, source)
 
-    def newest_versions(self, source: str) -> dict[TableName, TableVersion]:
-        return self._read(reads.newest_versions, source)
-
-    def table_version(self, source: str, table: TableName, version: int) -> TableVersion:
-        return self._read(reads.table_version, source, table, version)
-
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._read(reads.open_prepared, source)
 
@@ -253,8 +251,65 @@ class PostgresLedger:
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
         return self._read(reads.settled, source, batch)
 
+    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
+        return self._read(reads.last_settled, source, app_id)
+
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return self._read(reads.version_set, source, batch)
+
+    # -- the history of structures -----------------------------------------------------
+
+    def has_history(self, source: str) -> bool:
+        return self._read(history.has_history, source)
+
+    def last_versions(self, source: str) -> dict[TableName, int]:
+        return self._read(history.last_versions, source)
+
+    def schema_at(
+        self, source: str, table: TableName, *, batch: int, place: Coordinates
+    ) -> SchemaVersion | None:
+        return self._read(history.schema_at, source, table, batch, place)
+
+    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+        return self._read(history.schemas_at, source, batch, place)
+
+    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
+        return self._read(history.schema_at, source, table, history.LAST_BATCH, history.LAST)
+
+    def newest_schemas(self, source: str) -> list[SchemaVersion]:
+        return self._read(history.schemas_at, source, history.LAST_BATCH, history.LAST)
+
+    def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
+        return self._read(history.schema_version, source, table, number)
+
+    def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
+        return self._read(history.schema_versions, source, table)
+
+    def databases(self, source: str) -> list[DatabaseVersion]:
+        return self._read(history.databases_at, source, history.LAST_BATCH, history.LAST)
+
+    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
+        return self._read(history.databases_at, source, batch, place)
+
+    def schema_statements(
+        self, source: str, *, limit: int = 100, after: int = 0
+    ) -> list[SchemaStatement]:
+        return self._read(history.schema_statements, source, limit, after)
+
+    def statement(self, source: str, number: int) -> SchemaStatement:
+        return self._read(history.statement, source, number)
+
+    def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
+        return self._read(history.batch_covering, source, server_uuid, at)
+
+    def table_events(self, source: str, batch: int) -> list[TableEvent]:
+        return self._read(history.table_events, source, batch)
+
+    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
+        return self._read(history.snapshots, source, batch)
+
+    def open_orders(self, source: str) -> list[TableOrder]:
+        return self._read(orders.open_orders, source)
 
     # -- writes ----------------------------------------------------------------------
 
@@ -316,11 +371,34 @@ class PostgresLedger:
             step=step,
         )
 
-    def settle(self, lease: Lease, intent: Intent, delta_version: int) -> None:
-        self._write(lease, writes.settle, intent, delta_version)
+    def settle(
+        self, lease: Lease, intent: Intent, delta_version: int, *, shows: int | None = None
+    ) -> None:
+        self._write(lease, writes.settle, intent, delta_version, shows)
 
     def mark_merged(self, lease: Lease) -> list[int]:
         return self._write(lease, writes.mark_merged)
 
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
+
+    def pause_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        return self._write(lease, orders.pause, table, author, reason)
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        return self._write(lease, orders.resume, table, author, reason)
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+    ) -> TableOrder:
+        return self._write(lease, orders.release, table, author, reason, schema)

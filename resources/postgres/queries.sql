@@ -98,15 +98,118 @@ order by s.id
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
--- name: newest_versions
-select distinct on (database, name) * from lockstep.table_versions
-where source = %(source)s
-order by database, name, version desc
+-- The history of structures. A version is the newest of a place by (batch, number, offset,
+-- version); the state of its batch is asked for row by row, from the newest on, so that the
+-- index decides and the number of versions does not matter.
 
--- name: table_version
+-- name: has_history
+select exists (
+    select from lockstep.database_versions d
+    join lockstep.batches b on b.id = d.batch and b.state <> 'abandoned'
+    where d.source = %(source)s
+) or exists (
+    select from lockstep.table_versions v
+    join lockstep.batches b on b.id = v.batch and b.state <> 'abandoned'
+    where v.source = %(source)s and v.origin = 'baseline'
+) as found
+
+-- name: last_versions
+select f.database, f.name, (
+    select max(v.version) from lockstep.table_versions v
+    where (v.source, v.database, v.name) = (f.source, f.database, f.name)
+) as version
+from lockstep.table_versions f
+where f.source = %(source)s and f.version = 1
+
+-- name: schema_at
+select v.* from lockstep.table_versions v
+where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
+  and (v.batch, v.since_number, v.since_offset) <= (%(batch)s, %(number)s, %(offset)s)
+  and (select b.state from lockstep.batches b where b.id = v.batch) <> 'abandoned'
+order by v.batch desc, v.since_number desc, v.since_offset desc, v.version desc limit 1
+
+-- name: schemas_at
+select v.* from lockstep.table_versions f
+cross join lateral (
+    select w.* from lockstep.table_versions w
+    where (w.source, w.database, w.name) = (f.source, f.database, f.name)
+      and (w.batch, w.since_number, w.since_offset) <= (%(batch)s, %(number)s, %(offset)s)
+      and (select b.state from lockstep.batches b where b.id = w.batch) <> 'abandoned'
+    order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
+) v
+where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
+order by v.database collate "C", v.name collate "C"
+
+-- name: schema_version
 select * from lockstep.table_versions
 where source = %(source)s and database = %(database)s and name = %(name)s
   and version = %(version)s
+
+-- name: schema_versions
+select v.* from lockstep.table_versions v
+join lockstep.batches b on b.id = v.batch and b.state <> 'abandoned'
+where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
+order by v.batch, v.since_number, v.since_offset, v.version
+
+-- name: databases_at
+select * from (
+    select distinct on (d.name) d.* from lockstep.database_versions d
+    join lockstep.batches b on b.id = d.batch and b.state <> 'abandoned'
+    where d.source = %(source)s
+      and (d.batch, d.since_number, d.since_offset) <= (%(batch)s, %(number)s, %(offset)s)
+    order by d.name, d.batch desc, d.since_number desc, d.since_offset desc, d.id desc
+) newest
+where charset is not null
+order by name collate "C"
+
+-- name: schema_statements
+select s.* from lockstep.schema_statements s
+join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
+where s.source = %(source)s and s.id > %(after)s
+order by s.id limit %(limit)s
+
+-- name: statement
+select * from lockstep.schema_statements where source = %(source)s and id = %(number)s
+
+-- name: batch_covering
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
+  and b.end_server_uuid = %(server_uuid)s and b.start_base = %(base)s and b.end_base = %(base)s
+  and (b.start_number, b.start_offset) <= (%(number)s, %(offset)s)
+  and (b.end_number, b.end_offset) >= (%(number)s, %(offset)s)
+order by b.id desc limit 1
+
+-- name: table_events
+select * from lockstep.table_events
+where source = %(source)s and batch = %(batch)s
+order by database collate "C", name collate "C", ordinal
+
+-- name: snapshots
+select s.database, s.name, s.version, s.low_sequence,
+       array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as digests
+from lockstep.snapshots s
+where s.source = %(source)s and s.batch = %(batch)s
+order by s.database collate "C", s.name collate "C"
+
+-- name: open_orders
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema,
+       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+from lockstep.table_orders o
+join lockstep.table_states t using (source, database, name)
+where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
+  and not exists (
+      select from lockstep.table_orders n
+      where (n.source, n.database, n.name) = (o.source, o.database, o.name) and n.id > o.id)
+order by o.id
 
 -- name: open_prepared
 select * from lockstep.prepared
@@ -158,9 +261,18 @@ where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
   and b.end_server_uuid = %(server_uuid)s and b.end_committed_at >= %(moment)s
 order by b.id limit 1
 
+-- Besides what waits: what a table that is active again missed while the others went on.
 -- name: pending
-select database, name, array_agg(batch order by batch) as batches from lockstep.waiting
-where source = %(source)s
+select database, name, array_agg(batch order by batch) as batches from (
+    select database, name, batch from lockstep.waiting where source = %(source)s
+    union
+    select t.database, t.name, s.batch from lockstep.table_states t
+    join lockstep.touched s using (source, database, name)
+    join lockstep.batches b on b.id = s.batch and b.state in ('captured', 'merged', 'acknowledged')
+    where t.source = %(source)s and t.condition in ('active', 'dropped')
+      and s.batch >= t.behind_batch
+      and not lockstep.covered(t.source, t.database, t.name, s.batch)
+) p
 group by database, name
 order by database, name
 
@@ -174,6 +286,11 @@ select * from lockstep.writes
 where source = %(source)s and settled_at is not null
   and %(batch)s between first_batch and last_batch
 order by id
+
+-- name: last_settled
+select * from lockstep.writes
+where source = %(source)s and app_id = %(app_id)s and settled_at is not null
+order by delta_version desc limit 1
 
 -- name: version_set
 select * from lockstep.version_sets
@@ -229,31 +346,134 @@ update lockstep.batches set
     by_gtid = %(by_gtid)s
 where source = %(source)s and id = %(batch)s
 
--- name: record_version
-insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
-values (%(source)s, %(database)s, %(name)s, %(version)s, %(batch)s, %(structure)s, %(first_seen)s)
+-- name: record_versions
+insert into lockstep.table_versions (
+    source, batch, database, name, version, since_base, since_number, since_offset, knowledge,
+    origin, schema, fingerprint, columns_from, statement, reason, generation
+) values %s
 
+-- name: record_statements
+insert into lockstep.schema_statements (
+    source, batch, begin_base, begin_number, begin_offset, end_base, end_number, end_offset,
+    gtid, committed_at, database, text, context, outcome, effects
+) values %s
+returning id
+
+-- name: record_databases
+insert into lockstep.database_versions (
+    source, batch, name, since_base, since_number, since_offset, charset, collation_name, statement
+) values %s
+
+-- A table that is set aside or paused stays so, whatever a capture says of it.
 -- name: record_state
-insert into lockstep.table_states (
-    source, database, name, condition, generation, mirror, changelog, reason, hint, position
+insert into lockstep.table_states as t (
+    source, database, name, condition, generation, mirror, changelog, reason, hint, position,
+    changelog_generation, stopped_batch, stopped_base, stopped_number, stopped_offset
 ) values (
     %(source)s, %(database)s, %(name)s, %(condition)s, %(generation)s, %(mirror)s,
-    %(changelog)s, %(reason)s, %(hint)s, %(position)s
+    %(changelog)s, %(reason)s, %(hint)s, %(position)s, %(changelog_generation)s,
+    %(stopped_batch)s, %(stopped_base)s, %(stopped_number)s, %(stopped_offset)s
 )
 on conflict (source, database, name) do update set
+    (condition, reason, hint, position, stopped_batch, stopped_base, stopped_number, stopped_offset) = (
+        select k.condition, k.reason, k.hint, k.position, k.batch, k.base, k.number, k."offset" from (values
+            (t.condition, t.reason, t.hint, t.position,
+             t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset, true),
+            (excluded.condition, excluded.reason, excluded.hint, excluded.position,
+             excluded.stopped_batch, excluded.stopped_base, excluded.stopped_number,
+             excluded.stopped_offset, false)
+        ) k (condition, reason, hint, position, batch, base, number, "offset", before)
+        where k.before = (t.condition in ('quarantined', 'paused'))
+    ),
     generation = excluded.generation, mirror = excluded.mirror, changelog = excluded.changelog,
-    condition = case table_states.condition when 'active' then excluded.condition else 'quarantined' end,
-    reason = case table_states.condition when 'active' then excluded.reason else table_states.reason end,
-    hint = case table_states.condition when 'active' then excluded.hint else table_states.hint end,
-    position = case table_states.condition when 'active' then excluded.position else table_states.position end
+    changelog_generation = excluded.changelog_generation,
+    mirror_version = case when excluded.generation = t.generation then t.mirror_version end
 
+-- In a capture `batch` is given, and mostly the place the table stopped at in it; otherwise
+-- it stopped where the captures are.
 -- name: set_aside
-update lockstep.table_states set
-    condition = 'quarantined',
-    reason = coalesce(reason, %(reason)s),
-    hint = coalesce(hint, %(hint)s),
-    position = coalesce(position, %(position)s)
+update lockstep.table_states t set
+    condition = 'quarantined', reason = %(reason)s, hint = %(hint)s, position = %(position)s,
+    stopped_batch = c.id, stopped_base = c.base, stopped_number = c.number, stopped_offset = c."offset",
+    behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
+from (select 1) one
+left join lateral (
+    select id, coalesce(%(base)s, end_base, start_base) as base,
+           coalesce(%(number)s, end_number, start_number) as number,
+           coalesce(%(offset)s, end_offset, start_offset) as "offset"
+    from lockstep.batches
+    where source = %(source)s and (id = %(batch)s or %(batch)s is null
+        and state in ('captured', 'merged', 'acknowledged'))
+    order by id desc limit 1
+) c on true
+where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s
+  and t.condition in ('active', 'dropped')
+
+-- name: table_exists
+select from lockstep.table_states
 where source = %(source)s and database = %(database)s and name = %(name)s
+
+-- name: order_table
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, schema)
+values (%(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s)
+returning id
+
+-- name: pause
+update lockstep.table_states t set
+    condition = 'paused', reason = %(reason)s, hint = %(hint)s,
+    position = c.end_base || '.' || lpad(c.end_number::text, greatest(6, length(c.end_number::text)), '0')
+        || ':' || c.end_offset,
+    stopped_batch = c.id, stopped_base = c.end_base, stopped_number = c.end_number,
+    stopped_offset = c.end_offset,
+    behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
+from (
+    select * from lockstep.batches
+    where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
+    order by id desc limit 1
+) c
+where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s
+
+-- name: the_order
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema,
+       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+from lockstep.table_orders o
+join lockstep.table_states t using (source, database, name)
+where o.source = %(source)s and o.id = %(order)s
+
+-- name: carry_out
+with done as (
+    update lockstep.table_orders o set
+        done_batch = %(batch)s, stopped_batch = t.stopped_batch, stopped_base = t.stopped_base,
+        stopped_number = t.stopped_number, stopped_offset = t.stopped_offset,
+        aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position
+    from lockstep.table_states t
+    where o.source = %(source)s and o.id = %(order)s and o.kind <> 'pause'
+      and (t.source, t.database, t.name) = (o.source, o.database, o.name)
+    returning o.source, o.database, o.name
+)
+update lockstep.table_states t set
+    condition = 'active', reason = null, hint = null, position = null, stopped_batch = null,
+    stopped_base = null, stopped_number = null, stopped_offset = null
+from done
+where (t.source, t.database, t.name) = (done.source, done.database, done.name)
+
+-- name: record_event
+insert into lockstep.table_events (
+    source, batch, database, name, ordinal, kind, sequence, version, place_base, place_number,
+    place_offset, reason
+) values (
+    %(source)s, %(batch)s, %(database)s, %(name)s, %(ordinal)s, %(kind)s, %(sequence)s,
+    %(version)s, %(base)s, %(number)s, %(offset)s, %(reason)s
+)
+
+-- name: record_snapshot
+insert into lockstep.snapshots (source, batch, database, name, version, low_sequence)
+values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s)
+returning id
+
+-- name: record_snapshot_file
+insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha256)
+values (%(snapshot)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 
 -- name: record_segment
 insert into lockstep.segments (
@@ -301,6 +521,10 @@ update lockstep.writes set delta_version = %(delta_version)s, settled_at = clock
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
   and delta_version is distinct from %(delta_version)s
 
+-- name: shows
+update lockstep.table_states set mirror_version = %(version)s
+where source = %(source)s and database = %(database)s and name = %(name)s
+
 -- name: intent_exists
 select from lockstep.writes
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
@@ -315,8 +539,8 @@ returning b.id
 update lockstep.batches set state = 'acknowledged', acknowledged_at = clock_timestamp()
 where source = %(source)s and id = %(batch)s
 
--- A table is in the set only if its newest segment up to the batch is merged by a write
--- that ends there too: a write that goes further shows a later position.
+-- A table is in the set only if its newest segment or event up to the batch is merged by a
+-- write that ends there too: a write that goes further shows a later position.
 -- name: record_version_set
 insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version)
 select t.source, %(batch)s, t.database, t.name, t.mirror, max(w.delta_version)
@@ -326,7 +550,7 @@ where t.source = %(source)s and t.condition = 'active'
   and w.settled_at is not null and w.last_batch <= %(batch)s
 group by t.source, t.database, t.name, t.mirror
 having max(w.last_batch) filter (where w.step = 'merge') >= (
-    select max(s.batch) from lockstep.segments s
+    select max(s.batch) from lockstep.touched s
     join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
     where (s.source, s.database, s.name) = (t.source, t.database, t.name)
       and s.batch <= %(batch)s

@@ -23,10 +23,8 @@ from pipeline.batch import (
     Segment,
     SettledWrite,
     TableState,
-    TableVersion,
     VersionSetEntry,
 )
-from pipeline.errors import LedgerRefused
 from pipeline.position import Lineage, Reign
 from pipeline.table import TableName
 from resources.postgres import rows
@@ -65,23 +63,6 @@ def segments(cursor: RealDictCursor, batch: int) -> list[Segment]:
 def table_states(cursor: RealDictCursor, source: str) -> dict[TableName, TableState]:
     found = [rows.table_state(row) for row in _all(cursor, "table_states", source=source)]
     return {state.table: state for state in found}
-
-
-def newest_versions(cursor: RealDictCursor, source: str) -> dict[TableName, TableVersion]:
-    found = _all(cursor, "newest_versions", source=source)
-    return {rows.table(row): rows.table_version(row) for row in found}
-
-
-def table_version(
-    cursor: RealDictCursor, source: str, table: TableName, version: int
-) -> TableVersion:
-    found = _all(cursor, "table_version", source=source, **rows.of_table(table), version=version)
-    if not found:
-        raise LedgerRefused(
-            f"The ledger has no version {version} of {table}.",
-            hint="Look at the table's state with `lockstep tables`.",
-        )
-    return rows.table_version(found[0])
 
 
 def open_prepared(cursor: RealDictCursor, source: str) -> list[Prepared]:
@@ -134,6 +115,11 @@ def open_intents(cursor: RealDictCursor, source: str) -> list[Intent]:
 def settled(cursor: RealDictCursor, source: str, batch: int) -> list[SettledWrite]:
     found = _all(cursor, "settled", source=source, batch=batch)
     return [rows.settled_write(row) for row in found]
+
+
+def last_settled(cursor: RealDictCursor, source: str, app_id: str) -> SettledWrite | None:
+    found = _all(cursor, "last_settled", source=source, app_id=app_id)
+    return rows.settled_write(found[0]) if found else None
 
 
 def version_set(cursor: RealDictCursor, source: str, batch: int) -> list[VersionSetEntry]:

@@ -27,15 +27,17 @@ from pipeline.batch import (
     SegmentFile,
     SetAside,
     SettledWrite,
+    SnapshotPart,
+    Stopped,
     TableCondition,
+    TableEvent,
     TableState,
-    TableVersion,
     VersionSetEntry,
     Xid,
 )
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.table import TableName, TableStructure
+from pipeline.table import TableName
 
 Row = Mapping[str, Any]
 
@@ -69,13 +71,17 @@ def batch(row: Row) -> Batch:
 
 def position(row: Row, which: str) -> Position:
     """`which` is "start" or "end"."""
-    file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
     return Position(
-        at=Coordinates(file, row[f"{which}_offset"]),
+        at=coordinates(row, which),
         gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),
         server_uuid=row[f"{which}_server_uuid"],
         committed_at=row[f"{which}_committed_at"],
     )
+
+
+def coordinates(row: Row, which: str) -> Coordinates:
+    file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
+    return Coordinates(file, row[f"{which}_offset"])
 
 
 def witness(row: Row) -> Witness:
@@ -105,15 +111,19 @@ def lease_view(row: Row) -> LeaseView:
 
 
 def segment(row: Row) -> Segment:
-    files = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
     return Segment(
         table=table(row),
         schema_version=row["schema_version"],
-        files=tuple(SegmentFile(*file) for file in files),
+        files=files(row),
         counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
         first_sequence=row["first_sequence"],
         last_sequence=row["last_sequence"],
     )
+
+
+def files(row: Row) -> tuple[SegmentFile, ...]:
+    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
+    return tuple(SegmentFile(*file) for file in found)
 
 
 def table(row: Row) -> TableName:
@@ -130,13 +140,17 @@ def table_state(row: Row) -> TableState:
         reason=row["reason"],
         hint=row["hint"],
         position=row["position"],
+        mirror_version=row["mirror_version"],
+        changelog_generation=row["changelog_generation"],
+        stopped=stopped(row),
+        behind=row["behind_batch"],
     )
 
 
-def table_version(row: Row) -> TableVersion:
-    return TableVersion(
-        TableStructure.from_json(row["structure"]), row["version"], row["first_seen"], row["batch"]
-    )
+def stopped(row: Row) -> Stopped | None:
+    if row["stopped_batch"] is None:
+        return None
+    return Stopped(row["stopped_batch"], coordinates(row, "stopped"))
 
 
 def prepared(row: Row) -> Prepared:
@@ -170,10 +184,7 @@ def override(row: Row) -> Override:
 
 
 def gap(row: Row) -> Gap:
-    begin, end = (
-        Coordinates(LogFile(row[f"{which}_base"], row[f"{which}_number"]), row[f"{which}_offset"])
-        for which in ("from", "to")
-    )
+    begin, end = (coordinates(row, which) for which in ("from", "to"))
     return Gap(
         decision=row["decision"],
         batch=row["batch"],
@@ -208,13 +219,17 @@ def version_set_entry(row: Row) -> VersionSetEntry:
 
 def of_position(value: Position) -> dict[str, Any]:
     return {
-        "base": value.at.file.base,
-        "number": value.at.file.number,
-        "offset": value.at.offset,
+        **of_coordinates(value.at),
         "gtid_set": str(value.gtid_set),
         "server_uuid": value.server_uuid,
         "committed_at": value.committed_at,
     }
+
+
+def of_coordinates(value: Coordinates | None) -> dict[str, Any]:
+    if value is None:
+        return dict.fromkeys(("base", "number", "offset"))
+    return {"base": value.file.base, "number": value.file.number, "offset": value.offset}
 
 
 def of_table(value: TableName) -> dict[str, Any]:
@@ -261,16 +276,15 @@ def of_state(value: TableState) -> dict[str, Any]:
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        "changelog_generation": value.changelog_generation,
+        **of_stopped(value.stopped),
     }
 
 
-def of_version(value: TableVersion) -> dict[str, Any]:
-    return {
-        **of_table(value.structure.name),
-        "version": value.version,
-        "structure": json.dumps(value.structure.to_json()),
-        "first_seen": value.first_seen,
-    }
+def of_stopped(value: Stopped | None) -> dict[str, Any]:
+    at = of_coordinates(value.at if value is not None else None)
+    batch = value.batch if value is not None else None
+    return {"stopped_batch": batch, **{f"stopped_{part}": told for part, told in at.items()}}
 
 
 def of_segment(value: Segment) -> dict[str, Any]:
@@ -313,4 +327,24 @@ def of_set_aside(value: SetAside) -> dict[str, Any]:
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        **of_coordinates(value.at),
+    }
+
+
+def of_event(value: TableEvent) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "kind": value.kind.value,
+        "sequence": value.sequence,
+        "version": value.version,
+        **of_coordinates(value.place),
+        "reason": value.reason,
+    }
+
+
+def of_snapshot(value: SnapshotPart) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "version": value.version,
+        "low_sequence": value.low_sequence,
     }

@@ -77,6 +77,23 @@ create table lockstep.consumers (
     constraint consumers_start FOREIGN KEY (source, start_batch) REFERENCES lockstep.batches(source, id)
 );
 
+create table lockstep.database_versions (
+    id bigint not null generated always as identity,
+    source text not null,
+    name text not null,
+    batch bigint not null,
+    since_base text not null,
+    since_number bigint not null,
+    since_offset bigint not null,
+    charset text,
+    collation_name text,
+    statement bigint,
+    constraint database_versions_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint database_versions_pk PRIMARY KEY (id),
+    constraint database_versions_statement FOREIGN KEY (source, statement) REFERENCES lockstep.schema_statements(source, id),
+    constraint database_versions_whole CHECK (((charset IS NULL) = (collation_name IS NULL)))
+);
+
 create table lockstep.decisions (
     id bigint not null generated always as identity,
     source text not null,
@@ -182,6 +199,29 @@ create table lockstep.schema_migrations (
     constraint schema_migrations_pk PRIMARY KEY (number)
 );
 
+create table lockstep.schema_statements (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    begin_base text not null,
+    begin_number bigint not null,
+    begin_offset bigint not null,
+    end_base text not null,
+    end_number bigint not null,
+    end_offset bigint not null,
+    gtid text not null,
+    committed_at timestamp with time zone,
+    database json not null,
+    text json not null,
+    context json not null,
+    outcome text not null,
+    effects json not null,
+    constraint schema_statements_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint schema_statements_of_source UNIQUE (source, id),
+    constraint schema_statements_outcome_known CHECK ((outcome = ANY (ARRAY['followed'::text, 'partly'::text, 'not understood'::text]))),
+    constraint schema_statements_pk PRIMARY KEY (id)
+);
+
 create table lockstep.segment_files (
     segment bigint not null,
     ordinal integer not null,
@@ -217,6 +257,35 @@ create table lockstep.segments (
     constraint segments_version FOREIGN KEY (source, database, name, schema_version) REFERENCES lockstep.table_versions(source, database, name, version)
 );
 
+create table lockstep.snapshot_files (
+    snapshot bigint not null,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint snapshot_files_counts CHECK (((ordinal >= 0) AND (images >= 0) AND (size >= 0))),
+    constraint snapshot_files_digest CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    constraint snapshot_files_once UNIQUE (snapshot, path),
+    constraint snapshot_files_pk PRIMARY KEY (snapshot, ordinal),
+    constraint snapshot_files_snapshot FOREIGN KEY (snapshot) REFERENCES lockstep.snapshots(id)
+);
+
+create table lockstep.snapshots (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    version integer not null,
+    low_sequence bigint not null,
+    constraint snapshots_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint snapshots_once UNIQUE (batch, database, name),
+    constraint snapshots_pk PRIMARY KEY (id),
+    constraint snapshots_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint snapshots_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
+);
+
 create table lockstep.sources (
     name text not null,
     lock_key integer not null generated always as identity,
@@ -226,6 +295,57 @@ create table lockstep.sources (
     constraint sources_lock_key UNIQUE (lock_key),
     constraint sources_pk PRIMARY KEY (name),
     constraint sources_token_counts CHECK ((token >= 0))
+);
+
+create table lockstep.table_events (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    ordinal integer not null,
+    kind text not null,
+    sequence bigint not null,
+    version integer not null,
+    place_base text not null,
+    place_number bigint not null,
+    place_offset bigint not null,
+    reason text,
+    constraint table_events_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint table_events_kind_known CHECK ((kind = ANY (ARRAY['created'::text, 'changed'::text, 'truncated'::text, 'dropped'::text, 'reread'::text]))),
+    constraint table_events_ordinal_counts CHECK ((ordinal >= 0)),
+    constraint table_events_pk PRIMARY KEY (batch, database, name, ordinal),
+    constraint table_events_reread_explained CHECK (((kind <> 'reread'::text) OR (reason IS NOT NULL))),
+    constraint table_events_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint table_events_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
+);
+
+create table lockstep.table_orders (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    kind text not null,
+    author text not null,
+    reason text not null,
+    ordered_at timestamp with time zone not null default clock_timestamp(),
+    schema json,
+    done_batch bigint,
+    stopped_batch bigint,
+    stopped_base text,
+    stopped_number bigint,
+    stopped_offset bigint,
+    aside_reason text,
+    aside_hint text,
+    aside_position text,
+    constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
+    constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
+    constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text]))),
+    constraint table_orders_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint table_orders_pause_at_once CHECK (((kind <> 'pause'::text) OR (done_batch IS NULL))),
+    constraint table_orders_pk PRIMARY KEY (id),
+    constraint table_orders_schema_released CHECK (((schema IS NULL) OR (kind = 'release'::text))),
+    constraint table_orders_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name)
 );
 
 create table lockstep.table_states (
@@ -239,15 +359,31 @@ create table lockstep.table_states (
     reason text,
     hint text,
     position text,
-    constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text]))),
+    mirror_version integer,
+    changelog_generation integer not null default 1,
+    stopped_batch bigint,
+    stopped_base text,
+    stopped_number bigint,
+    stopped_offset bigint,
+    behind_batch bigint,
+    constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
+    constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
+    constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
     constraint table_states_generation_counts CHECK ((generation > 0)),
+    constraint table_states_mirror_version FOREIGN KEY (source, database, name, mirror_version) REFERENCES lockstep.table_versions(source, database, name, version),
     constraint table_states_pk PRIMARY KEY (source, database, name),
     constraint table_states_quarantine_explained CHECK ((num_nonnulls(reason, hint, "position") =
-CASE condition
-    WHEN 'quarantined'::text THEN 3
+CASE
+    WHEN (condition = ANY (ARRAY['quarantined'::text, 'paused'::text])) THEN 3
     ELSE 0
 END)),
-    constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
+    constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint table_states_stopped CHECK ((num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) =
+CASE
+    WHEN ((condition = 'active'::text) OR ((condition = 'quarantined'::text) AND (stopped_batch IS NULL))) THEN 0
+    ELSE 4
+END)),
+    constraint table_states_stopped_batch FOREIGN KEY (source, stopped_batch) REFERENCES lockstep.batches(source, id)
 );
 
 create table lockstep.table_versions (
@@ -257,13 +393,34 @@ create table lockstep.table_versions (
     version integer not null,
     previous integer generated always as (NULLIF((version - 1), 0)) stored,
     batch bigint not null,
-    structure jsonb not null,
-    first_seen text not null,
+    structure jsonb,
+    since_base text not null,
+    since_number bigint not null,
+    since_offset bigint not null,
+    knowledge text not null,
+    origin text not null,
+    schema json,
+    fingerprint text,
+    columns_from text[],
+    statement bigint,
+    reason text,
+    generation integer not null,
     constraint table_versions_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint table_versions_columns_told CHECK (((knowledge = 'known'::text) OR (columns_from IS NULL))),
+    constraint table_versions_generation_counts CHECK ((generation > 0)),
+    constraint table_versions_knowledge_known CHECK ((knowledge = ANY (ARRAY['known'::text, 'dropped'::text, 'unknown'::text]))),
     constraint table_versions_no_gap FOREIGN KEY (source, database, name, previous) REFERENCES lockstep.table_versions(source, database, name, version),
     constraint table_versions_number_counts CHECK ((version > 0)),
+    constraint table_versions_origin_known CHECK ((origin = ANY (ARRAY['baseline'::text, 'statement'::text, 'table map'::text, 'carried'::text, 'person'::text]))),
     constraint table_versions_pk PRIMARY KEY (source, database, name, version),
-    constraint table_versions_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
+    constraint table_versions_schema_told CHECK (((num_nonnulls(schema, structure) =
+CASE knowledge
+    WHEN 'known'::text THEN 1
+    ELSE 0
+END) AND ((schema IS NULL) = (fingerprint IS NULL)))),
+    constraint table_versions_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint table_versions_statement FOREIGN KEY (source, statement) REFERENCES lockstep.schema_statements(source, id),
+    constraint table_versions_unknown_explained CHECK (((knowledge = 'unknown'::text) = (reason IS NOT NULL)))
 );
 
 create table lockstep.version_sets (
@@ -316,6 +473,8 @@ CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHE
 
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
+CREATE INDEX database_versions_at ON lockstep.database_versions USING btree (source, name, batch, since_number, since_offset, id);
+
 CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state = 'acknowledged'::text);
 
 CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state <> 'rolled back'::text);
@@ -323,6 +482,14 @@ CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last
 CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WHERE (state = 'out'::text);
 
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
+
+CREATE INDEX table_orders_done ON lockstep.table_orders USING btree (done_batch) WHERE (done_batch IS NOT NULL);
+
+CREATE INDEX table_orders_newest ON lockstep.table_orders USING btree (source, database, name, id);
+
+CREATE INDEX table_versions_at ON lockstep.table_versions USING btree (source, database, name, batch, since_number, since_offset, version);
+
+CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source, database, name) WHERE (version = 1);
 
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE (settled_at IS NULL);
 
@@ -347,15 +514,28 @@ create view lockstep.gaps as
      JOIN lockstep.batches e ON ((e.id = d.follows)))
   WHERE (d.continuity = 'gap'::text);
 
+create view lockstep.touched as
+ SELECT segments.source,
+    segments.batch,
+    segments.database,
+    segments.name
+   FROM lockstep.segments
+UNION ALL
+ SELECT table_events.source,
+    table_events.batch,
+    table_events.database,
+    table_events.name
+   FROM lockstep.table_events;
+
 create view lockstep.waiting as
  SELECT DISTINCT s.source,
     s.batch,
     s.database,
     s.name
-   FROM ((lockstep.segments s
+   FROM ((lockstep.touched s
      JOIN lockstep.batches b ON (((b.id = s.batch) AND (b.state = 'captured'::text))))
      JOIN lockstep.table_states t ON (((t.source = s.source) AND (t.database = s.database) AND (t.name = s.name))))
-  WHERE ((t.condition = 'active'::text) AND (NOT lockstep.covered(s.source, s.database, s.name, s.batch)));
+  WHERE ((t.condition = ANY (ARRAY['active'::text, 'dropped'::text])) AND (NOT lockstep.covered(s.source, s.database, s.name, s.batch)));
 
 CREATE OR REPLACE FUNCTION lockstep.batches_abandoned()
  RETURNS trigger
@@ -366,6 +546,34 @@ begin
     where batch = new.id;
     update lockstep.prepared set ended_by = null, committed = null
     where source = new.source and ended_by = new.id;
+
+    update lockstep.table_states t set
+        condition = case when t.condition in ('quarantined', 'paused') then t.condition
+                         when o.kind = 'resume' then 'paused' else 'quarantined' end,
+        reason = coalesce(t.reason, o.aside_reason),
+        hint = coalesce(t.hint, o.aside_hint),
+        position = coalesce(t.position, o.aside_position),
+        stopped_batch = o.stopped_batch, stopped_base = o.stopped_base,
+        stopped_number = o.stopped_number, stopped_offset = o.stopped_offset
+    from lockstep.table_orders o
+    where o.done_batch = new.id
+      and (t.source, t.database, t.name) = (o.source, o.database, o.name);
+    update lockstep.table_orders set
+        done_batch = null, stopped_batch = null, stopped_base = null, stopped_number = null,
+        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null
+    where done_batch = new.id;
+
+    update lockstep.table_states set
+        condition = 'active', stopped_batch = null, stopped_base = null, stopped_number = null,
+        stopped_offset = null
+    where source = new.source and stopped_batch = new.id and condition = 'dropped';
+    update lockstep.table_states set
+        stopped_base = new.start_base, stopped_number = new.start_number,
+        stopped_offset = new.start_offset
+    where source = new.source and stopped_batch = new.id;
+
+    update lockstep.table_states t set behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
+    where t.source = new.source and t.behind_batch is not null;
     return null;
 end
 $function$;
@@ -431,7 +639,7 @@ begin
     if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch goes on behind it');
     end if;
-    if exists (select from lockstep.segments s
+    if exists (select from lockstep.touched s
                join lockstep.writes w using (source, database, name)
                where s.batch = a_batch.id and a_batch.id between w.first_batch and w.last_batch) then
         perform lockstep.refuse('batches_abandoned_unmerged', 'a write to a mirror covers the batch');
@@ -456,8 +664,12 @@ CREATE OR REPLACE FUNCTION lockstep.batches_may_be_captured(a_batch lockstep.bat
 AS $function$
 begin
     if exists (select from lockstep.segments s where s.batch = a_batch.id
-               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes)) then
-        perform lockstep.refuse('batches_sequences_within', 'a segment lies outside its batch');
+               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes))
+    or exists (select from lockstep.table_events e where e.batch = a_batch.id
+               and e.sequence not between a_batch.base and a_batch.base + a_batch.changes)
+    or exists (select from lockstep.snapshots s where s.batch = a_batch.id
+               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes) then
+        perform lockstep.refuse('batches_sequences_within', 'a sequence lies outside its batch');
     end if;
 end
 $function$;
@@ -512,6 +724,20 @@ begin
     end case;
     return new;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.behind(a_source text, a_database text, a_name text, a_from bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select min(t.batch) from lockstep.touched t
+    join lockstep.batches b on b.id = t.batch and b.state <> 'abandoned'
+    where (t.source, t.database, t.name) = (a_source, a_database, a_name)
+      and t.batch >= coalesce(a_from, (
+          select min(u.id) from lockstep.batches u
+          where u.source = a_source and u.state in ('capturing', 'captured', 'merged')))
+      and not lockstep.covered(a_source, a_database, a_name, t.batch)
 $function$;
 
 CREATE OR REPLACE FUNCTION lockstep.consumed(a_consumer bigint)
@@ -715,6 +941,12 @@ begin
     if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
         perform lockstep.refuse('segments_while_capturing', 'segments are recorded while their batch is capturing');
     end if;
+    if exists (select from lockstep.table_versions v
+               where (v.source, v.database, v.name, v.version)
+                   = (new.source, new.database, new.name, new.schema_version)
+               and v.knowledge <> 'known') then
+        perform lockstep.refuse('segments_of_known_versions', 'the version has no columns');
+    end if;
     return new;
 end
 $function$;
@@ -741,6 +973,79 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.table_events_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.table_events e
+               where (e.batch, e.database, e.name) = (new.batch, new.database, new.name)
+               and (e.ordinal < new.ordinal and e.sequence > new.sequence
+                    or e.ordinal > new.ordinal and e.sequence < new.sequence)) then
+        perform lockstep.refuse('table_events_ascend', 'an event lies before an earlier one');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.table_orders_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+    found text;
+    place bigint;
+begin
+    select t.condition, t.stopped_batch into found, place from lockstep.table_states t
+    where (t.source, t.database, t.name) = (new.source, new.database, new.name);
+    if new.done_batch is not null then
+        perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
+    end if;
+    if new.kind = 'pause' and found <> 'active' then
+        perform lockstep.refuse('table_orders_pause_active', 'the table is not active');
+    end if;
+    if new.kind = 'resume' and found <> 'paused' then
+        perform lockstep.refuse('table_orders_resume_paused', 'the table is not paused');
+    end if;
+    if new.kind = 'release' and found <> 'quarantined' then
+        perform lockstep.refuse('table_orders_release_quarantined', 'the table is not quarantined');
+    end if;
+    if new.kind in ('resume', 'release') and place is null then
+        perform lockstep.refuse('table_orders_place_known', 'nobody knows where the table stopped');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.table_orders_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.token, new.database, new.name, new.kind, new.author, new.reason,
+        new.ordered_at, new.schema::text)
+        is distinct from
+       (old.id, old.source, old.token, old.database, old.name, old.kind, old.author, old.reason,
+        old.ordered_at, old.schema::text) then
+        perform lockstep.refuse('table_orders_stay', 'an order stays as it was given');
+    end if;
+    if old.done_batch is not null and (new.done_batch is not null or not exists (
+        select from lockstep.batches b where b.id = old.done_batch and b.state = 'abandoned')) then
+        perform lockstep.refuse('table_orders_done_once', 'a live batch carried it out');
+    end if;
+    if new.done_batch is not null and exists (
+        select from lockstep.table_orders o
+        where (o.source, o.database, o.name) = (new.source, new.database, new.name) and o.id > new.id) then
+        perform lockstep.refuse('table_orders_newest_counts', 'there is a newer order');
+    end if;
+    if new.done_batch is not null and exists (
+        select from lockstep.batches b where b.id = new.done_batch and b.state <> 'capturing') then
+        perform lockstep.refuse('table_orders_done_while_capturing', 'the batch is not capturing');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.version_sets_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -754,21 +1059,38 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION lockstep.writes_begin()
+CREATE OR REPLACE FUNCTION lockstep.while_capturing()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse(tg_argv[0],
+            'rows of ' || tg_table_name || ' are recorded while their batch is capturing');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.writes_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+    the_table lockstep.table_states;
+begin
+    select * into the_table from lockstep.table_states t
+    where (t.source, t.database, t.name) = (new.source, new.database, new.name);
     if new.settled_at is not null then
         perform lockstep.refuse('writes_intent_first', 'a write is an intent before it is settled');
     end if;
     if exists (select from lockstep.batches b where b.source = new.source
-               and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured') then
+               and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured'
+               and (b.state not in ('merged', 'acknowledged')
+                    or b.id < the_table.behind_batch or the_table.behind_batch is null)) then
         perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
     end if;
-    if exists (select from lockstep.table_states t
-               where (t.source, t.database, t.name) = (new.source, new.database, new.name)
-               and t.condition <> 'active') then
+    if the_table.condition not in ('active', 'dropped') then
         perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
     end if;
     if exists (select from lockstep.writes w
@@ -805,6 +1127,18 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.writes_settled()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    update lockstep.table_states t set behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
+    where (t.source, t.database, t.name) = (new.source, new.database, new.name)
+      and t.behind_batch is not null;
+    return null;
+end
+$function$;
+
 CREATE TRIGGER batches_abandoned AFTER UPDATE ON lockstep.batches FOR EACH ROW WHEN ((new.state = 'abandoned'::text)) EXECUTE FUNCTION lockstep.batches_abandoned();
 
 CREATE TRIGGER batches_begin BEFORE INSERT ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_begin();
@@ -820,6 +1154,10 @@ CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW 
 CREATE TRIGGER consumers_move BEFORE UPDATE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_move();
 
 CREATE TRIGGER consumers_stay BEFORE DELETE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('consumers_stay');
+
+CREATE TRIGGER database_versions_begin BEFORE INSERT ON lockstep.database_versions FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('database_versions_while_capturing');
+
+CREATE TRIGGER database_versions_stay BEFORE DELETE OR UPDATE ON lockstep.database_versions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('database_versions_stay');
 
 CREATE TRIGGER decisions_stay BEFORE DELETE OR UPDATE ON lockstep.decisions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('decisions_stay');
 
@@ -841,13 +1179,37 @@ CREATE TRIGGER prepared_move BEFORE UPDATE ON lockstep.prepared FOR EACH ROW EXE
 
 CREATE TRIGGER prepared_stay BEFORE DELETE ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.stays('prepared_stay');
 
+CREATE TRIGGER schema_statements_begin BEFORE INSERT ON lockstep.schema_statements FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('schema_statements_while_capturing');
+
+CREATE TRIGGER schema_statements_stay BEFORE DELETE OR UPDATE ON lockstep.schema_statements FOR EACH ROW EXECUTE FUNCTION lockstep.stays('schema_statements_stay');
+
 CREATE TRIGGER segment_files_stay BEFORE DELETE OR UPDATE ON lockstep.segment_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segment_files_stay');
 
 CREATE TRIGGER segments_begin BEFORE INSERT ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.segments_begin();
 
 CREATE TRIGGER segments_stay BEFORE DELETE OR UPDATE ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segments_stay');
 
+CREATE TRIGGER snapshot_files_stay BEFORE DELETE OR UPDATE ON lockstep.snapshot_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('snapshot_files_stay');
+
+CREATE TRIGGER snapshots_begin BEFORE INSERT ON lockstep.snapshots FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('snapshots_while_capturing');
+
+CREATE TRIGGER snapshots_stay BEFORE DELETE OR UPDATE ON lockstep.snapshots FOR EACH ROW EXECUTE FUNCTION lockstep.stays('snapshots_stay');
+
 CREATE TRIGGER sources_move BEFORE UPDATE ON lockstep.sources FOR EACH ROW EXECUTE FUNCTION lockstep.sources_move();
+
+CREATE TRIGGER table_events_begin BEFORE INSERT ON lockstep.table_events FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('table_events_while_capturing');
+
+CREATE TRIGGER table_events_order BEFORE INSERT ON lockstep.table_events FOR EACH ROW EXECUTE FUNCTION lockstep.table_events_begin();
+
+CREATE TRIGGER table_events_stay BEFORE DELETE OR UPDATE ON lockstep.table_events FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_events_stay');
+
+CREATE TRIGGER table_orders_begin BEFORE INSERT ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.table_orders_begin();
+
+CREATE TRIGGER table_orders_move BEFORE UPDATE ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.table_orders_move();
+
+CREATE TRIGGER table_orders_stay BEFORE DELETE ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_orders_stay');
+
+CREATE TRIGGER table_versions_begin BEFORE INSERT ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('table_versions_while_capturing');
 
 CREATE TRIGGER table_versions_stay BEFORE DELETE OR UPDATE ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_versions_stay');
 
@@ -858,5 +1220,7 @@ CREATE TRIGGER version_sets_stay BEFORE DELETE OR UPDATE ON lockstep.version_set
 CREATE TRIGGER writes_begin BEFORE INSERT ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_begin();
 
 CREATE TRIGGER writes_move BEFORE UPDATE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_move();
+
+CREATE TRIGGER writes_settled AFTER UPDATE ON lockstep.writes FOR EACH ROW WHEN ((new.settled_at IS NOT NULL)) EXECUTE FUNCTION lockstep.writes_settled();
 
 CREATE TRIGGER writes_stay BEFORE DELETE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.stays('writes_stay');

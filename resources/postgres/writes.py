@@ -23,8 +23,9 @@ from pipeline.batch import (
 from pipeline.errors import LeaseLost
 from pipeline.position import Position
 from pipeline.table import TableName
-from resources.ledger_rules import refusal
-from resources.postgres import rows
+from resources.ledger_rules import as_told, refusal
+from resources.postgres import history, rows
+from resources.postgres.orders import carry_out
 from resources.postgres.queries import query
 
 
@@ -91,15 +92,17 @@ def begin_batch(
 
 
 def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: CaptureRecord) -> None:
+    for order in record.orders_done:
+        carry_out(cursor, lease, batch, order)
     for state in record.tables:
-        cursor.execute(query("record_state"), {"source": lease.source, **rows.of_state(state)})
-    for version in record.versions:
-        values = {"source": lease.source, "batch": batch, **rows.of_version(version)}
-        cursor.execute(query("record_version"), values)
+        told = rows.of_state(as_told(state, batch, record.end.at))
+        cursor.execute(query("record_state"), {"source": lease.source, **told})
+    history.record_history(cursor, lease.source, batch, record)
     for segment in record.segments:
         _record_segment(cursor, lease, batch, segment)
+    history.record_events(cursor, lease.source, batch, record)
     for aside in record.set_aside:
-        set_aside(cursor, lease, aside)
+        set_aside(cursor, lease, aside, batch)
     _record_prepared(cursor, lease, batch, record)
     values = rows.of_capture(record)
     _changed(cursor, "batch_captured", "batches_known", source=lease.source, batch=batch, **values)
@@ -136,9 +139,14 @@ def abandon(cursor: RealDictCursor, lease: Lease, batch: int, reason: str) -> No
     _changed(cursor, "abandon", "batches_known", source=lease.source, batch=batch, reason=reason)
 
 
-def set_aside(cursor: RealDictCursor, lease: Lease, aside: SetAside) -> None:
-    values = rows.of_set_aside(aside)
-    _changed(cursor, "set_aside", "table_states_known", source=lease.source, **values)
+def set_aside(
+    cursor: RealDictCursor, lease: Lease, aside: SetAside, batch: int | None = None
+) -> None:
+    """In the capture of that batch, or outside of one. Repeating it changes nothing."""
+    values = {"source": lease.source, **rows.of_set_aside(aside)}
+    cursor.execute(query("set_aside"), {**values, "batch": batch})
+    if cursor.rowcount == 0:
+        _changed(cursor, "table_exists", "table_states_known", **values)
 
 
 def open_intent(
@@ -165,7 +173,9 @@ def open_intent(
     return rows.intent(row)
 
 
-def settle(cursor: RealDictCursor, lease: Lease, intent: Intent, delta_version: int) -> None:
+def settle(
+    cursor: RealDictCursor, lease: Lease, intent: Intent, delta_version: int, shows: int | None
+) -> None:
     """Settling again at the same version changes nothing."""
     values = {
         "source": lease.source,
@@ -176,6 +186,9 @@ def settle(cursor: RealDictCursor, lease: Lease, intent: Intent, delta_version: 
     cursor.execute(query("settle"), {**values, "delta_version": delta_version})
     if cursor.rowcount == 0:
         _changed(cursor, "intent_exists", "writes_known", **values)
+    elif shows is not None:
+        values = {"source": lease.source, **rows.of_table(intent.table), "version": shows}
+        cursor.execute(query("shows"), values)
 
 
 def mark_merged(cursor: RealDictCursor, lease: Lease) -> list[int]:

@@ -104,3 +104,74 @@ create function pg_temp.drop_consumer(a_reason text) returns void language sql a
     update lockstep.consumers set dropped_at = now(), dropped_by = 'x', dropped_because = a_reason
     where id = (select max(id) from lockstep.consumers)
 $$;
+
+create function pg_temp.version(
+    a_batch bigint, a_number integer, a_knowledge text, a_schema text, an_origin text
+) returns void language sql as $$
+    insert into lockstep.table_versions (source, database, name, version, batch, since_base,
+        since_number, since_offset, knowledge, origin, schema, fingerprint, reason, generation)
+    values ((select source from lockstep.batches order by id desc limit 1), 'shop', 'orders',
+        a_number, a_batch, 'binlog', 1, 4, a_knowledge, an_origin, a_schema::json,
+        case when a_schema is not null then 'x' end,
+        case a_knowledge when 'unknown' then 'x' end, 1)
+$$;
+
+create function pg_temp.statement(a_batch bigint, an_outcome text) returns bigint language sql as $$
+    insert into lockstep.schema_statements (source, batch, begin_base, begin_number, begin_offset,
+        end_base, end_number, end_offset, gtid, database, text, context, outcome, effects)
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'binlog', 1, 4,
+        'binlog', 1, 5, '', '""', '"x"', '{}', an_outcome, '[]')
+    returning id
+$$;
+
+create function pg_temp.database(a_batch bigint, a_statement bigint, a_charset text) returns void
+language sql as $$
+    insert into lockstep.database_versions (source, name, batch, since_base, since_number,
+        since_offset, charset, collation_name, statement)
+    values ((select source from lockstep.batches order by id desc limit 1), 'shop', a_batch,
+        'binlog', 1, 4, a_charset, 'x', a_statement)
+$$;
+
+create function pg_temp.event(
+    a_batch bigint, a_table text, a_version integer, an_ordinal integer, a_kind text, a_sequence bigint
+) returns void language sql as $$
+    insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
+        place_base, place_number, place_offset)
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop', a_table,
+        an_ordinal, a_kind, a_sequence, a_version, 'binlog', 1, 4)
+$$;
+
+create function pg_temp.snapshot(a_batch bigint, a_table text, a_version integer, a_sequence bigint)
+returns bigint language sql as $$
+    insert into lockstep.snapshots (source, batch, database, name, version, low_sequence)
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop', a_table,
+        a_version, a_sequence)
+    returning id
+$$;
+
+create function pg_temp.snapshot_file(
+    a_snapshot bigint, an_ordinal integer, a_path text, some_images bigint, a_digest text
+) returns void language sql as $$
+    insert into lockstep.snapshot_files values (a_snapshot, an_ordinal, a_path, some_images, 1, a_digest)
+$$;
+
+create function pg_temp.stop(a_condition text, a_batch bigint) returns void language sql as $$
+    update lockstep.table_states set condition = a_condition,
+        reason = case a_condition when 'active' then null when 'dropped' then null else '' end,
+        hint = case a_condition when 'active' then null when 'dropped' then null else '' end,
+        position = case a_condition when 'active' then null when 'dropped' then null else '' end,
+        stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4
+    where source = (select source from lockstep.batches order by id desc limit 1)
+$$;
+
+create function pg_temp.order(a_table text, a_kind text, an_author text) returns bigint
+language sql as $$
+    insert into lockstep.table_orders (source, token, database, name, kind, author, reason)
+    values ((select source from lockstep.batches order by id desc limit 1), 1, 'shop', a_table,
+        a_kind, an_author, '')
+    returning id
+$$;
+
+create function pg_temp.carry_out(an_order bigint, a_batch bigint) returns void language sql as $$
+    update lockstep.table_orders set done_batch = a_batch where id = an_order
+$$;

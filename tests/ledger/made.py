@@ -18,13 +18,14 @@ from pipeline.batch import (
     SegmentFile,
     TableCondition,
     TableState,
-    TableVersion,
     Xid,
 )
 from pipeline.gtid import GtidSet
 from pipeline.ports import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.table import Column, TableName, TableStructure
+from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.table import TableName
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -50,9 +51,34 @@ def position(offset: int, number: int = 1) -> Position:
     return Position(Coordinates(LogFile("binlog", number), offset), gtids, SERVER, MOMENT)
 
 
-def version(table: TableName, number: int = 1) -> TableVersion:
-    columns = (Column("id", "int", nullable=False), Column("state", "enum", members=("a", "b")))
-    return TableVersion(TableStructure(table, columns, ("id",)), number, "binlog.000001:4")
+def place(offset: int, number: int = 1) -> Coordinates:
+    return Coordinates(LogFile("binlog", number), offset)
+
+
+def schema(table: TableName, *columns: str) -> TableSchema:
+    """An id, these columns, and an enum."""
+    return TableSchema(
+        table,
+        (
+            ColumnSchema("id", "int", nullable=False, auto_increment=True),
+            *(ColumnSchema(name, "varchar", length=20, charset="latin1") for name in columns),
+            ColumnSchema("state", "enum", members=("a", "b\0"), charset="utf8mb4"),
+        ),
+        (KeySchema("PRIMARY", "primary", (KeyPart("id"),)),),
+        charset="utf8mb4",
+    )
+
+
+def version(table: TableName, number: int = 1, offset: int = 4, *columns: str) -> SchemaVersion:
+    """A known version that holds from that offset on."""
+    return SchemaVersion(
+        table,
+        number,
+        place(offset),
+        Knowledge.KNOWN,
+        Origin.BASELINE if number == 1 else Origin.STATEMENT,
+        schema(table, *columns),
+    )
 
 
 def state(table: TableName) -> TableState:
@@ -83,9 +109,9 @@ def record(
             segment(table, batch.base + 10 * index + 1, batch.base + 10 * index + 10)
             for index, table in enumerate(tables)
         ),
-        versions=tuple(version(table) for table in tables) if first else (),
         tables=tuple(state(table) for table in tables) if first else (),
         set_aside=(),
+        history=History(versions=tuple(map(version, tables))) if first else History(),
     )
 
 

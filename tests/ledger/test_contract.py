@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pipeline.batch import (
     BatchState,
     Cursor,
     Lease,
     SetAside,
     TableCondition,
-    TableVersion,
     VersionSetEntry,
 )
-from pipeline.errors import LedgerRefused
 from pipeline.ports import Ledger
 from pipeline.position import Lineage
 from tests.ledger.made import (
@@ -32,6 +28,7 @@ from tests.ledger.made import (
     merged,
     newest,
     next_captured,
+    place,
     position,
     record,
     state,
@@ -55,7 +52,20 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.captured_by(source, "run-1") is None
     assert ledger.reaching(source, SERVER, MOMENT) is None
     assert ledger.table_states(source) == {}
-    assert ledger.newest_versions(source) == {}
+    assert ledger.last_versions(source) == {}
+    assert ledger.newest_schema(source, ORDERS) is None
+    assert ledger.newest_schemas(source) == []
+    assert ledger.schema_at(source, ORDERS, batch=1, place=place(4)) is None
+    assert ledger.schemas_at(source, batch=1, place=place(4)) == []
+    assert ledger.schema_versions(source, ORDERS) == []
+    assert ledger.databases(source) == []
+    assert ledger.databases_at(source, batch=1, place=place(4)) == []
+    assert ledger.schema_statements(source) == []
+    assert ledger.has_history(source) is False
+    assert ledger.batch_covering(source, SERVER, place(4)) is None
+    assert ledger.table_events(source, 0) == []
+    assert ledger.snapshots(source, 0) == []
+    assert ledger.open_orders(source) == []
     assert ledger.pending(source) == {}
     assert ledger.open_intents(source) == []
     assert ledger.open_prepared(source) == []
@@ -89,8 +99,8 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     captured = newest(ledger, lease)
     assert ledger.segments(batch.id) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
-    versions = {t: replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)}
-    assert ledger.newest_versions(lease.source) == versions
+    versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
+    assert ledger.newest_schemas(lease.source) == versions
     assert (captured.end, captured.witness) == (recorded.end, WITNESS)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
     assert ledger.captured_cursor(lease.source) == Cursor(batch.id, recorded.end, WITNESS)
@@ -109,19 +119,6 @@ def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
     first_captured(ledger, lease, ORDERS, STOCK)
     next_captured(ledger, lease, ORDERS)
     assert following(ledger, lease).base == 30
-
-
-def test_a_second_version_becomes_the_newest(ledger: Ledger, lease: Lease) -> None:
-    """All versions stay readable by number."""
-    first = first_captured(ledger, lease, ORDERS)
-    batch = following(ledger, lease)
-    later = TableVersion(version(ORDERS).structure, 2, "binlog.000001:104", batch.id)
-    ledger.record_capture(lease, batch.id, replace(record(batch), versions=(later,)))
-    assert ledger.newest_versions(lease.source) == {ORDERS: later}
-    earlier = replace(version(ORDERS), batch=first.id)
-    assert ledger.table_version(lease.source, ORDERS, 1) == earlier
-    with pytest.raises(LedgerRefused):
-        ledger.table_version(lease.source, ORDERS, 3)
 
 
 def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -> None:

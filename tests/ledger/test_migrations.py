@@ -12,19 +12,22 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
-from pipeline.batch import BatchState, Continuity, Decision
+from pipeline.batch import BatchState, Continuity, Decision, Stopped
 from pipeline.coverage import past_ranges
 from pipeline.errors import LedgerNewer, LedgerRefused
 from pipeline.position import Lineage, Reign
+from pipeline.table import Column, TableStructure
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import open_ledger
 from resources.postgres.migrate import migrate, migrations
 from resources.postgres.schema_dump import SCHEMA, dump
-from tests.ledger.made import following, newest, position, prepared, record
+from tests.ledger.made import following, newest, place, position, prepared, record
 from tests.ledger.servers import run
 
 _DATABASES = count(1)
-_FIRST_DATA, _SECOND_DATA = (Path(__file__).with_name(f"data_000{number}.sql") for number in (1, 2))
+_FIRST_DATA, _SECOND_DATA, _FOURTH_DATA = (
+    Path(__file__).with_name(f"data_000{number}.sql") for number in (1, 2, 4)
+)
 
 
 @pytest.fixture(params=["embedded_dsn", "server_dsn"])
@@ -106,6 +109,48 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
         decided = ledger.decide(lease, gap)
         ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
         assert [one.begin for one in ledger.gaps("shop")] == ["binlog.000001:404"]
+
+
+def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
+    """Versions are read back as schemas, whichever batch has them now; a table that is set
+    aside stopped where the log says, or behind its last changes."""
+    target = Target(empty_dsn, "a ledger of the fourth schema")
+    connection = connect(target)
+    for upto, data in ((1, _FIRST_DATA), (2, _SECOND_DATA), (4, _FOURTH_DATA)):
+        migrate(target, connection, migrations()[:upto])
+        run(empty_dsn, data.read_text(encoding="utf-8"))
+    connection.close()
+    with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("shop", "a test", None) as lease:
+        last, live, abandoned, *_ = [batch.id for batch in ledger.batches("shop")]
+        assert abandoned < live < last
+        versions = ledger.newest_schemas("shop")
+        assert [(str(one.since), one.batch) for one in versions] == [
+            ("binlog.000001:450", live),
+            ("binlog.000001:480", live),
+        ]
+        assert ledger.has_history("shop") is False
+        for one in versions:
+            assert one.schema is not None
+            assert one.structure == TableStructure(
+                one.table,
+                (
+                    Column("id", "int", nullable=False, unsigned=True),
+                    Column("note", "text", length=2, charset="utf8mb4"),
+                ),
+                ("id",),
+            )
+        states = ledger.table_states("shop")
+        assert [
+            (str(name), one.stopped, one.behind, one.mirror_version) for name, one in states.items()
+        ] == [
+            ("shop.orders", Stopped(last, place(550)), last, 1),
+            ("shop.stock", Stopped(live, place(504)), live, None),
+        ]
+        for name in states:
+            ledger.release_table(lease, name, author="ada", reason="Lockstep follows it now")
+        assert [one.stopped for one in ledger.open_orders("shop")] == [
+            one.stopped for one in states.values()
+        ]
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pipeline.batch import Lease, SetAside
 from pipeline.ports import Ledger
 from pipeline.position import Position
+from pipeline.schema.history import History
 from tests.ledger.made import (
     DECISION,
     ORDERS,
@@ -145,7 +146,7 @@ def test_a_segment_of_an_unknown_table_or_version(ledger: Ledger, lease: Lease) 
         ledger.record_capture(lease, batch.id, record(batch, ORDERS))
     with refused(ledger, lease, "segments_version"):
         ledger.record_capture(
-            lease, batch.id, replace(record(batch, ORDERS, first=True), versions=())
+            lease, batch.id, replace(record(batch, ORDERS, first=True), history=History())
         )
 
 
@@ -154,7 +155,7 @@ def test_versions_out_of_turn(ledger: Ledger, lease: Lease, number: int, rule: s
     """A table's versions are 1, 2, 3 …, each recorded once."""
     first_captured(ledger, lease, ORDERS)
     batch = following(ledger, lease)
-    wrong = replace(record(batch), versions=(version(ORDERS, number),))
+    wrong = replace(record(batch), history=History(versions=(version(ORDERS, number),)))
     with refused(ledger, lease, f"table_versions_{rule}"):
         ledger.record_capture(lease, batch.id, wrong)
 

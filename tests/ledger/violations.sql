@@ -197,6 +197,9 @@ select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32), pg_temp.segment(%(d)s, 'o
 select pg_temp.segment(%(d)s, 'unknown', 1, 1, 31, 32)
 -- rule: segments_version
 select pg_temp.segment(%(d)s, 'orders', 2, 1, 31, 32)
+-- rule: segments_of_known_versions
+select pg_temp.version(%(d)s, 2, 'dropped', null, 'statement');
+select pg_temp.segment(%(d)s, 'orders', 2, 1, 41, 42)
 -- rule: segments_counts
 select pg_temp.segment(%(d)s, 'orders', 1, -1, 31, 32)
 -- rule: segments_sequences_ascend
@@ -230,20 +233,191 @@ insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm'
 insert into lockstep.table_states values ('nobody', 'shop', 'new', 'active', 1, 'm', 'c')
 -- rule: table_states_pk
 insert into lockstep.table_states values (%(s)s, 'shop', 'orders', 'active', 1, 'm', 'c')
+-- rule: table_states_stopped
+update lockstep.table_states set condition = 'dropped' where source = %(s)s
+-- rule: table_states_stopped
+update lockstep.table_states set stopped_batch = %(a)s where source = %(s)s
+-- rule: table_states_stopped_batch
+select pg_temp.stop('dropped', 0)
+-- rule: table_states_behind_batch
+update lockstep.table_states set behind_batch = 0 where source = %(s)s
+-- rule: table_states_mirror_version
+update lockstep.table_states set mirror_version = 9 where source = %(s)s
+-- rule: table_states_changelog_counts
+update lockstep.table_states set changelog_generation = 0 where source = %(s)s
 -- rule: table_versions_pk
-insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
-values (%(s)s, 'shop', 'orders', 1, %(d)s, '{}', 'x')
+select pg_temp.version(%(d)s, 1, 'dropped', null, 'carried')
 -- rule: table_versions_no_gap
-insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
-values (%(s)s, 'shop', 'orders', 3, %(d)s, '{}', 'x')
+select pg_temp.version(%(d)s, 3, 'dropped', null, 'carried')
 -- rule: table_versions_number_counts
-insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
-values (%(s)s, 'shop', 'orders', 0, %(d)s, '{}', 'x')
+select pg_temp.version(%(d)s, 0, 'dropped', null, 'carried')
 -- rule: table_versions_batch
-insert into lockstep.table_versions (source, database, name, version, batch, structure, first_seen)
-values (%(s)s, 'shop', 'orders', 2, 0, '{}', 'x')
+alter table lockstep.table_versions disable trigger table_versions_begin;
+select pg_temp.version(0, 2, 'dropped', null, 'carried')
+-- rule: table_versions_while_capturing
+select pg_temp.version(%(c)s, 2, 'dropped', null, 'carried')
+-- rule: table_versions_knowledge_known
+select pg_temp.version(%(d)s, 2, 'guessed', null, 'carried')
+-- rule: table_versions_origin_known
+select pg_temp.version(%(d)s, 2, 'dropped', null, 'rumour')
+-- rule: table_versions_schema_told
+select pg_temp.version(%(d)s, 2, 'known', null, 'baseline')
+-- rule: table_versions_schema_told
+select pg_temp.version(%(d)s, 2, 'dropped', '{}', 'baseline')
+-- rule: table_versions_columns_told
+insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
+    since_offset, knowledge, origin, columns_from, generation)
+values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', '{id}', 1)
+-- rule: table_versions_generation_counts
+insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
+    since_offset, knowledge, origin, generation)
+values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', 0)
+-- rule: table_versions_unknown_explained
+insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
+    since_offset, knowledge, origin, generation)
+values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'unknown', 'statement', 1)
+-- rule: table_versions_statement
+insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
+    since_offset, knowledge, origin, statement, generation)
+values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', 0, 1)
 -- rule: table_versions_stay
 delete from lockstep.table_versions where source = %(s)s
+
+-- rule: schema_statements_batch
+alter table lockstep.schema_statements disable trigger schema_statements_begin;
+select pg_temp.statement(0, 'followed')
+-- rule: schema_statements_while_capturing
+select pg_temp.statement(%(c)s, 'followed')
+-- rule: schema_statements_outcome_known
+select pg_temp.statement(%(d)s, 'guessed')
+-- rule: schema_statements_stay
+select pg_temp.statement(%(d)s, 'followed');
+update lockstep.schema_statements set outcome = 'partly' where source = %(s)s
+-- rule: database_versions_batch
+alter table lockstep.database_versions disable trigger database_versions_begin;
+select pg_temp.database(0, null, 'latin1')
+-- rule: database_versions_while_capturing
+select pg_temp.database(%(c)s, null, 'latin1')
+-- rule: database_versions_statement
+select pg_temp.database(%(d)s, 0, 'latin1')
+-- rule: database_versions_whole
+select pg_temp.database(%(d)s, null, null)
+-- rule: database_versions_stay
+select pg_temp.database(%(d)s, null, 'latin1');
+delete from lockstep.database_versions where source = %(s)s
+
+-- rule: table_events_pk
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41), pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41)
+-- rule: table_events_ordinal_counts
+select pg_temp.event(%(d)s, 'orders', 1, -1, 'truncated', 41)
+-- rule: table_events_batch
+alter table lockstep.table_events disable trigger table_events_begin;
+select pg_temp.event(0, 'orders', 1, 0, 'truncated', 41)
+-- rule: table_events_table
+select pg_temp.event(%(d)s, 'unknown', 1, 0, 'truncated', 41)
+-- rule: table_events_version
+select pg_temp.event(%(d)s, 'orders', 2, 0, 'truncated', 41)
+-- rule: table_events_kind_known
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'lost', 41)
+-- rule: table_events_reread_explained
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'reread', 41)
+-- rule: table_events_ascend
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41);
+select pg_temp.event(%(d)s, 'orders', 1, 1, 'truncated', 40)
+-- rule: table_events_ascend
+select pg_temp.event(%(d)s, 'orders', 1, 1, 'truncated', 40);
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41)
+-- rule: table_events_while_capturing
+select pg_temp.event(%(c)s, 'orders', 1, 0, 'truncated', 30)
+-- rule: table_events_stay
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41);
+delete from lockstep.table_events where source = %(s)s
+-- rule: batches_sequences_within
+select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 42), pg_temp.capture(%(d)s, 100, 1)
+-- rule: batches_sequences_within
+select pg_temp.snapshot(%(d)s, 'orders', 1, 39), pg_temp.capture(%(d)s, 100, 1)
+
+-- rule: snapshots_once
+select pg_temp.snapshot(%(d)s, 'orders', 1, 40), pg_temp.snapshot(%(d)s, 'orders', 1, 40)
+-- rule: snapshots_batch
+alter table lockstep.snapshots disable trigger snapshots_begin;
+select pg_temp.snapshot(0, 'orders', 1, 40)
+-- rule: snapshots_table
+select pg_temp.snapshot(%(d)s, 'unknown', 1, 40)
+-- rule: snapshots_version
+select pg_temp.snapshot(%(d)s, 'orders', 2, 40)
+-- rule: snapshots_while_capturing
+select pg_temp.snapshot(%(c)s, 'orders', 1, 30)
+-- rule: snapshots_stay
+select pg_temp.snapshot(%(d)s, 'orders', 1, 40);
+update lockstep.snapshots set low_sequence = 41 where source = %(s)s
+-- rule: snapshot_files_pk
+select pg_temp.snapshot_file(made, 0, 'a', 1, repeat('0', 64)), pg_temp.snapshot_file(made, 0, 'b', 1, repeat('0', 64))
+from pg_temp.snapshot(%(d)s, 'orders', 1, 40) made
+-- rule: snapshot_files_once
+select pg_temp.snapshot_file(made, 0, 'a', 1, repeat('0', 64)), pg_temp.snapshot_file(made, 1, 'a', 1, repeat('0', 64))
+from pg_temp.snapshot(%(d)s, 'orders', 1, 40) made
+-- rule: snapshot_files_counts
+select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', -1, repeat('0', 64))
+-- rule: snapshot_files_digest
+select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', 1, 'x')
+-- rule: snapshot_files_snapshot
+select pg_temp.snapshot_file(0, 0, 'a', 1, repeat('0', 64))
+-- rule: snapshot_files_stay
+select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', 1, repeat('0', 64));
+delete from lockstep.snapshot_files where path = 'a'
+
+-- rule: table_orders_lease
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason)
+values (%(s)s, 99, 'shop', 'orders', 'pause', 'x', '')
+-- rule: table_orders_table
+select pg_temp.order('unknown', 'pause', 'x')
+-- rule: table_orders_kind_known
+select pg_temp.order('orders', 'forget', 'x')
+-- rule: table_orders_authored
+select pg_temp.order('orders', 'pause', ' ')
+-- rule: table_orders_schema_released
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, schema)
+values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '{}')
+-- rule: table_orders_begin_open
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, done_batch)
+values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', %(d)s)
+-- rule: table_orders_pause_active
+select pg_temp.stop('dropped', %(a)s), pg_temp.order('orders', 'pause', 'x')
+-- rule: table_orders_pause_at_once
+select pg_temp.carry_out(pg_temp.order('orders', 'pause', 'x'), %(d)s)
+-- rule: table_orders_resume_paused
+select pg_temp.order('orders', 'resume', 'x')
+-- rule: table_orders_resume_paused
+select pg_temp.stop('quarantined', %(a)s), pg_temp.order('orders', 'resume', 'x')
+-- rule: table_orders_release_quarantined
+select pg_temp.stop('paused', %(a)s), pg_temp.order('orders', 'release', 'x')
+-- rule: table_orders_place_known
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+where source = %(s)s;
+select pg_temp.order('orders', 'release', 'x')
+-- rule: table_orders_newest_counts
+select pg_temp.stop('paused', %(a)s);
+create temporary table given on commit drop as
+select pg_temp.order('orders', 'resume', 'x') as older, pg_temp.order('orders', 'resume', 'x') as newer;
+select pg_temp.carry_out(older, %(d)s) from given
+-- rule: table_orders_done_batch
+select pg_temp.stop('paused', %(a)s);
+select pg_temp.carry_out(pg_temp.order('orders', 'resume', 'x'), 0)
+-- rule: table_orders_done_while_capturing
+select pg_temp.stop('paused', %(a)s);
+select pg_temp.carry_out(pg_temp.order('orders', 'resume', 'x'), %(c)s)
+-- rule: table_orders_done_once
+select pg_temp.stop('paused', %(a)s);
+create temporary table given on commit drop as select pg_temp.order('orders', 'resume', 'x') as one;
+select pg_temp.carry_out(one, %(d)s) from given;
+select pg_temp.carry_out(one, null) from given
+-- rule: table_orders_stay
+select pg_temp.order('orders', 'pause', 'x');
+update lockstep.table_orders set author = 'y' where source = %(s)s
+-- rule: table_orders_stay
+select pg_temp.order('orders', 'pause', 'x');
+delete from lockstep.table_orders where source = %(s)s
 
 -- rule: prepared_once
 select pg_temp.prepare(%(d)s, 'new'), pg_temp.prepare(%(d)s, 'new')

@@ -1,0 +1,103 @@
+"""What people order about tables, on Postgres: one function a step, given a cursor.
+
+Does not belong here: connections, and the rules of order, which the schema holds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from psycopg2.extras import RealDictCursor
+
+from pipeline.batch import Lease, OrderKind, TableOrder
+from pipeline.schema.model import TableSchema
+from pipeline.table import TableName
+from resources.ledger_rules import paused, refusal
+from resources.postgres import rows
+from resources.postgres.queries import query
+
+
+def open_orders(cursor: RealDictCursor, source: str) -> list[TableOrder]:
+    cursor.execute(query("open_orders"), {"source": source})
+    return [_order(row) for row in cursor.fetchall()]
+
+
+def pause(
+    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
+) -> TableOrder:
+    number = _give(cursor, lease, table, OrderKind.PAUSE, author, reason)
+    why, hint = paused(reason, author)
+    values = {"source": lease.source, **rows.of_table(table), "reason": why, "hint": hint}
+    cursor.execute(query("pause"), values)
+    if cursor.rowcount == 0:
+        raise refusal("table_orders_pause_captured")
+    return _given(cursor, lease, number)
+
+
+def resume(
+    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
+) -> TableOrder:
+    return _given(cursor, lease, _give(cursor, lease, table, OrderKind.RESUME, author, reason))
+
+
+def release(
+    cursor: RealDictCursor,
+    lease: Lease,
+    table: TableName,
+    author: str,
+    reason: str,
+    schema: TableSchema | None,
+) -> TableOrder:
+    number = _give(cursor, lease, table, OrderKind.RELEASE, author, reason, schema)
+    return _given(cursor, lease, number)
+
+
+def carry_out(cursor: RealDictCursor, lease: Lease, batch: int, order: int) -> None:
+    """The table is active again, by the batch that is being captured."""
+    values = {"source": lease.source, "batch": batch, "order": order}
+    cursor.execute(query("carry_out"), values)
+    if cursor.rowcount == 0:
+        raise refusal("table_orders_known")
+
+
+def _give(
+    cursor: RealDictCursor,
+    lease: Lease,
+    table: TableName,
+    kind: OrderKind,
+    author: str,
+    reason: str,
+    schema: TableSchema | None = None,
+) -> int:
+    values: dict[str, Any] = {
+        "source": lease.source,
+        "token": lease.token,
+        **rows.of_table(table),
+        "kind": kind.value,
+        "author": author,
+        "reason": reason,
+        "schema": None if schema is None else json.dumps(schema.to_json()),
+    }
+    cursor.execute(query("order_table"), values)
+    (made,) = cursor.fetchall()
+    return int(made["id"])
+
+
+def _given(cursor: RealDictCursor, lease: Lease, number: int) -> TableOrder:
+    cursor.execute(query("the_order"), {"source": lease.source, "order": number})
+    (row,) = cursor.fetchall()
+    return _order(row)
+
+
+def _order(row: rows.Row) -> TableOrder:
+    return TableOrder(
+        id=row["id"],
+        table=rows.table(row),
+        kind=OrderKind(row["kind"]),
+        author=row["author"],
+        reason=row["reason"],
+        ordered_at=row["ordered_at"],
+        stopped=rows.stopped(row),
+        schema=None if row["schema"] is None else TableSchema.from_json(row["schema"]),
+    )

@@ -1,0 +1,266 @@
+"""What happens to tables between their changes, and which structure a mirror shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Lease,
+    SegmentFile,
+    SnapshotPart,
+    Stopped,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+    TableState,
+)
+from pipeline.ports import Ledger
+from pipeline.schema.history import History
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    intended,
+    merged,
+    newest,
+    next_captured,
+    place,
+    record,
+    state,
+    version,
+)
+from tests.ledger.refusals import refused
+
+FILES = (
+    SegmentFile("0.parquet", 5, 1000, "0" * 64),
+    SegmentFile("1.parquet", 7, 2000, "f" * 64),
+)
+EMPTIED = TableEvent(ORDERS, TableEventKind.TRUNCATED, 10, 1, place(110))
+"""At the start of the second batch."""
+
+
+def event(
+    batch: Batch, kind: TableEventKind = TableEventKind.TRUNCATED, changes: int = 0
+) -> TableEvent:
+    return TableEvent(ORDERS, kind, batch.base + changes, 1, place(110))
+
+
+def with_events(batch: Batch, *events: TableEvent) -> CaptureRecord:
+    return replace(record(batch), changes=10, events=events)
+
+
+def captured(ledger: Ledger, lease: Lease, *events: TableEventKind) -> Batch:
+    """A batch without changes, in which this happened to the orders."""
+    batch = following(ledger, lease)
+    made = with_events(batch, *(event(batch, kind) for kind in events))
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease) -> None:
+    """Each table's events in order, snapshots with their files, tables by name."""
+    first_captured(ledger, lease, ORDERS, STOCK)
+    batch = following(ledger, lease)
+    reread = replace(event(batch, TableEventKind.REREAD, 4), reason="partitions were exchanged")
+    changed = replace(event(batch, TableEventKind.CHANGED, 4), version=2)
+    events = (
+        replace(event(batch), table=STOCK),
+        event(batch),
+        changed,
+        replace(reread, version=2),
+        event(batch, TableEventKind.DROPPED, 10),
+    )
+    parts = (SnapshotPart(STOCK, 1, batch.base, ()), SnapshotPart(ORDERS, 2, batch.base + 4, FILES))
+    made = replace(
+        with_events(batch, *events),
+        history=History(versions=(version(ORDERS, 2, 110),)),
+        snapshots=parts,
+    )
+    ledger.record_capture(lease, batch.id, made)
+    assert ledger.table_events(lease.source, batch.id) == [*events[1:], events[0]]
+    assert ledger.snapshots(lease.source, batch.id) == [*reversed(parts)]
+    assert ledger.table_events("another source", batch.id) == []
+    assert ledger.snapshots("another source", batch.id) == []
+
+
+@pytest.mark.parametrize("kind", [k for k in TableEventKind if k is not TableEventKind.REREAD])
+def test_a_batch_waits_for_what_happened(
+    ledger: Ledger, lease: Lease, kind: TableEventKind
+) -> None:
+    """Although it has no changes of the table; and its version set does."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = captured(ledger, lease, kind)
+    assert ledger.pending(lease.source) == {ORDERS: [batch.id]}
+    assert ledger.mark_merged(lease) == [first.id]
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
+    assert ledger.pending(lease.source) == {}
+    assert ledger.mark_merged(lease) == [batch.id]
+    for one in (first, batch):
+        ledger.acknowledge(lease, one.id)
+    entries = [ledger.version_set(lease.source, one.id) for one in (first, batch)]
+    assert [[entry.delta_version for entry in entry_set] for entry_set in entries] == [[1], [2]]
+
+
+def test_a_version_set_waits_for_what_happened(ledger: Ledger, lease: Lease) -> None:
+    """Two batches merged at once: the first one's position is shown by no version."""
+    first = first_captured(ledger, lease, ORDERS)
+    batch = captured(ledger, lease, TableEventKind.TRUNCATED)
+    merged(ledger, lease, ORDERS, first.id, batch.id, 1)
+    ledger.mark_merged(lease)
+    for one in (first, batch):
+        ledger.acknowledge(lease, one.id)
+    assert ledger.version_set(lease.source, first.id) == []
+    assert [entry.table for entry in ledger.version_set(lease.source, batch.id)] == [ORDERS]
+
+
+def test_abandoning_what_a_write_carried_out(ledger: Ledger, lease: Lease) -> None:
+    """A table that was emptied stays so."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = captured(ledger, lease, TableEventKind.TRUNCATED)
+    intended(ledger, lease, ORDERS, batch.id, batch.id)
+    with refused(ledger, lease, "batches_abandoned_unmerged"):
+        ledger.abandon(lease, batch.id, "damaged")
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [
+        ("table_events_table", replace(EMPTIED, table=STOCK)),
+        ("table_events_version", replace(EMPTIED, version=2)),
+        ("table_events_reread_explained", replace(EMPTIED, kind=TableEventKind.REREAD)),
+        ("batches_sequences_within", replace(EMPTIED, sequence=9)),
+        ("batches_sequences_within", replace(EMPTIED, sequence=21)),
+    ],
+)
+def test_an_event_that_does_not_fit(
+    ledger: Ledger, lease: Lease, rule: str, wrong: TableEvent
+) -> None:
+    """Its table and version are recorded, and it lies within its batch."""
+    first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, with_events(batch, wrong))
+
+
+def test_events_out_of_order(ledger: Ledger, lease: Lease) -> None:
+    """They come as the log has them."""
+    first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    wrong = with_events(batch, event(batch, changes=2), event(batch, changes=1))
+    with refused(ledger, lease, "table_events_ascend"):
+        ledger.record_capture(lease, batch.id, wrong)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parts"),
+    [
+        ("snapshots_table", (SnapshotPart(STOCK, 1, 10, ()),)),
+        ("snapshots_version", (SnapshotPart(ORDERS, 2, 10, ()),)),
+        ("snapshots_once", (SnapshotPart(ORDERS, 1, 10, ()), SnapshotPart(ORDERS, 1, 11, ()))),
+        ("batches_sequences_within", (SnapshotPart(ORDERS, 1, 9, ()),)),
+    ],
+)
+def test_a_snapshot_that_does_not_fit(
+    ledger: Ledger, lease: Lease, rule: str, parts: tuple[SnapshotPart, ...]
+) -> None:
+    """A batch reads a recorded table once."""
+    first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), snapshots=parts))
+
+
+def test_events_without_a_capturing_batch(ledger: Ledger, lease: Lease) -> None:
+    """They belong to the one transaction that makes a batch captured."""
+    batch = first_captured(ledger, lease, ORDERS)
+    with refused(ledger, lease, "table_events_while_capturing"):
+        ledger.record_capture(lease, batch.id, with_events(batch, event(batch)))
+    parts = (SnapshotPart(ORDERS, 1, 0, ()),)
+    with refused(ledger, lease, "snapshots_while_capturing"):
+        ledger.record_capture(lease, batch.id, replace(record(batch), snapshots=parts))
+
+
+def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:
+    """Until another one tells; one that is settled again tells nothing new."""
+    first = first_captured(ledger, lease, ORDERS)
+
+    def shown() -> int | None:
+        return ledger.table_states(lease.source)[ORDERS].mirror_version
+
+    assert shown() is None
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    with refused(ledger, lease, "table_states_mirror_version"):
+        ledger.settle(lease, intent, 1, shows=2)
+    ledger.settle(lease, intent, 1, shows=1)
+    batch = following(ledger, lease)
+    history = History(versions=(version(ORDERS, 2, 110),))
+    changed = replace(event(batch, TableEventKind.CHANGED), version=2)
+    made = replace(with_events(batch, changed), history=history, tables=(state(ORDERS),))
+    ledger.record_capture(lease, batch.id, made)
+    assert shown() == 1
+    later = intended(ledger, lease, ORDERS, batch.id, batch.id)
+    ledger.settle(lease, later, 2, shows=2)
+    ledger.settle(lease, later, 2, shows=1)
+    assert shown() == 2
+    third = next_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, third.id, third.id, 3)
+    assert shown() == 2
+
+
+def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease) -> None:
+    """Dropped, it is merged to its end; its next generation's mirror shows nothing yet."""
+    first = first_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    ledger.settle(lease, intent, 1, shows=1)
+    batch = following(ledger, lease)
+    stopped = Stopped(batch.id, place(110))
+    gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=stopped)
+    made = with_events(batch, event(batch, TableEventKind.DROPPED))
+    ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
+    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, mirror_version=1)}
+    assert ledger.pending(lease.source) == {ORDERS: [batch.id]}
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
+    ledger.mark_merged(lease)
+    again = following(ledger, lease)
+    anew = replace(state(ORDERS), generation=2, changelog_generation=3)
+    told = replace(anew, stopped=stopped)
+    ledger.record_capture(lease, again.id, replace(record(again), tables=(told,)))
+    assert ledger.table_states(lease.source) == {ORDERS: anew}
+
+
+def test_what_an_abandoned_batch_dropped_is_there(ledger: Ledger, lease: Lease) -> None:
+    """The log that tells of it is read again. Without a place it stopped at the end."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = following(ledger, lease)
+    gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
+    made = with_events(batch, event(batch, TableEventKind.DROPPED))
+    ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
+    stopped = Stopped(batch.id, place(204))
+    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, stopped=stopped)}
+    ledger.abandon(lease, batch.id, "damaged")
+    assert ledger.table_states(lease.source) == {ORDERS: state(ORDERS)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [
+        ("table_states_changelog_counts", replace(state(ORDERS), changelog_generation=0)),
+        ("table_states_quarantine_explained", replace(state(ORDERS), reason="none")),
+    ],
+)
+def test_a_state_that_does_not_fit(
+    ledger: Ledger, lease: Lease, rule: str, wrong: TableState
+) -> None:
+    """An active table is not explained, and generations count from 1."""
+    first_captured(ledger, lease)
+    batch = following(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), tables=(wrong,)))

@@ -1,0 +1,365 @@
+"""The history of structures, as every ledger records it and answers for any place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import Batch, Lease
+from pipeline.errors import LedgerRefused
+from pipeline.ports import Ledger
+from pipeline.schema.history import (
+    DatabaseVersion,
+    History,
+    Knowledge,
+    Origin,
+    SchemaStatement,
+    SchemaVersion,
+)
+from pipeline.schema.model import DatabaseSchema
+from pipeline.table import TableName
+from tests.ledger.made import (
+    MOMENT,
+    ORDERS,
+    OTHER,
+    OVERLAP,
+    SERVER,
+    STOCK,
+    begun,
+    elsewhere,
+    first_captured,
+    following,
+    newest,
+    place,
+    position,
+    record,
+    schema,
+    segment,
+    state,
+    version,
+)
+from tests.ledger.refusals import refused
+from tests.ledger.servers import Stand
+
+STATEMENT = SchemaStatement(
+    begin=place(10),
+    end=place(20),
+    gtid=f"{SERVER}:5",
+    committed_at=MOMENT,
+    database="shop",
+    text="alter table orders /* \0 \udcff */ add note varchar(20)",
+    outcome="followed",
+    effects=("shop.orders is changed", "one more"),
+    context={"sql_mode": ["ANSI_QUOTES"], "client": "utf8mb4", "moment": 1.5, "none": None},
+)
+ADDED = replace(
+    version(ORDERS, 2, 20, "note"),
+    columns_from=("id", None, "state"),
+    statement=0,
+    generation=2,
+)
+DROPPED = SchemaVersion(STOCK, 2, place(30), Knowledge.DROPPED, Origin.STATEMENT, statement=1)
+UNKNOWN = SchemaVersion(
+    ORDERS, 3, place(40), Knowledge.UNKNOWN, Origin.STATEMENT, reason="nobody understands it"
+)
+
+
+def recorded(ledger: Ledger, lease: Lease, batch: Batch, *versions: SchemaVersion) -> Batch:
+    """The batch, captured with these versions."""
+    made = replace(record(batch), history=History(versions=versions))
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def numbers(versions: list[SchemaVersion]) -> list[tuple[TableName, int]]:
+    return [(one.table, one.version) for one in versions]
+
+
+def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
+    """Statements, versions and databases are what was recorded, with their batch; a version
+    names its statement by the ledger's id."""
+    batch = begun(ledger, lease)
+    drop = replace(STATEMENT, begin=place(20), end=place(30), committed_at=None, context={})
+    database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
+    history = History(
+        (STATEMENT, drop),
+        (version(ORDERS), version(STOCK), ADDED, DROPPED, UNKNOWN),
+        (database, replace(database, name="gone", schema=None, statement=1)),
+    )
+    ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
+    first, second = ledger.schema_statements(lease.source)
+    assert first == replace(STATEMENT, id=first.id, batch=batch.id)
+    assert second == replace(drop, id=second.id, batch=batch.id)
+    assert ledger.statement(lease.source, second.id) == second
+    assert ledger.schema_versions(lease.source, ORDERS) == [
+        replace(version(ORDERS), batch=batch.id),
+        replace(ADDED, batch=batch.id, statement=first.id),
+        replace(UNKNOWN, batch=batch.id),
+    ]
+    dropped = replace(DROPPED, batch=batch.id, statement=second.id)
+    assert ledger.newest_schema(lease.source, STOCK) == dropped
+    assert ledger.schema_version(lease.source, STOCK, 2) == dropped
+    assert ledger.databases(lease.source) == [replace(database, batch=batch.id)]
+
+
+def test_a_place_has_the_newest_version_up_to_it(ledger: Ledger, lease: Lease) -> None:
+    """Three versions over two batches: a batch sees its own up to the place, and all of the
+    batches before it."""
+    first = recorded(ledger, lease, begun(ledger, lease), version(ORDERS, 1, 10))
+    second = recorded(
+        ledger, lease, following(ledger, lease), version(ORDERS, 2, 120), version(ORDERS, 3, 150)
+    )
+    asked = [(first, 4), (first, 10), (first, 104), (second, 104), (second, 119)]
+    asked += [(second, 120), (second, 149), (second, 150), (second, 204)]
+    found = [
+        ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(offset))
+        for batch, offset in asked
+    ]
+    expected = [None, 1, 1, 1, 1, 2, 2, 3, 3]
+    assert [one and one.version for one in found] == expected
+    later = ledger.schema_at(lease.source, ORDERS, batch=second.id, place=place(4, number=2))
+    assert later is not None
+    assert (later.version, later.batch) == (3, second.id)
+    assert ledger.schema_at(lease.source, STOCK, batch=second.id, place=place(204)) is None
+
+
+def test_of_two_versions_at_a_place_the_later_holds(ledger: Ledger, lease: Lease) -> None:
+    """Several statements may stand in one transaction."""
+    batch = recorded(
+        ledger, lease, begun(ledger, lease), version(ORDERS, 1, 20), version(ORDERS, 2, 20, "a")
+    )
+    found = ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(20))
+    assert found is not None
+    assert found.version == 2
+    assert ledger.newest_schema(lease.source, ORDERS) == found
+
+
+def test_a_start_that_goes_back_carries_versions_on(ledger: Ledger, lease: Lease) -> None:
+    """Nothing is deleted: each batch keeps the answers it was read with."""
+    first = recorded(
+        ledger, lease, begun(ledger, lease), version(ORDERS), version(ORDERS, 2, 50, "a")
+    )
+    again = elsewhere(ledger, lease, first, OVERLAP, start=position(4))
+    carried = replace(version(ORDERS, 3), origin=Origin.CARRIED)
+    second = recorded(ledger, lease, again, carried, version(ORDERS, 4, 50, "b"))
+    found = [
+        ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(offset))
+        for batch in (first, second)
+        for offset in (49, 50)
+    ]
+    assert [one and one.version for one in found] == [1, 2, 3, 4]
+    assert ledger.newest_schema(lease.source, ORDERS) == found[-1]
+
+
+def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> None:
+    """By name; what is dropped there is left out."""
+    shop, other = (
+        DatabaseVersion(name, place(4), DatabaseSchema(name, "latin1", "latin1_bin"))
+        for name in ("shop", "other")
+    )
+    gone, gone_stock = (
+        replace(other, since=place(30), schema=None),
+        replace(DROPPED, statement=None),
+    )
+    batch = begun(ledger, lease)
+    versions = (version(STOCK), version(ORDERS), replace(ADDED, statement=None), gone_stock)
+    history = History((), versions, (shop, other, gone))
+    ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
+
+    def at(offset: int) -> tuple[list[tuple[TableName, int]], list[str]]:
+        asked = (batch.id, place(offset))
+        tables = ledger.schemas_at(lease.source, batch=asked[0], place=asked[1])
+        databases = ledger.databases_at(lease.source, batch=asked[0], place=asked[1])
+        return numbers(tables), [one.name for one in databases]
+
+    assert at(3) == ([], [])
+    assert at(4) == ([(ORDERS, 1), (STOCK, 1)], ["other", "shop"])
+    assert at(20) == ([(ORDERS, 2), (STOCK, 1)], ["other", "shop"])
+    assert at(30) == ([(ORDERS, 2)], ["shop"])
+    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 2)]
+    assert [one.name for one in ledger.databases(lease.source)] == ["shop"]
+    dropped = ledger.newest_schema(lease.source, STOCK)
+    assert dropped is not None
+    assert dropped.knowledge is Knowledge.DROPPED
+
+
+def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease) -> None:
+    """Nor are its numbers given again; by its number a version is still there."""
+    recorded(ledger, lease, begun(ledger, lease), version(ORDERS))
+    batch = following(ledger, lease)
+    database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
+    learnt = History((STATEMENT,), (ADDED, version(STOCK)), (database,))
+    ledger.record_capture(lease, batch.id, replace(record(batch), history=learnt))
+    ledger.abandon(lease, batch.id, "damaged")
+    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 1)]
+    assert numbers(ledger.schema_versions(lease.source, ORDERS)) == [(ORDERS, 1)]
+    assert ledger.newest_schema(lease.source, STOCK) is None
+    assert ledger.databases(lease.source) == []
+    assert ledger.schema_statements(lease.source) == []
+    assert ledger.schema_version(lease.source, ORDERS, 2).batch == batch.id
+    assert ledger.last_versions(lease.source) == {ORDERS: 2, STOCK: 1}
+    again = following(ledger, lease)
+    with refused(ledger, lease, "table_versions_pk"):
+        recorded(ledger, lease, again, version(ORDERS, 2, 120))
+    recorded(ledger, lease, again, version(ORDERS, 3, 120), version(STOCK, 2, 120))
+    for offset in (119, 120):
+        found = ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
+        assert found is not None
+        assert found.version == (3 if offset == 120 else 1)
+    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 3), (STOCK, 2)]
+
+
+def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
+    """Of tables, or of databases alone; what the log tells beside rows is none, nor is what
+    an abandoned batch read."""
+    batch = begun(ledger, lease)
+    recorded(ledger, lease, batch, replace(version(ORDERS), origin=Origin.TABLE_MAP))
+    assert ledger.has_history(lease.source) is False
+    batch = recorded(ledger, lease, following(ledger, lease), version(STOCK))
+    assert ledger.has_history(lease.source) is True
+    ledger.abandon(lease, batch.id, "damaged")
+    assert ledger.has_history(lease.source) is False
+    batch = following(ledger, lease)
+    shop = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
+    empty = replace(record(batch), history=History(databases=(shop,)))
+    ledger.record_capture(lease, batch.id, empty)
+    assert ledger.has_history(lease.source) is True
+
+
+def test_statements_come_page_by_page(ledger: Ledger, lease: Lease) -> None:
+    """In the order of the log, over batches."""
+    for batch in (begun(ledger, lease), None):
+        one = batch or following(ledger, lease)
+        texts = [replace(STATEMENT, text=f"{one.id}/{number}") for number in range(3)]
+        ledger.record_capture(
+            lease, one.id, replace(record(one), history=History(statements=tuple(texts)))
+        )
+    whole = ledger.schema_statements(lease.source)
+    assert [one.text[-2:] for one in whole] == ["/0", "/1", "/2"] * 2
+    page = ledger.schema_statements(lease.source, limit=4)
+    rest = ledger.schema_statements(lease.source, after=page[-1].id, limit=4)
+    assert [*page, *rest] == whole
+
+
+def test_a_place_belongs_to_the_newest_batch_that_read_it(ledger: Ledger, lease: Lease) -> None:
+    """From its start to its end, on its server; a batch that is only begun read nothing."""
+    first = first_captured(ledger, lease)
+    again = elsewhere(ledger, lease, first, OVERLAP, start=position(54))
+    ledger.record_capture(lease, again.id, record(again))
+    following(ledger, lease)
+    found = {
+        offset: ledger.batch_covering(lease.source, SERVER, place(offset))
+        for offset in (3, 4, 53, 54, 104, 154, 155)
+    }
+    ids = {offset: batch.id if batch else None for offset, batch in found.items()}
+    early, late = dict.fromkeys((4, 53), first.id), dict.fromkeys((54, 104, 154), again.id)
+    assert ids == {3: None, **early, **late, 155: None}
+    assert ledger.batch_covering(lease.source, OTHER, place(60)) is None
+    assert ledger.batch_covering(lease.source, SERVER, place(60, number=2)) is None
+    ledger.abandon(lease, newest(ledger, lease).id, "found unfinished")
+    ledger.abandon(lease, again.id, "damaged")
+    assert ledger.batch_covering(lease.source, SERVER, place(60)) == first
+
+
+def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> None:
+    """Tables may have the same names."""
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        batch = begun(ledger, beside)
+        history = History((STATEMENT,), (version(ORDERS),), ())
+        ledger.record_capture(beside, batch.id, replace(record(batch), history=history))
+        (told,) = ledger.schema_statements(beside.source)
+    assert ledger.newest_schema(lease.source, ORDERS) is None
+    assert ledger.last_versions(lease.source) == {}
+    assert ledger.batch_covering(lease.source, SERVER, place(4)) is None
+    with pytest.raises(LedgerRefused):
+        ledger.statement(lease.source, told.id)
+    with pytest.raises(LedgerRefused):
+        ledger.schema_version(lease.source, ORDERS, 1)
+
+
+def test_others_see_a_history_at_once(stand: Stand, source: str) -> None:
+    """A process that only reads."""
+    with stand.ledger.lock(source, "writer", None) as lease:
+        recorded(stand.ledger, lease, begun(stand.ledger, lease), version(ORDERS))
+        assert stand.other.newest_schemas(source) == stand.ledger.newest_schemas(source)
+
+
+@pytest.mark.parametrize(
+    ("rule", "history"),
+    [
+        ("table_versions_no_gap", History(versions=(version(ORDERS, 2),))),
+        ("table_versions_number_counts", History(versions=(version(ORDERS, 0),))),
+        ("table_versions_pk", History(versions=(version(ORDERS), version(ORDERS)))),
+        ("table_versions_statement", History(versions=(replace(version(ORDERS), statement=0),))),
+        (
+            "table_versions_statement",
+            History((STATEMENT,), (replace(version(ORDERS), statement=1),)),
+        ),
+        (
+            "database_versions_statement",
+            History(databases=(DatabaseVersion("shop", place(4), None, statement=0),)),
+        ),
+        (
+            "table_versions_generation_counts",
+            History(versions=(replace(version(ORDERS), generation=0),)),
+        ),
+        (
+            "table_versions_columns_told",
+            History(versions=(replace(DROPPED, version=1, statement=None, columns_from=("a",)),)),
+        ),
+        (
+            "table_versions_unknown_explained",
+            History(versions=(replace(UNKNOWN, version=1, reason=None),)),
+        ),
+        (
+            "table_versions_unknown_explained",
+            History(versions=(replace(version(ORDERS), reason="why not"),)),
+        ),
+        (
+            "schema_statements_outcome_known",
+            History(statements=(replace(STATEMENT, outcome="guessed"),)),
+        ),
+    ],
+)
+def test_a_history_that_does_not_fit(
+    ledger: Ledger, lease: Lease, rule: str, history: History
+) -> None:
+    """Nothing of the capture is recorded."""
+    batch = begun(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
+
+
+@pytest.mark.parametrize(
+    ("what", "history"),
+    [
+        ("table_versions", History(versions=(version(ORDERS),))),
+        ("schema_statements", History(statements=(STATEMENT,))),
+        ("database_versions", History(databases=(DatabaseVersion("shop", place(4), None),))),
+    ],
+)
+def test_a_history_without_a_capturing_batch(
+    ledger: Ledger, lease: Lease, what: str, history: History
+) -> None:
+    """It belongs to the one transaction that makes a batch captured."""
+    batch = first_captured(ledger, lease)
+    with refused(ledger, lease, f"{what}_while_capturing"):
+        ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
+
+
+def test_a_segment_of_a_version_without_columns(ledger: Ledger, lease: Lease) -> None:
+    """Its rows could not have been decoded."""
+    batch = begun(ledger, lease)
+    history = History(versions=(replace(UNKNOWN, version=1),))
+    rows = replace(record(batch), changes=10, history=history, tables=(state(ORDERS),))
+    with refused(ledger, lease, "segments_of_known_versions"):
+        ledger.record_capture(lease, batch.id, replace(rows, segments=(segment(ORDERS, 1, 10),)))
+
+
+def test_a_schema_keeps_its_fingerprint(ledger: Ledger, lease: Lease) -> None:
+    """Nothing of it is lost on the way."""
+    recorded(ledger, lease, begun(ledger, lease), version(ORDERS, 1, 4, "ä", "a'b\\"))
+    found = ledger.newest_schema(lease.source, ORDERS)
+    assert found is not None
+    assert found.fingerprint == schema(ORDERS, "ä", "a'b\\").fingerprint

@@ -1,0 +1,360 @@
+"""Tables that stop and go on: set aside, paused, resumed, released, by every ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import (
+    Batch,
+    Lease,
+    OrderKind,
+    SetAside,
+    Stopped,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+from pipeline.ports import Ledger
+from pipeline.table import TableName
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    begun,
+    first_captured,
+    following,
+    intended,
+    merged,
+    newest,
+    next_captured,
+    place,
+    record,
+    schema,
+    state,
+)
+from tests.ledger.refusals import refused
+from tests.ledger.servers import Stand
+
+ASIDE = SetAside(ORDERS, "nobody understands it", "release it", "binlog.000001:150", place(150))
+
+
+def orders(ledger: Ledger, lease: Lease) -> TableState:
+    return ledger.table_states(lease.source)[ORDERS]
+
+
+def pause(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
+    return ledger.pause_table(lease, table, author="ada", reason="a migration")
+
+
+def resume(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
+    return ledger.resume_table(lease, table, author="ada", reason="")
+
+
+def release(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
+    return ledger.release_table(lease, table, author="ada", reason="it is clear now")
+
+
+def carried_out(ledger: Ledger, lease: Lease, *done: int, aside: bool = False) -> Batch:
+    """A batch with changes of orders, whose capture carries orders out."""
+    batch = following(ledger, lease)
+    set_aside = (replace(ASIDE, at=place(280)),) if aside else ()
+    made = replace(record(batch, ORDERS), orders_done=done, set_aside=set_aside)
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def carry_out(ledger: Ledger, lease: Lease, order: TableOrder) -> None:
+    """By the newest batch."""
+    batch = newest(ledger, lease)
+    ledger.record_capture(lease, batch.id, replace(record(batch), orders_done=(order.id,)))
+
+
+def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) -> None:
+    """At once; whoever looks is told who did it, and how it goes on."""
+    with stand.ledger.lock(source, "a test", None) as lease:
+        batch = first_captured(stand.ledger, lease, ORDERS, STOCK)
+        merged(stand.ledger, lease, ORDERS, batch.id, batch.id, 1)
+        stopped = Stopped(batch.id, place(104))
+        order = pause(stand.ledger, lease)
+        assert (order.table, order.kind, order.author) == (ORDERS, OrderKind.PAUSE, "ada")
+        assert (order.reason, order.stopped) == ("a migration", stopped)
+        assert stand.other.table_states(source)[ORDERS] == replace(
+            state(ORDERS),
+            condition=TableCondition.PAUSED,
+            reason="ada paused it: a migration",
+            hint="`lockstep resume` has it caught up",
+            position="binlog.000001:104",
+            stopped=stopped,
+        )
+        assert stand.other.open_orders(source) == []
+
+
+def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
+    """What of it is not merged is known, and waits until it is active again."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    second = next_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    assert orders(ledger, lease).behind == first.id
+    assert orders(ledger, lease).stopped == Stopped(second.id, place(204))
+    merged(ledger, lease, STOCK, first.id, first.id, 1)
+    assert ledger.pending(lease.source) == {}
+    assert ledger.mark_merged(lease) == [first.id, second.id]
+    for batch in (first, second):
+        ledger.acknowledge(lease, batch.id)
+    with refused(ledger, lease, "writes_of_(active_tables|captured_batches)"):
+        intended(ledger, lease, ORDERS, first.id, second.id)
+
+
+def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease) -> None:
+    """The order is open until then; then it is active, and what it missed is pending."""
+    first = first_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    order = resume(ledger, lease)
+    assert ledger.open_orders(lease.source) == [order]
+    assert (order.kind, order.stopped) == (OrderKind.RESUME, Stopped(first.id, place(104)))
+    assert orders(ledger, lease).condition is TableCondition.PAUSED
+    batch = carried_out(ledger, lease, order.id)
+    assert ledger.open_orders(lease.source) == []
+    assert orders(ledger, lease) == replace(state(ORDERS), behind=first.id)
+    assert ledger.pending(lease.source) == {ORDERS: [first.id, batch.id]}
+    assert ledger.mark_merged(lease) == []
+    merged(ledger, lease, ORDERS, first.id, batch.id, 1)
+    assert orders(ledger, lease) == state(ORDERS)
+    assert ledger.pending(lease.source) == {}
+    assert ledger.mark_merged(lease) == [batch.id]
+    ledger.acknowledge(lease, batch.id)
+    assert [one.table for one in ledger.version_set(lease.source, batch.id)] == [ORDERS]
+
+
+def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) -> None:
+    """Each step brings the mirror closer; none is done twice."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = next_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    ledger.mark_merged(lease)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    assert orders(ledger, lease).behind == second.id
+    with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
+        intended(ledger, lease, ORDERS, first.id, batch.id)
+    merged(ledger, lease, ORDERS, second.id, batch.id, 2)
+    assert orders(ledger, lease).behind is None
+
+
+def test_a_write_that_was_begun_counts_once_it_is_settled(ledger: Ledger, lease: Lease) -> None:
+    """Nobody knew whether it was in the lake when the table was paused."""
+    first = first_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    second = next_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    assert orders(ledger, lease).behind == first.id
+    ledger.settle(lease, intent, 1)
+    assert orders(ledger, lease).behind == second.id
+
+
+def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -> None:
+    """Without one the table stopped at the batch's start."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = following(ledger, lease)
+    other = replace(ASIDE, table=STOCK, at=None)
+    made = replace(record(batch, ORDERS), set_aside=(ASIDE, other))
+    ledger.record_capture(lease, batch.id, made)
+    states = ledger.table_states(lease.source)
+    assert [(one.stopped, one.behind) for one in states.values()] == [
+        (Stopped(batch.id, place(150)), batch.id),
+        (Stopped(batch.id, place(104)), first.id),
+    ]
+
+
+def test_outside_a_capture_a_table_stops_where_the_captures_are(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """Its mirror lacks what was not merged."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    second = next_captured(ledger, lease, ORDERS)
+    third = next_captured(ledger, lease, ORDERS)
+    ledger.set_aside(lease, replace(ASIDE, at=None))
+    aside = orders(ledger, lease)
+    assert (aside.stopped, aside.behind) == (Stopped(third.id, place(304)), second.id)
+
+
+def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
+    """A newer release takes the place of one that is open."""
+    first_captured(ledger, lease, ORDERS)
+    ledger.set_aside(lease, replace(ASIDE, at=None))
+    older = release(ledger, lease)
+    assert ledger.open_orders(lease.source) == [older]
+    given = schema(ORDERS, "note")
+    newer = ledger.release_table(lease, ORDERS, author="ada", reason="by hand", schema=given)
+    assert newer.schema == given
+    assert ledger.open_orders(lease.source) == [newer]
+    following(ledger, lease)
+    with refused(ledger, lease, "table_orders_newest_counts"):
+        carry_out(ledger, lease, older)
+    carry_out(ledger, lease, newer)
+    assert orders(ledger, lease).condition is TableCondition.ACTIVE
+    assert ledger.open_orders(lease.source) == []
+
+
+def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lease) -> None:
+    """Further on, for another reason; the order is carried out all the same."""
+    first = first_captured(ledger, lease, ORDERS)
+    ledger.set_aside(lease, replace(ASIDE, at=None))
+    ledger.mark_merged(lease)
+    batch = carried_out(ledger, lease, release(ledger, lease).id, aside=True)
+    aside = orders(ledger, lease)
+    assert aside.condition is TableCondition.QUARANTINED
+    assert (aside.stopped, aside.behind) == (Stopped(batch.id, place(280)), first.id)
+    assert ledger.open_orders(lease.source) == []
+    again = release(ledger, lease)
+    assert ledger.open_orders(lease.source) == [again]
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_an_order_is_open_again_when_its_batch_is_abandoned(
+    ledger: Ledger, lease: Lease, aside: bool
+) -> None:
+    """And the table stands where it stood."""
+    first = first_captured(ledger, lease, ORDERS)
+    ledger.set_aside(lease, replace(ASIDE, at=None))
+    ledger.mark_merged(lease)
+    before = orders(ledger, lease)
+    order = release(ledger, lease)
+    batch = carried_out(ledger, lease, order.id, aside=aside)
+    ledger.abandon(lease, batch.id, "damaged")
+    assert ledger.open_orders(lease.source) == [order]
+    assert orders(ledger, lease) == before
+    assert before.stopped == Stopped(first.id, place(104))
+    carried_out(ledger, lease, order.id)
+    assert ledger.open_orders(lease.source) == []
+
+
+def test_a_pause_outlives_the_batch_it_stopped_behind(ledger: Ledger, lease: Lease) -> None:
+    """The table stopped at the batch's start then: all that it read is read again."""
+    first_captured(ledger, lease, ORDERS)
+    second = next_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    order = resume(ledger, lease)
+    ledger.abandon(lease, second.id, "damaged")
+    stopped = Stopped(second.id, place(104))
+    assert orders(ledger, lease).condition is TableCondition.PAUSED
+    assert orders(ledger, lease).stopped == stopped
+    assert ledger.open_orders(lease.source) == [replace(order, stopped=stopped)]
+
+
+def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lease: Lease) -> None:
+    """Caught up, paused again, and the batch is lost: it stopped where it stood before."""
+    first = first_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    ledger.mark_merged(lease)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id)
+    pause(ledger, lease)
+    ledger.abandon(lease, batch.id, "damaged")
+    assert ledger.open_orders(lease.source) == []
+    stood = orders(ledger, lease)
+    assert stood.condition is TableCondition.PAUSED
+    assert (stood.stopped, stood.behind) == (Stopped(first.id, place(104)), first.id)
+
+
+def test_what_an_abandoned_batch_set_aside_stopped_at_its_start(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """Nothing that it captured is there any more."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = following(ledger, lease)
+    made = replace(record(batch, ORDERS), set_aside=(ASIDE,))
+    ledger.record_capture(lease, batch.id, made)
+    ledger.abandon(lease, batch.id, "damaged")
+    aside = orders(ledger, lease)
+    assert aside.condition is TableCondition.QUARANTINED
+    assert (aside.stopped, aside.behind) == (Stopped(batch.id, place(104)), None)
+
+
+def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
+    """Only an order makes it active; its changelog's generation may go on."""
+    first_captured(ledger, lease, ORDERS)
+    pause(ledger, lease)
+    before = orders(ledger, lease)
+    batch = following(ledger, lease)
+    told = replace(state(ORDERS), changelog_generation=2)
+    made = replace(record(batch), tables=(told,), set_aside=(ASIDE,))
+    ledger.record_capture(lease, batch.id, made)
+    assert orders(ledger, lease) == replace(before, changelog_generation=2)
+
+
+def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
+    """Active tables are paused, paused ones resumed, quarantined ones released."""
+    first_captured(ledger, lease, ORDERS)
+    with refused(ledger, lease, "table_orders_resume_paused"):
+        resume(ledger, lease)
+    with refused(ledger, lease, "table_orders_release_quarantined"):
+        release(ledger, lease)
+    with refused(ledger, lease, "table_orders_table"):
+        pause(ledger, lease, STOCK)
+    with refused(ledger, lease, "table_orders_authored"):
+        ledger.pause_table(lease, ORDERS, author=" ", reason="")
+    pause(ledger, lease)
+    with refused(ledger, lease, "table_orders_pause_active"):
+        pause(ledger, lease)
+    with refused(ledger, lease, "table_orders_release_quarantined"):
+        release(ledger, lease)
+
+
+def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
+    """There is no place to stop at."""
+    batch = begun(ledger, lease)
+    ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
+    ledger.abandon(lease, batch.id, "damaged")
+    with refused(ledger, lease, "table_orders_pause_captured"):
+        pause(ledger, lease)
+
+
+def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
+    """A table that was set aside before places were kept is not caught up."""
+    batch = begun(ledger, lease)
+    old = replace(
+        state(ORDERS),
+        condition=TableCondition.QUARANTINED,
+        reason="a type",
+        hint="exclude it",
+        position="batch 1",
+    )
+    ledger.record_capture(lease, batch.id, replace(record(batch), tables=(old,)))
+    with refused(ledger, lease, "table_orders_place_known"):
+        release(ledger, lease)
+
+
+def test_orders_carried_out_out_of_turn(ledger: Ledger, lease: Lease) -> None:
+    """One that is known and open, by the batch that is being captured, once."""
+    first_captured(ledger, lease, ORDERS)
+    paused = pause(ledger, lease)
+    order = resume(ledger, lease)
+    with refused(ledger, lease, "table_orders_done_while_capturing"):
+        carry_out(ledger, lease, order)
+    following(ledger, lease)
+    for wrong in (paused, replace(order, id=9_999_999)):
+        with refused(ledger, lease, "table_orders_known"):
+            carry_out(ledger, lease, wrong)
+    carry_out(ledger, lease, order)
+    following(ledger, lease)
+    with refused(ledger, lease, "table_orders_done_once"):
+        carry_out(ledger, lease, order)
+
+
+def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:
+    """Each source has its own."""
+    first_captured(ledger, lease, ORDERS)
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        first_captured(ledger, beside, ORDERS)
+        pause(ledger, beside)
+        order = resume(ledger, beside)
+    assert ledger.open_orders(lease.source) == []
+    following(ledger, lease)
+    with refused(ledger, lease, "table_orders_known"):
+        carry_out(ledger, lease, order)
