@@ -1,61 +1,135 @@
-"""One table's rows by SELECT, in one consistent read, as Arrow.
+"""One table's rows by SELECT as Arrow: the statement and its batches.
 
-Belongs here: the session such a read needs and its statement. Does not: how one value is
-asked for and read (`values`).
+Belongs here: the settings such a session needs, the statement, rows into columns. Does
+not: how one value is asked for and read (`values`), places in the log (`reader`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
 
 import pyarrow as pa
+import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.errors import TableError
 from pipeline.schema.types import arrow_schema
-from pipeline.table import Column, TableStructure
+from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.values import Converter, converter, selected
 
-_ROWS_PER_BATCH = 10_000
+_ROWS_PER_BATCH: Final = 10_000
+_BYTES_PER_BATCH: Final = 32 << 20
+_ROWS_AT_ONCE: Final = 100
+_NARROW: Final = 3_000
+"""Bytes of the widest row of a table whose rows need no counting."""
 
-_SESSION = (
+_WIDE: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
+
+_SESSION: Final = (
     # PAD_CHAR_TO_FULL_LENGTH would pad every CHAR, which no row image does.
     "set session sql_mode = ''",
+    "set session sql_select_limit = 18446744073709551615",
+    "set session net_write_timeout = 3600",
     "set session transaction isolation level repeatable read",
-    "start transaction with consistent snapshot, read only",
 )
+_LIMITS: Final = (
+    "set session max_execution_time = 0",  # MySQL
+    "set session max_statement_time = 0",  # MariaDB
+)
+"""A server may end what takes long; each knows one of them."""
+
+_HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
+"""Columns that MariaDB hides."""
+
+BEGIN: Final = "start transaction with consistent snapshot, read only"
+
+
+def prepare_session(cursor: Cursor) -> None:
+    """Settings of a session that reads whole tables, however long it takes."""
+    for statement in _SESSION:
+        cursor.execute(statement)
+    for statement in _LIMITS:
+        with suppress(pymysql.err.OperationalError):
+            cursor.execute(statement)
 
 
 def select_rows(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
     """Every row, columns as `schema.types` types them, in no particular order.
 
     The statement runs before the first batch is asked for. `cursor` is an unbuffered one
-    of a connection with `conv={}`. TableError for a value no Arrow type holds.
+    of a connection with `conv={}`, in a prepared session. TableError for a value no Arrow
+    type holds, and for a column that no statement can name.
     """
-    for statement in _SESSION:
-        cursor.execute(statement)
+    for column in structure.columns:
+        if _HASH.fullmatch(column.name):
+            raise TableError(
+                f"the server keeps {column.name!r} for a UNIQUE key that it hashes; it is in the "
+                "log, and cannot be selected",
+                hint="make the key shorter than the engine's limit, or exclude the table",
+            )
     cursor.execute(_statement(structure))
     return _batches(cursor, structure)
 
 
-def _statement(structure: TableStructure) -> str:
-    columns = ", ".join(selected(column, _quoted(column.name)) for column in structure.columns)
-    name = structure.name
-    return f"select {columns} from {_quoted(name.database)}.{_quoted(name.name)}"
-
-
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_table(name: TableName) -> str:
+    return f"{quoted(name.database)}.{quoted(name.name)}"
+
+
+def _statement(structure: TableStructure) -> str:
+    columns = ", ".join(selected(column, quoted(column.name)) for column in structure.columns)
+    return f"select {columns} from {quoted_table(structure.name)}"
+
+
+Row = Sequence[str | bytes | None]
 
 
 def _batches(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(structure)
     converters = [converter(column) for column in structure.columns]
-    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+    for rows in _chunks(cursor, structure):
         columns = zip(structure.columns, converters, schema, zip(*rows, strict=True), strict=True)
         batch = pa.RecordBatch.from_arrays([_array(*parts) for parts in columns], schema=schema)
         _refuse_softened(batch, structure)
         yield batch
+
+
+def _chunks(cursor: Cursor, structure: TableStructure) -> Iterator[Sequence[Row]]:
+    """Rows for a batch: so many of them, or as many as make so many bytes."""
+    if _is_narrow(structure):
+        while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+            yield rows
+        return
+    waiting: list[Row] = []
+    size = 0
+    while rows := cursor.fetchmany(_rows_at_once(waiting, size)):
+        waiting += rows
+        size += sum(len(value) for row in rows for value in row if value is not None)
+        if size >= _BYTES_PER_BATCH or len(waiting) >= _ROWS_PER_BATCH:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+def _rows_at_once(waiting: Sequence[Row], size: int) -> int:
+    """Few where rows are long; the first of a batch one by one."""
+    if not waiting:
+        return 1
+    return max(1, min(_ROWS_AT_ONCE, (_BYTES_PER_BATCH - size) * len(waiting) // (4 * size + 1)))
+
+
+def _is_narrow(structure: TableStructure) -> bool:
+    columns = structure.columns
+    if any(column.type in _WIDE for column in columns):
+        return False
+    return sum(column.length or 0 for column in columns) <= _NARROW
 
 
 def _array(

@@ -7,29 +7,33 @@ answers mean for a run (`pipeline.start`, `pipeline.preflight`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pymysql
-from pymysql.cursors import Cursor, SSCursor
+from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, ServerFacts, SourceTable
+from pipeline.ports import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
 from pipeline.position import Coordinates, LogFile
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
+from resources.mysql.baseline import read_baseline
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import MAX_OFFSET, MySqlDump, after_set, by_offset, by_wide_offset
 from resources.mysql.prepared import prepared_xids
-from resources.mysql.select import select_rows
-from resources.mysql.structures import read_structures
+from resources.mysql.reader import open_snapshot, reading
+from resources.mysql.schemas import read_schemas
+from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.survey import take_survey
+from resources.mysql.watermarks import read_head, read_value
 
 _SETTINGS = (
     "server_uuid",
@@ -73,11 +77,11 @@ class MySqlServer:
                     hint="set log_bin in the server's configuration and restart it",
                 )
             mariadb = "mariadb" in settings["version"].lower()
-            executed = _binlog_state(cursor) if mariadb else _one(cursor, _EXECUTED)
+            executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
             binlogs = _binlogs(cursor)
-            head = _head(cursor)
-            purged = _first_list(cursor, binlogs) if mariadb else _one(cursor, _PURGED)
-            clock = _one(cursor, "select utc_timestamp(6)")
+            head = read_head(cursor)
+            purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
+            clock = read_value(cursor, "select utc_timestamp(6)")
         server_id = settings["server_id"]
         return ServerFacts(
             server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
@@ -137,7 +141,7 @@ class MySqlServer:
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            found = read_structures(cursor, table)
+            found = _row_structures(cursor, [table])
         if not found:
             raise NothingMatches(
                 f"the source has no table {table}, or the account may not read it",
@@ -147,15 +151,34 @@ class MySqlServer:
 
     def structures(self) -> list[TableStructure]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            return read_structures(cursor)
+            return _row_structures(cursor)
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        with (
-            connect(self._settings, cursorclass=SSCursor, conv={}) as connection,
-            connection.cursor() as cursor,
-        ):
+        with reading(self._settings) as cursor:
+            cursor.execute(BEGIN)
             yield select_rows(cursor, structure)
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return read_baseline(cursor, names)
+
+    def snapshot(
+        self,
+        table: TableSchema | TableStructure,
+        columns: Sequence[str] | None = None,
+        *,
+        exact: bool = False,
+    ) -> AbstractContextManager[TableSnapshot]:
+        return open_snapshot(self._settings, table, columns, exact=exact)
+
+
+def _row_structures(
+    cursor: Cursor, names: Collection[TableName] | None = None
+) -> list[TableStructure]:
+    """Ordinary tables alone, as `MySqlServer.tables` lists them."""
+    tables = read_schemas(cursor, names)
+    return [row_structure(table) for table in tables if not table.system_versioned]
 
 
 def _settings(cursor: Cursor) -> dict[str, str]:
@@ -166,15 +189,8 @@ def _settings(cursor: Cursor) -> dict[str, str]:
     return {name.lower(): value for name, value in cursor.fetchall()}
 
 
-def _one(cursor: Cursor, question: str) -> str:
-    """The one value that a question has, without white space at its ends or in sets."""
-    cursor.execute(question)
-    row = cursor.fetchone()
-    return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
-
-
 def _binlog_state(cursor: Cursor) -> str:
-    return _one(cursor, "select @@global.gtid_binlog_state")
+    return read_value(cursor, "select @@global.gtid_binlog_state")
 
 
 def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
@@ -189,16 +205,3 @@ def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
 def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
     cursor.execute("show binary logs")
     return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
-
-
-def _head(cursor: Cursor) -> Coordinates:
-    try:
-        cursor.execute("show binary log status")
-    except pymysql.err.ProgrammingError:
-        cursor.execute("show master status")  # before MySQL 8.2
-    row = cursor.fetchone()
-    if row is None:
-        raise ServerSettings(
-            "the server writes no binary log", hint="set log_bin in its configuration"
-        )
-    return Coordinates(LogFile.parse(row[0]), int(row[1]))

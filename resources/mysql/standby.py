@@ -6,7 +6,7 @@ decided by what the answering server says of itself (`pipeline.start`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar
@@ -16,8 +16,16 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.errors import HostUnknown, SourceUnavailable
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogDump, ServerFacts, SourceServer, SourceTable
+from pipeline.ports import (
+    Baseline,
+    BinlogDump,
+    ServerFacts,
+    SourceServer,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates
+from pipeline.schema.model import TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 
@@ -82,3 +90,15 @@ class ServerOrStandby:
 
     def structures(self) -> list[TableStructure]:
         return self._ask(lambda server: server.structures())
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        return self._facts().baseline(names)
+
+    def snapshot(
+        self,
+        table: TableSchema | TableStructure,
+        columns: Sequence[str] | None = None,
+        *,
+        exact: bool = False,
+    ) -> AbstractContextManager[TableSnapshot]:
+        return self._facts().snapshot(table, columns, exact=exact)

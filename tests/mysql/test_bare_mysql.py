@@ -13,6 +13,7 @@ from pipeline.binlog.framing import EventType
 from pipeline.binlog.intake import events
 from pipeline.binlog.table_map import read_table_map
 from pipeline.position import Coordinates
+from pipeline.table import TableName
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -129,3 +130,16 @@ def tables_by_id(stand: MySqlStand, start: Coordinates) -> dict[int, set[str]]:
             found.setdefault(known.table_id, set()).add(known.table.name)
     dump.close()
     return found
+
+
+def test_marks_without_gtids_are_places(bare: MySqlStand, shop: str) -> None:
+    """Nothing is executed by name; at rest both marks are the log's end."""
+    source = server(bare)
+    baseline = source.baseline([TableName(shop, "t")])
+    (table,) = baseline.tables
+    with source.snapshot(table) as snapshot:
+        assert list(snapshot.batches) == []
+    for found in (baseline, snapshot):
+        assert (found.low, found.high) == (head(bare), head(bare))
+        assert (found.low_set, found.high_set) == ("", "")
+    assert snapshot.exact

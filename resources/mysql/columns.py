@@ -1,0 +1,178 @@
+"""A row of information_schema.columns → a column of the schema.
+
+Belongs here: the dialects in which MySQL and MariaDB print types and defaults, read into
+the model's words. Does not: asking (`schemas`).
+
+Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
+"Information Schema COLUMNS Table": it prints every default as an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pipeline.schema.evolving.literals import stored_text
+from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
+from pipeline.schema.statements.written import Constant
+
+_LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+_TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
+_MEMBERS: Final = frozenset({"enum", "set"})
+_NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
+_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
+_DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
+_COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
+_OLD: Final = re.compile(r"/\* (mariadb-5\.3|5\.5 binary format) \*/")
+_GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
+_PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
+_NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
+_QUOTED: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
+_HEX: Final = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
+_BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
+_CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedColumn:
+    """A row of information_schema.columns; `srid` is None on MariaDB."""
+
+    name: str
+    data_type: str
+    nullable: str
+    column_type: Any
+    characters: int | None
+    precision: int | None
+    scale: int | None
+    fraction: int | None
+    charset: str | None
+    collation: str | None
+    default: Any
+    extra: str | None
+    expression: Any
+    srid: int | None
+
+
+def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
+    """The column in the model's words. Columns that have another form in the log have
+    another type: times and dates as they were kept before MySQL 5.6 are "old …"."""
+    kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
+    plain = kind not in _MEMBERS
+    number = _NUMBERS.fullmatch(kind) is not None
+    rounded = _ROUNDED.match(full) if number else None
+    decimal = kind == "decimal"
+    expression = _text(listed.expression or "")
+    if not mariadb:
+        expression = unescaped(expression)
+    period = _PERIOD.fullmatch(expression)
+    generated = None if period else _GENERATED.search(extra.upper())
+    members = () if plain else read_members(full)
+    return ColumnSchema(
+        listed.name,
+        f"old {kind}" if plain and _OLD.search(full) else kind,
+        listed.nullable == "YES",
+        _length(listed, kind, full),
+        int(rounded[1]) if rounded else listed.precision if decimal else None,
+        int(rounded[2]) if rounded else listed.scale if decimal else None,
+        unsigned=number and " unsigned" in full,
+        zerofill=number and " zerofill" in full,
+        charset=utf8(listed.charset),
+        collation=utf8(listed.collation),
+        members=members,
+        default=None if generated or period else _default(listed, kind, members, mariadb=mariadb),
+        on_update="ON UPDATE" in extra.upper(),
+        auto_increment="AUTO_INCREMENT" in extra.upper(),
+        generated=expression if generated else None,
+        stored=generated is not None and generated[1] != "VIRTUAL",
+        invisible="INVISIBLE" in extra.upper(),
+        srid=listed.srid,
+        compressed=plain and _COMPRESSED.search(full) is not None,
+        system_period=period[1].lower() if period else None,
+    )
+
+
+def utf8(name: str | None) -> str | None:
+    """`utf8` is what servers before 8.0.30 call utf8mb3."""
+    return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
+
+
+def read_members(column_type: str) -> tuple[str, ...]:
+    """The members in `enum('a','it''s')`, escaped as `append_unescaped` (`sql/unireg.cc`)
+    does: quotes doubled, backslash before NUL, newline, carriage return and itself."""
+    return tuple(_ESCAPED.sub(_plain, text) for text in _QUOTED.findall(column_type))
+
+
+def _plain(found: re.Match[str]) -> str:
+    letter = found.group(1)
+    return "'" if letter is None else _CONTROLS.get(letter, letter)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def unescaped(expression: str) -> str:
+    """MySQL prints expressions as a client would have to escape them in a string."""
+    return _BACKSLASHED.sub(lambda found: _CONTROLS.get(found[1], found[1]), expression)
+
+
+def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
+    """See `ColumnSchema.length`."""
+    if kind == "bit":
+        return listed.precision
+    if kind in _TEMPORAL:
+        return listed.fraction
+    if found := _DIMENSIONS.match(full):
+        return int(found[1])
+    return listed.characters if kind in _LENGTHS else None
+
+
+def _default(
+    listed: ListedColumn, kind: str, members: tuple[str, ...], *, mariadb: bool
+) -> Default | None:
+    if listed.default is None:
+        return None
+    text = _text(listed.default)
+    if not mariadb:
+        generated = "DEFAULT_GENERATED" in (listed.extra or "").upper()
+        return _expression(unescaped(text)) if generated else LiteralDefault(text)
+    if text.upper() == "NULL":
+        return None
+    constant = _constant(text)
+    if constant is None:
+        return _expression(text)
+    return LiteralDefault(
+        stored_text(
+            constant,
+            kind,
+            length=_length(listed, kind, _text(listed.column_type)),
+            scale=listed.scale,
+            members=members,
+        )
+    )
+
+
+def _constant(text: str) -> Constant | None:
+    """The literal that an expression of MariaDB is; None for any other."""
+    if text.startswith("b'"):
+        return Constant("bits", text[2:-1])
+    if found := _STRING.fullmatch(text):
+        return Constant("string", _ESCAPED.sub(_plain, found[1]))
+    if _NUMBER.fullmatch(text):
+        return Constant("number", text)
+    if found := _HEX.fullmatch(text):
+        return Constant("hex", found[1] or found[2] or "")
+    return None
+
+
+def _expression(text: str) -> ExpressionDefault:
+    """CURRENT_TIMESTAMP in one form, every other expression as the server prints it."""
+    found = _NOW.fullmatch(text.strip())
+    if found is None:
+        return ExpressionDefault(text)
+    digits = int(found[1] or 0)
+    return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")

@@ -1,0 +1,177 @@
+"""Tables and databases as the server has them now, in full, from information_schema.
+
+Belongs here: a handful of questions, whatever the number of tables, and putting the
+answers together. Does not: what a column's row means (`columns`), the place in the log
+that the answers belong to (`baseline`).
+
+The questions are asked one after the other, and tables come and go between them: one that
+has no columns any more is left out. What an account may not see is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.schema.model import ColumnSchema, DatabaseSchema, KeyPart, KeySchema, TableSchema
+from pipeline.table import TableName
+from pipeline.tables import SYSTEM_DATABASES
+from resources.mysql.columns import ListedColumn, read_column, unescaped, utf8
+from resources.mysql.dialect import Dialect, read_dialect
+from resources.mysql.foreign_keys import read_foreign_keys
+from resources.mysql.scopes import Scope, ask, scopes_of
+
+_DATABASES: Final = """
+select schema_name, default_character_set_name, default_collation_name
+  from information_schema.schemata order by schema_name
+"""
+_TABLES: Final = """
+select table_schema, table_name, engine, table_collation, create_options, table_type
+  from information_schema.tables
+ where table_type in ('BASE TABLE', 'SYSTEM VERSIONED') and {where}
+ order by table_schema, table_name
+"""
+_COLUMNS: Final = """
+select table_schema, table_name, column_name, data_type, is_nullable, column_type,
+       character_maximum_length, numeric_precision, numeric_scale, datetime_precision,
+       character_set_name, collation_name, column_default, extra, generation_expression, SRID
+  from information_schema.columns where {where}
+ order by table_schema, table_name, ordinal_position
+"""
+_KEYS: Final = """
+select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
+       column_name, sub_part, collation, EXPRESSION
+  from information_schema.statistics where {where}
+ order by table_schema, table_name, index_name, seq_in_index
+"""
+_SHOW_ALL: Final = "set session show_gipk_in_create_table_and_information_schema = on"
+"""Primary keys that the server made itself are in the row images, whether shown or not."""
+
+_HASHING: Final = frozenset({"innodb", "myisam", "aria"})
+_ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
+
+
+def read_schemas(
+    cursor: Cursor, names: Collection[TableName] | None = None
+) -> tuple[TableSchema, ...]:
+    """Every base table, system databases left out, or those of `names` that there are."""
+    dialect = read_dialect(cursor)
+    with suppress(pymysql.MySQLError):  # MariaDB, and MySQL before 8.0.30
+        cursor.execute(_SHOW_ALL)
+    wanted = None if names is None else frozenset(names)
+    scopes = scopes_of(wanted)
+    tables = dict(_tables(cursor, scopes))
+    columns = _columns(cursor, scopes, dialect)
+    hashing = {name for name, table in tables.items() if table.engine.lower() in _HASHING}
+    keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
+    foreign_keys = read_foreign_keys(cursor, scopes, dialect)
+    return tuple(
+        TableSchema(
+            name,
+            tuple(columns[name]),
+            tuple(keys.get(name, ())),
+            foreign_keys.get(name, ()),
+            table.collation.partition("_")[0] if table.collation else None,
+            table.collation,
+            table.engine,
+            table.row_format,
+            table.partitioned,
+            table.versioned,
+        )
+        for name, table in tables.items()
+        if name in columns and (wanted is None or name in wanted)
+    )
+
+
+def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
+    """Every database this account sees but the system's."""
+    cursor.execute(_DATABASES)
+    return tuple(
+        DatabaseSchema(name, utf8(charset) or "", utf8(collation) or "")
+        for name, charset, collation in cursor.fetchall()
+        if name.lower() not in SYSTEM_DATABASES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    engine: str
+    collation: str | None
+    row_format: str | None
+    partitioned: bool
+    versioned: bool
+
+
+def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _Table]]:
+    for name, (engine, collation, options, kind) in ask(cursor, _TABLES, scopes):
+        row_format = _ROW_FORMAT.search(options or "")
+        yield (
+            name,
+            _Table(
+                engine or "InnoDB",
+                utf8(collation),
+                row_format[1].lower() if row_format else None,
+                "partitioned" in (options or ""),
+                kind == "SYSTEM VERSIONED",
+            ),
+        )
+
+
+def _columns(
+    cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
+) -> dict[TableName, list[ColumnSchema]]:
+    question = _COLUMNS.replace("SRID", "null" if dialect.mariadb else "srs_id")
+    found: dict[TableName, list[ColumnSchema]] = {}
+    for table, row in ask(cursor, question, scopes):
+        column = read_column(ListedColumn(*row), mariadb=dialect.mariadb)
+        found.setdefault(table, []).append(column)
+    return found
+
+
+def _keys(
+    cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
+) -> dict[TableName, list[KeySchema]]:
+    """`hashing`: tables whose HASH keys are those that no B-tree can hold."""
+    question = _KEYS.replace("HIDDEN", _hidden(dialect)).replace("EXPRESSION", _expression(dialect))
+    parts: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
+    for table, (name, many, kind, hidden, column, prefix, order, printed) in ask(
+        cursor, question, scopes
+    ):
+        words = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+        whole = prefix is None or words is not None
+        part = KeyPart(
+            column,
+            None if whole else int(prefix),
+            None if printed is None else unescaped(printed),
+            order == "D",
+        )
+        usual = "index" if int(many) else "unique"
+        hashed = kind == "HASH" and table in hashing
+        word = words or ("primary" if name == "PRIMARY" else usual)
+        key = (name, word, hidden == "YES", hashed)
+        parts.setdefault(table, {}).setdefault(key, []).append(part)
+    return {
+        table: [
+            KeySchema(name, word, tuple(of), hidden, hashed=hashed)
+            for (name, word, hidden, hashed), of in keys.items()
+        ]
+        for table, keys in parts.items()
+    }
+
+
+def _hidden(dialect: Dialect) -> str:
+    """Indexes that the optimizer passes over: INVISIBLE, or IGNORED since MariaDB 10.6."""
+    if not dialect.mariadb:
+        return "if(is_visible = 'YES', 'NO', 'YES')"
+    return "ignored" if dialect.number >= (10, 6, 0) else "'NO'"
+
+
+def _expression(dialect: Dialect) -> str:
+    """Functional key parts came with MySQL 8.0.13."""
+    return "null" if dialect.mariadb or dialect.number < (8, 0, 13) else "expression"

@@ -1,0 +1,86 @@
+"""Structures read beside sessions that change them, and beside what the log says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from pipeline.ports import Baseline
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import Read, server, transactions
+
+NUMBER = re.compile(r"table c(\d+)")
+
+
+@contextmanager
+def creating(stand: MySqlStand, database: str) -> Iterator[None]:
+    """A session that makes one table after the other while the body runs."""
+    stop, ready = Event(), Event()
+
+    def create() -> None:
+        with stand.connect(database) as connection, connection.cursor() as cursor:
+            number = 0
+            while not stop.is_set():
+                cursor.execute(f"create table c{number} (id int primary key)")
+                number += 1
+                ready.set()
+
+    thread = Thread(target=create)
+    thread.start()
+    try:
+        ready.wait()
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+def test_what_is_before_low_is_there_and_what_is_behind_high_is_not(
+    request: pytest.FixtureRequest, flavour: str
+) -> None:
+    """Beside a session that makes tables; the statements between are in the log."""
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    database = request.getfixturevalue("database" if flavour == "mysql" else "mariadb_database")
+    start, source = head(stand), server(stand)
+    with creating(stand, database):
+        baselines = [source.baseline() for _ in range(6)]
+    made = [read for read in transactions(source, start) if read.statements]
+    assert made
+    for baseline in baselines:
+        assert start <= baseline.low <= baseline.high
+        found = {table.name for table in baseline.tables if table.name.database == database}
+        before, after = _sure(made, baseline, database)
+        assert before <= found
+        assert not after & found
+
+
+def _sure(
+    made: list[Read], baseline: Baseline, database: str
+) -> tuple[set[TableName], set[TableName]]:
+    """Tables that must be there, and such that can't."""
+    before, after = set(), set()
+    for read in made:
+        numbers = NUMBER.findall(read.statements[0].text)
+        tables = {TableName(database, f"c{number}") for number in numbers}
+        if read.end <= baseline.low:
+            before |= tables
+        if read.begin >= baseline.high:
+            after |= tables
+    return before, after
+
+
+def test_nothing_between_is_one_place(mysql: MySqlStand, database: str) -> None:
+    """On a server at rest both marks are the log's end, by GTIDs too."""
+    mysql.execute("create table t (id int primary key)", database=database)
+    source = server(mysql)
+    baseline = source.baseline([TableName(database, "t")])
+    facts = source.facts()
+    assert (baseline.low, baseline.high) == (facts.head, facts.head)
+    assert baseline.low_set == baseline.high_set == facts.gtid_executed

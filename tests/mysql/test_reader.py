@@ -1,0 +1,342 @@
+"""Snapshots of one table beside sessions that write to it, and beside what the log says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pymysql
+import pytest
+
+from pipeline.errors import SourceUnavailable, StructureMoved, TableError
+from pipeline.ports import TableSnapshot
+from pipeline.position import Coordinates
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.table import TableName
+from resources.mysql.dialect import read_dialect
+from resources.mysql.reader import explained, reading
+from resources.mysql.select import BEGIN, select_rows
+from resources.mysql.server import MySqlServer
+from resources.mysql.watermarks import low_mark
+from tests.fix_mysql import MySqlStand
+from tests.mysql.filled import filled, outermost
+from tests.mysql.logged import exact, head, logged
+from tests.mysql.reading import server, settings
+from tests.mysql.writers import Rows, states, writers
+
+COLUMNS = "v int not null, w varchar(40)"
+KEYED = f"create table t (id int primary key, {COLUMNS})"
+KEYLESS = f"create table t (id int not null, {COLUMNS}, key (id))"
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A database on one of the servers."""
+
+    stand: MySqlStand
+    flavour: str
+    database: str
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.database, "t")
+
+    def do(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.database)
+
+    def schema(self, source: MySqlServer | None = None) -> TableSchema:
+        (found,) = (source or server(self.stand)).baseline([self.table]).tables
+        return found
+
+    def locker(self) -> MySqlServer:
+        """An account that may lock tables besides."""
+        name = f"locks_{self.database}"
+        self.stand.execute(
+            f"create user {name} identified by 'x'",
+            f"grant replication slave, replication client, select, lock tables on *.* to {name}",
+        )
+        return MySqlServer(settings(self.stand, user=name, password="x"))
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    yield Shop(stand, request.param, name)
+    stand.execute(f"drop database {name}", f"drop user if exists locks_{name}")
+
+
+def rows_of(snapshot: TableSnapshot) -> Rows:
+    found = [tuple(row.values()) for batch in snapshot.batches for row in batch.to_pylist()]
+    return Counter(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    low: Coordinates
+    high: Coordinates
+    exact: bool
+    rows: Rows
+
+
+def taken(source: MySqlServer, schema: TableSchema, *, exact: bool = False) -> Taken:
+    with source.snapshot(schema, exact=exact) as snapshot:
+        return Taken(snapshot.low, snapshot.high, snapshot.exact, rows_of(snapshot))
+
+
+def test_a_snapshot_is_a_state_between_its_marks(shop: Shop) -> None:
+    """Beside four writers: the rows are those behind some transaction not before `low` and
+    not behind `high`; on MariaDB, which tells the snapshot's place, at that place."""
+    shop.do(KEYED)
+    start, schema, source = head(shop.stand), shop.schema(), server(shop.stand)
+    with writers(shop.stand, shop.table, 4):
+        snapshots = [taken(source, schema) for _ in range(12)]
+    told = states(shop.stand, start, shop.table, shop.flavour)
+    assert len(told) > 12
+    for snapshot in snapshots:
+        assert snapshot.rows in list(_between(told, snapshot))
+    assert shop.flavour == "mysql" or all(snapshot.exact for snapshot in snapshots)
+
+
+def _between(told: dict[Coordinates, Rows], snapshot: Taken) -> Iterator[Rows]:
+    """The states that the marks allow; the one that held at `low` among them."""
+    before = max((place for place in told if place <= snapshot.low), default=None)
+    for place, rows in told.items():
+        if place == before or snapshot.low < place <= snapshot.high:
+            yield rows
+
+
+@pytest.mark.parametrize("engine", ["innodb", "myisam"])
+def test_an_exact_snapshot_is_the_state_at_its_mark(shop: Shop, engine: str) -> None:
+    """Of a table without a key too: the rows and then all changes behind `high` are the
+    table, each counted once. Writers that never rest may keep the lock away: said, then."""
+    shop.do(f"{KEYLESS} engine = {engine}")
+    start, source = head(shop.stand), shop.locker()
+    schema = shop.schema(source)
+    with writers(shop.stand, shop.table, 4):
+        snapshots = [taken(source, schema, exact=True) for _ in range(6)]
+    told = states(shop.stand, start, shop.table, shop.flavour)
+    exactly = [snapshot for snapshot in snapshots if snapshot.exact]
+    assert exactly
+    for snapshot in exactly:
+        assert snapshot.low == snapshot.high
+        assert snapshot.rows == told[max(place for place in told if place <= snapshot.high)]
+
+
+def test_without_the_privilege_a_quiet_moment_will_do(shop: Shop) -> None:
+    """Nobody writes: the marks are one, and no lock is needed."""
+    shop.do(KEYLESS, "insert into t values (1, 1, 'a'), (1, 1, 'a')")
+    found = taken(server(shop.stand), shop.schema(), exact=True)
+    assert (found.exact, found.low, found.rows) == (True, found.high, {(1, 1, "a"): 2})
+    assert found.high == head(shop.stand)
+
+
+def test_a_table_in_use_is_not_waited_for(shop: Shop) -> None:
+    """Someone's open transaction keeps the lock away; a quiet moment is found without it, and
+    what is not committed is not seen."""
+    shop.do(KEYLESS)
+    source = shop.locker()
+    schema = shop.schema(source)
+    with shop.stand.connect(shop.database, autocommit=False) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("insert into t values (1, 1, 'a')")
+        found = taken(source, schema, exact=True)
+        connection.commit()
+    assert (found.exact, found.rows) == (True, {})
+
+
+def test_some_columns_come_with_the_key(shop: Shop) -> None:
+    """In the table's order, whatever was asked first."""
+    shop.do("create table t (a int, b int, c varchar(9), d int, primary key (d, b))")
+    shop.do("insert into t values (1, 2, 'x', 4)")
+    schema = shop.schema()
+    for structure in (schema, row_structure(schema)):
+        with server(shop.stand).snapshot(structure, ["c"]) as snapshot:
+            (batch,) = snapshot.batches
+        assert batch.to_pylist() == [{"b": 2, "c": "x", "d": 4}]
+        assert batch.schema == snapshot.schema
+    with (
+        pytest.raises(ValueError, match="no column e"),
+        server(shop.stand).snapshot(schema, ["e"]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb", "mariadb11"])
+def test_every_type_is_as_the_log_says(request: pytest.FixtureRequest, flavour: str) -> None:
+    """The same values, floats to the bit."""
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    dialect = flavour.removesuffix("11")
+    with filled(stand, dialect, outermost()) as tables:
+        told = logged(stand, tables.start, tables.database, dialect)
+        source = server(stand)
+        schemas = {t.name: t for t in source.baseline(list(tables.cases)).tables}
+        wrong = []
+        for name, case in tables.cases.items():
+            with source.snapshot(schemas[name]) as snapshot:
+                rows = [row for batch in snapshot.batches for row in batch.to_pylist()]
+            rows.sort(key=lambda row: int(row["id"]))
+            kept = [row for row in told[name].rows("update_postimage") if row["id"] % 2 == 0]
+            if exact(rows) != exact(kept):
+                wrong.append(case.name)
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("alter table t add x int", "columns id, v, w, x instead of id, v, w"),
+        ("alter table t modify v bigint not null", "another definition of v"),
+        ("alter table t modify w varchar(40) character set latin1", "another definition of w"),
+        ("alter table t drop primary key, add primary key (v)", "another primary key"),
+        ("alter table t rename column v to u", "column 'v'|columns id, u, w"),
+        ("drop table t", "not there"),
+        ("rename table t to u", "not there"),
+    ],
+)
+def test_a_table_altered_since_is_told(shop: Shop, change: str, words: str) -> None:
+    """Between plan and read: whoever asked reads the structure anew."""
+    shop.do(KEYED)
+    schema = shop.schema()
+    shop.do(change)
+    with (
+        pytest.raises(StructureMoved, match=words),
+        server(shop.stand).snapshot(schema),
+    ):
+        pass
+
+
+def test_what_changes_no_row_image_is_no_change(shop: Shop) -> None:
+    """An index, a default, an option."""
+    shop.do(KEYED)
+    schema = shop.schema()
+    shop.do("alter table t add key (v), alter v set default 5, comment 'c'")
+    assert taken(server(shop.stand), schema).rows == {}
+
+
+def test_a_table_altered_behind_the_snapshot_is_told(shop: Shop) -> None:
+    """The engine refuses rows of before the change."""
+    shop.do(KEYED)
+    structure = row_structure(shop.schema())
+    chosen = settings(shop.stand)
+    with reading(chosen) as cursor:
+        cursor.execute(BEGIN)
+        shop.do("alter table t add x int, algorithm = copy")
+        with pytest.raises(StructureMoved), explained(chosen, shop.table):
+            list(select_rows(cursor, structure))
+
+
+def test_a_table_keeps_its_structure_while_it_is_read(shop: Shop) -> None:
+    """Who alters it waits for the snapshot's end."""
+    shop.do(KEYED, "insert into t values (1, 2, 'a')")
+    schema = shop.schema()
+    with (
+        shop.stand.connect(shop.database) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("set session lock_wait_timeout = 1")
+        with server(shop.stand).snapshot(schema) as snapshot:
+            with pytest.raises(pymysql.err.OperationalError, match="Lock wait timeout"):
+                cursor.execute("alter table t add x int, algorithm = copy")
+            assert rows_of(snapshot) == {(1, 2, "a"): 1}
+        cursor.execute("alter table t add x int, algorithm = copy")
+
+
+def _long(shop: Shop) -> TableSchema:
+    """More rows than buffers hold."""
+    shop.do("create table t (id int primary key auto_increment, w varchar(255))")
+    shop.do("insert into t (w) values (repeat('x', 255))")
+    for _ in range(17):
+        shop.do("insert into t (w) select w from t")
+    return shop.schema()
+
+
+def test_a_connection_killed_half_way_is_told(shop: Shop) -> None:
+    """In the middle of the rows, and never taken for their end."""
+    schema = _long(shop)
+    with server(shop.stand).snapshot(schema) as snapshot:
+        assert next(snapshot.batches).num_rows == 10_000
+        numbers = shop.stand.rows(
+            f"select id from information_schema.processlist where user = '{shop.stand.account}'"
+            f" and db is null and info like 'select%`{shop.database}`%'"
+        )
+        shop.stand.execute(*(f"kill {number}" for (number,) in numbers))
+        assert len(numbers) == 1
+        with pytest.raises(SourceUnavailable):
+            list(snapshot.batches)
+
+
+def test_a_snapshot_left_early_is_no_whole_one(shop: Shop) -> None:
+    """The rest is not read; reading on once it is closed is an error."""
+    schema = _long(shop)
+    with server(shop.stand).snapshot(schema) as snapshot:
+        assert next(snapshot.batches).num_rows == 10_000
+    with pytest.raises(ValueError, match="closed"):
+        list(snapshot.batches)
+
+
+def test_long_values_make_small_batches(mysql: MySqlStand, database: str) -> None:
+    """Memory is bounded by bytes where rows are long."""
+    mysql.execute("create table t (id int primary key, v longblob)", database=database)
+    size = 5 << 20
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        for number in range(16):
+            cursor.execute("insert into t values (%s, repeat('x', %s))", (number, size))
+    (schema,) = server(mysql).baseline([TableName(database, "t")]).tables
+    with server(mysql).snapshot(schema) as snapshot:
+        counts = [(batch.num_rows, batch.nbytes // size) for batch in snapshot.batches]
+    assert sum(rows for rows, _ in counts) == 16
+    assert max(many for _, many in counts) <= 8
+
+
+def test_a_zero_date_in_a_key_is_said(mysql: MySqlStand, database: str) -> None:
+    """As by any reader of rows."""
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_mode = ''")
+        cursor.execute("create table t (d date primary key)")
+        cursor.execute("insert into t values ('0000-00-00')")
+    source = server(mysql)
+    (schema,) = source.baseline([TableName(database, "t")]).tables
+    with source.snapshot(schema) as snapshot, pytest.raises(TableError, match="key column 'd'"):
+        list(snapshot.batches)
+
+
+def test_marks_are_gtids_too(shop: Shop) -> None:
+    """What was executed at the marks, as the server says it."""
+    shop.do(KEYED)
+    name = "gtid_executed" if shop.flavour == "mysql" else "gtid_binlog_state"
+    ((executed,),) = shop.stand.rows(f"select @@global.{name}")
+    with server(shop.stand).snapshot(shop.schema()) as snapshot:
+        assert snapshot.low_set == snapshot.high_set == executed.replace("\n", "")
+
+
+def test_what_is_never_settled_begins_with_its_file(mysql: MySqlStand) -> None:
+    """A GTID that a session holds may belong to what is in the log and not committed."""
+    with (
+        mysql.connect() as holder,
+        holder.cursor() as holding,
+        mysql.connect() as connection,
+        connection.cursor() as cursor,
+    ):
+        dialect = read_dialect(cursor)
+        assert low_mark(cursor, dialect).at == head(mysql)
+        holding.execute("set gtid_next = '11111111-1111-1111-1111-111111111111:1'")
+        assert low_mark(cursor, dialect, patience=0).at == Coordinates(head(mysql).file, 4)
+        holding.execute("rollback")
+        holding.execute("set gtid_next = automatic")
+        assert low_mark(cursor, dialect).at == head(mysql)
+
+
+def test_what_cannot_be_selected_is_said(mariadb: MySqlStand, mariadb_database: str) -> None:
+    """MariaDB's column for a long UNIQUE is in the row images, and hidden from statements."""
+    mariadb.execute("create table t (a text, unique key (a))", database=mariadb_database)
+    source = server(mariadb)
+    (schema,) = source.baseline([TableName(mariadb_database, "t")]).tables
+    assert [column.name for column in row_structure(schema).columns] == ["a", "DB_ROW_HASH_1"]
+    with pytest.raises(TableError, match="DB_ROW_HASH_1"), source.snapshot(schema):
+        pass
+    with source.snapshot(schema, ["a"]) as snapshot:
+        assert list(snapshot.batches) == []

@@ -1,0 +1,300 @@
+"""Structures read in bulk, held against what the server says in other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pipeline.errors import NothingMatches
+from pipeline.schema.model import (
+    ExpressionDefault,
+    ForeignKey,
+    KeyPart,
+    LiteralDefault,
+    TableSchema,
+)
+from pipeline.schema.rows import row_structure
+from pipeline.table import TableName
+from resources.mysql.scopes import Scope, scopes_of
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, settings
+from tests.mysql.value_cases import value_cases
+from tests.schema.information_schema import comparable, read_server
+
+BOTH = (
+    "create table parent (a int, b varchar(9), primary key (a, b))",
+    "create table child (id int primary key, a int, b varchar(9), foreign key both_ (a, b) "
+    "references parent (a, b) on delete cascade on update set null, "
+    "constraint `odd `` name` foreign key (id, b) references parent (a, b))",
+    "create table keyless (a int, b int, unique key (a), key (b desc))",
+    "create table prefixes (t text, b blob, v varchar(99), key (t(3), b(4)), key (v(5)), "
+    "fulltext key (t), unique key (v))",
+    "create table places (g geometry not null, p point not null, spatial key (g))",
+    "create table made (a int, b int as (a + 1), c int as (a * 2) stored, d varchar(9) as "
+    "(concat(a, '\\'x')), key (c))",
+    "create table parts (a int primary key) partition by hash (a) partitions 3",
+    "create table compressed (a int primary key) row_format = compressed",
+    "create table `a``b.c %s {where} é` (`x``y` int primary key, `select` enum('a''b','c\\\\d',"
+    "' unsigned'), `π` set('x','y') character set latin1) default character set cp1251",
+    "create table myisam (a int) engine = myisam",
+    "create table defaults (a int default 0, b varchar(9) default 'it''s', c char(3) default '', "
+    "d decimal(9,3) default 1.5, e float default 1.5, f double(9,2) default -2, g bit(9) default "
+    "b'101', h enum('x','y') default 'y', i set('x','y') default 'x,y', j date default "
+    "'2024-01-02', k datetime(3) default '2024-01-02 03:04:05.678', l time default '01:02:03', "
+    "m year default 1999, n varbinary(9) default 'ab', o binary(3) default 'ab', p bigint "
+    "unsigned default 18446744073709551615, q int null, r int not null, s varchar(9) default "
+    "'null', t int zerofill default 7, u varchar(30) default 'current_timestamp', v varchar(9) "
+    "character set utf16 default 'aé')",
+    "create table moments (a timestamp default current_timestamp on update current_timestamp, "
+    "b datetime(6) default now(6) on update now(6), c timestamp null, d int default (1 + 2), "
+    "e varchar(40) default (concat('a', 'b')))",
+    "create table counted (id bigint unsigned not null auto_increment, key (id)) "
+    "auto_increment = 7 character set latin1 collate latin1_bin",
+)
+MYSQL = (
+    "create table hidden (a int primary key, b int invisible, c int, key k (c) invisible)",
+    "create table functional (a int, j json, key f ((a + 1), a), unique key ((cast(j->>'$.x' as "
+    "char(9)))), key m ((cast(j->'$.y' as unsigned array))))",
+    "create table spatial_ (p point not null srid 4326, g geometry srid 0, spatial key (p))",
+    "create table vectors (v vector(5), w vector)",
+    "set session sql_generate_invisible_primary_key = on",
+    "create table own_key (a int)",
+    "set session sql_generate_invisible_primary_key = off",
+    "create table more_defaults (a json default (json_array()), b blob default ('x'), "
+    "c char(36) default (uuid()))",
+)
+MARIADB = (
+    "create table hidden (a int primary key, b int invisible default 5, c int, key k (c) ignored)",
+    "create table more_types (a inet6, b inet4, c uuid, d json, e varchar(99) compressed, "
+    "f blob compressed, g uuid default uuid())",
+    "create table versioned (a int primary key) with system versioning",
+    "create table periods (a int, s timestamp(6) generated always as row start, e timestamp(6) "
+    "generated always as row end, period for system_time (s, e)) with system versioning",
+    "create table long_unique (a text, unique key (a))",
+    "create sequence numbers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A database with a table of every kind."""
+
+    stand: MySqlStand
+    mariadb: bool
+    database: str
+
+    @property
+    def source(self) -> MySqlServer:
+        return server(self.stand)
+
+    def name(self, table: str) -> TableName:
+        return TableName(self.database, table)
+
+    def table(self, name: str) -> TableSchema:
+        (found,) = self.source.baseline([self.name(name)]).tables
+        return found
+
+    def told(self) -> dict[TableName, TableSchema]:
+        """What the tests' own reader says."""
+        with self.stand.connect() as connection, connection.cursor() as cursor:
+            found = read_server(cursor, mariadb=self.mariadb, like=self.database)
+        return {name: comparable(table) for name, table in found.tables.items()}
+
+
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    mariadb = request.param == "mariadb"
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    with stand.connect(name) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+        for number, case in enumerate(value_cases()):
+            if request.param in case.servers:
+                cursor.execute(case.create(f"t{number}"))
+        for statement in (*BOTH, *(MARIADB if mariadb else MYSQL)):
+            cursor.execute(statement)
+    yield Shop(stand, mariadb, name)
+    stand.execute(f"drop database {name}")
+
+
+def test_every_table_is_what_another_reader_says(shop: Shop) -> None:
+    """The tests' reader asks with other statements; the account sees all with SELECT alone."""
+    told = shop.told()
+    found = {t.name: comparable(t) for t in shop.source.baseline().tables}
+    found = {name: table for name, table in found.items() if name.database == shop.database}
+    assert len(found) > 250
+    assert sorted(map(str, found)) == sorted(map(str, told))
+    for name, table in told.items():
+        known = _without_misreading(table)
+        assert _in_order(found[name]) == _in_order(known), name
+
+
+def _in_order(table: TableSchema) -> TableSchema:
+    keys = tuple(sorted(table.keys, key=lambda key: key.name))
+    return replace(
+        table, keys=keys, foreign_keys=tuple(sorted(table.foreign_keys, key=lambda key: key.name))
+    )
+
+
+def _without_misreading(table: TableSchema) -> TableSchema:
+    """The tests' reader takes an ENUM's member ' unsigned' for a word."""
+    columns = (
+        replace(column, unsigned=False) if column.type == "enum" else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def test_some_tables_are_as_in_the_whole(shop: Shop) -> None:
+    """Asked by name, one by one, by database, and all."""
+    whole = {table.name: table for table in shop.source.baseline().tables}
+    names = [name for name in whole if name.database == shop.database]
+    for some in (names[:1], names[3:9], names[:100]):
+        found = shop.source.baseline([*some, shop.name("nowhere")]).tables
+        assert {table.name: table for table in found} == {name: whole[name] for name in some}
+    assert shop.source.baseline([]).tables == ()
+
+
+def test_structures_are_those_of_ordinary_tables(shop: Shop) -> None:
+    """What a TABLE_MAP with full metadata would say; versioned tables are not among them."""
+    tables = [table for table in shop.source.baseline().tables if not table.system_versioned]
+    found = {table.name: row_structure(table) for table in tables}
+    assert found == {one.name: one for one in shop.source.structures()}
+    assert shop.source.structure(shop.name("child")) == found[shop.name("child")]
+
+
+def test_what_foreign_keys_do_is_seen_with_select_alone(shop: Shop) -> None:
+    """MariaDB hides it from information_schema; a name with a backtick is a name."""
+    keys = {key.name: key for key in shop.table("child").foreign_keys}
+    none = "RESTRICT" if shop.mariadb else "NO ACTION"
+    parent = shop.name("parent")
+    named = "odd ` name"
+    assert keys.pop(named) == ForeignKey(named, ("id", "b"), parent, ("a", "b"), none, none)
+    ((name, key),) = keys.items()
+    assert key == ForeignKey(name, ("a", "b"), parent, ("a", "b"), "CASCADE", "SET NULL")
+
+
+def test_expressions_are_the_server_s(shop: Shop) -> None:
+    """Quotes are quotes, and CURRENT_TIMESTAMP has one form."""
+    made = shop.table("made")
+    text = "'\\'x'" if shop.mariadb else "_utf8mb4'\\'x'"
+    assert [column.generated for column in made.columns] == [
+        None,
+        "`a` + 1" if shop.mariadb else "(`a` + 1)",
+        "`a` * 2" if shop.mariadb else "(`a` * 2)",
+        f"concat(`a`,{text})",
+    ]
+    assert [column.stored for column in made.columns] == [False, False, True, False]
+    moments = shop.table("moments")
+    defaults = [column.default for column in moments.columns]
+    assert defaults[:3] == [
+        ExpressionDefault("CURRENT_TIMESTAMP"),
+        ExpressionDefault("CURRENT_TIMESTAMP(6)"),
+        None,
+    ]
+    assert [column.on_update for column in moments.columns] == [True, True, False, False, False]
+
+
+def test_literals_are_those_of_mysql(shop: Shop) -> None:
+    """MariaDB prints expressions, and they are read as literals of the column's type."""
+    defaults = {c.name: c.default for c in shop.table("defaults").columns}
+    assert defaults["b"] == LiteralDefault("it's")
+    assert defaults["d"] == LiteralDefault("1.500")
+    assert defaults["g"] == LiteralDefault("b'101'")
+    assert defaults["k"] == LiteralDefault("2024-01-02 03:04:05.678")
+    assert defaults["n"] == LiteralDefault("0x6162")
+    assert defaults["s"] == LiteralDefault("null")
+    assert defaults["u"] == LiteralDefault("current_timestamp")
+    assert defaults["v"] == LiteralDefault("aé")
+    assert [defaults[name] for name in "qr"] == [None, None]
+
+
+def test_keys_in_words(shop: Shop) -> None:
+    """Prefixes in characters or bytes, descending parts, row format, partitions."""
+    keys = {key.name: key for key in shop.table("prefixes").keys}
+    assert keys["t"].parts == (KeyPart("t", 3), KeyPart("b", 4))
+    assert {key.kind for key in keys.values()} == {"index", "fulltext", "unique"}
+    (by_b,) = [key for key in shop.table("keyless").keys if key.kind == "index"]
+    assert by_b.parts == (KeyPart("b", descending=True),)
+    assert shop.table("compressed").row_format == "compressed"
+    assert shop.table("parts").partitioned
+    assert shop.table("counted").collation == "latin1_bin"
+
+
+def test_a_period_is_known_by_its_columns(mariadb: MySqlStand, mariadb_database: str) -> None:
+    """ROW START and ROW END, and the table is system-versioned."""
+    mariadb.execute(MARIADB[3], database=mariadb_database)
+    (table,) = server(mariadb).baseline([TableName(mariadb_database, "periods")]).tables
+    assert [column.system_period for column in table.columns] == [None, "start", "end"]
+    assert table.system_versioned
+
+
+def test_a_table_without_a_form_that_is_read_has_a_type_of_its_own(
+    mariadb: MySqlStand, mariadb_database: str
+) -> None:
+    """Times as they were kept before MySQL 5.6 are never taken for today's."""
+    mariadb.execute("set global mysql56_temporal_format = off")
+    try:
+        mariadb.execute("create table t (a datetime, b time(3))", database=mariadb_database)
+    finally:
+        mariadb.execute("set global mysql56_temporal_format = on")
+    (table,) = server(mariadb).baseline([TableName(mariadb_database, "t")]).tables
+    assert [column.type for column in table.columns] == ["old datetime", "old time"]
+
+
+def test_a_key_of_the_server_s_own_is_there_though_not_shown(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The row images have it."""
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_generate_invisible_primary_key = on")
+        cursor.execute("create table t (a int)")
+    mysql.execute("set global show_gipk_in_create_table_and_information_schema = off")
+    try:
+        baseline = server(mysql).baseline([TableName(database, "t")])
+    finally:
+        mysql.execute("set global show_gipk_in_create_table_and_information_schema = on")
+    (table,) = baseline.tables
+    assert table.primary_key == ("my_row_id",)
+    assert [column.name for column in table.columns] == ["my_row_id", "a"]
+
+
+def test_an_account_sees_what_it_may(mysql: MySqlStand, database: str) -> None:
+    """A table without any privilege is not there, and its database is if another one is."""
+    hidden = mysql.fresh_name()
+    mysql.execute(
+        f"create database {hidden}",
+        f"create table {hidden}.t (a int)",
+        f"create table {database}.t (a int)",
+        f"create table {database}.u (a int)",
+        f"create user {hidden} identified by 'x'",
+        f"grant replication client on *.* to {hidden}",
+        f"grant select on {database}.t to {hidden}",
+    )
+    source = MySqlServer(settings(mysql, user=hidden, password="x"))
+    found = source.baseline()
+    assert [table.name for table in found.tables] == [TableName(database, "t")]
+    assert [one.name for one in found.databases] == [database]
+    assert source.baseline([TableName(hidden, "t")]).tables == ()
+    with pytest.raises(NothingMatches):
+        source.structure(TableName(hidden, "t"))
+    mysql.execute(f"drop database {hidden}", f"drop user {hidden}")
+
+
+def test_databases_have_what_tables_inherit(shop: Shop) -> None:
+    """System databases are left out."""
+    found = {one.name: one for one in shop.source.baseline().databases}
+    assert found[shop.database].charset == "utf8mb4"
+    assert not {"mysql", "sys", "information_schema", "performance_schema"} & set(found)
+
+
+def test_questions_are_few_however_many_tables() -> None:
+    """Some tables are asked for one by one, many of a database as the database."""
+    few = [TableName("a", str(number)) for number in range(3)]
+    many = [TableName("b", str(number)) for number in range(100)]
+    assert scopes_of(None) == (Scope(),)
+    assert scopes_of([*few, *many]) == (Scope("b"), *(Scope("a", t.name) for t in few))
