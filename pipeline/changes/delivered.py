@@ -13,21 +13,38 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.batch import Segment, SegmentFile, TableCondition, TableState
-from pipeline.changes.layout import changelog_schema
+from pipeline.changes.generations import SharedColumn, gathered, together
+from pipeline.changes.layout import changelog_path, changelog_schema
 from pipeline.consumers import Delivery
-from pipeline.errors import NothingMatches, NotYet, SegmentsLost, TableError, TableSetAside
+from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAside
 from pipeline.ports import Ledger, SegmentStore
+from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
+
+_COMPLETE = (TableCondition.ACTIVE, TableCondition.DROPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredPart:
+    """Files of one structure, with columns `schema`, in the `folder` of a `generation`."""
+
+    folder: str
+    generation: int
+    files: tuple[SegmentFile, ...]
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredTable:
-    """`files` lie in the changelog's `folder`; `schema` has the columns of all of them."""
+    """`columns` have a source for each of `parts`, which are in the order of the source."""
 
     table: TableName
-    folder: str
-    files: tuple[SegmentFile, ...]
-    schema: pa.Schema
+    parts: tuple[DeliveredPart, ...]
+    columns: tuple[SharedColumn, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(column.name, column.type) for column in self.columns])
 
 
 def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
@@ -47,28 +64,28 @@ def delivered_table(
 
     `NothingMatches` for a table that was never captured. `TableSetAside` for one that is
     set aside, since changes may be missing in this delivery, unless that is known
-    (`incomplete`). `NotYet` where a column changed its type within the delivery.
+    (`incomplete`).
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
         raise NothingMatches(
             f"No run has captured a table {table} of {delivery.source!r}.", hint="lockstep tables"
         )
-    if state.condition is not TableCondition.ACTIVE and not incomplete:
+    if state.condition not in _COMPLETE and not incomplete:
         raise _set_aside(state)
     own = [one for one in segments if one.table == table]
-    versions = sorted({one.schema_version for one in own}, reverse=True)
-    return DeliveredTable(
-        table=table,
-        folder=state.changelog,
-        files=tuple(file for one in own for file in one.files),
-        schema=_schema(ledger, delivery.source, state, versions),
-    )
+    try:
+        parts = _parts(ledger, delivery.source, state, own)
+        schemas = [part.schema for part in parts] or [_newest(ledger, delivery.source, state)]
+        columns = together(schemas, [part.generation for part in parts])
+    except TableError as error:
+        raise _set_aside(state) from error
+    return DeliveredTable(table, parts, columns)
 
 
 def require_files(store: SegmentStore, found: DeliveredTable) -> None:
     """`SegmentsLost` where a file of the delivery is gone or is not what was captured."""
-    wrong = store.damaged(found.folder, found.files)
+    wrong = [one for part in found.parts for one in store.damaged(part.folder, part.files)]
     if wrong:
         raise SegmentsLost(
             f"The changelog of {found.table} has lost changes of this delivery: {wrong[0]}",
@@ -81,14 +98,45 @@ def read_in_order(store: SegmentStore, found: DeliveredTable) -> pa.Table:
     """The changes in the order of `_sequence`, with the columns of `found.schema`; NULL
     where a column was not there yet."""
     require_files(store, found)
-    if not found.files:
+    if not found.parts:
         return found.schema.empty_table()
-    parts = [_filled(store.read(found.folder, [file]), found.schema) for file in found.files]
-    whole = pa.concat_tables(parts)
+    whole = gathered([_read(store, part) for part in found.parts], found.columns)
     numbers = whole.column("_sequence").to_numpy()
     if bool(np.all(numbers[1:] > numbers[:-1])):
         return whole
     return whole.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+def _parts(
+    ledger: Ledger, source: str, state: TableState, segments: Sequence[Segment]
+) -> tuple[DeliveredPart, ...]:
+    """The segments by schema version, oldest first."""
+    files: dict[int, list[SegmentFile]] = {}
+    for one in segments:
+        files.setdefault(one.schema_version, []).extend(one.files)
+    return tuple(
+        _part(ledger.schema_version(source, state.table, number), source, files[number])
+        for number in sorted(files)
+    )
+
+
+def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
+    folder = changelog_path(source, version.table, version.generation)
+    schema = changelog_schema(version.structure)
+    return DeliveredPart(folder, version.generation, tuple(files), schema)
+
+
+def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
+    """The columns that the table was last known to have."""
+    for version in reversed(ledger.schema_versions(source, state.table)):
+        if version.schema is not None:
+            return changelog_schema(version.structure)
+    raise _set_aside(state)
+
+
+def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
+    files = (store.read(part.folder, [file]) for file in part.files)
+    return pa.concat_tables(_filled(one, part.schema) for one in files)
 
 
 def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -99,38 +147,6 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _schema(ledger: Ledger, source: str, state: TableState, versions: Sequence[int]) -> pa.Schema:
-    """The columns of these versions, newest first; of the newest one there is without any."""
-    if versions:
-        structures = [
-            ledger.table_version(source, state.table, number).structure for number in versions
-        ]
-    else:
-        newest = ledger.newest_versions(source).get(state.table)
-        structures = [] if newest is None else [newest.structure]
-    try:
-        schemas = [changelog_schema(structure) for structure in structures]
-    except TableError as error:
-        raise _set_aside(state) from error
-    if not schemas:
-        raise _set_aside(state)
-    return _united(state.table, schemas)
-
-
-def _united(table: TableName, schemas: Sequence[pa.Schema]) -> pa.Schema:
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        for field in schema:
-            known = fields.setdefault(field.name, field)
-            if known.type != field.type:
-                raise NotYet(
-                    f"Column {field.name!r} of {table} is {field.type} and then {known.type} "
-                    "within one delivery.",
-                    hint="roll it back, then take fewer batches: get(max_batches=1)",
-                )
-    return pa.schema(list(fields.values()))
 
 
 def _set_aside(state: TableState) -> TableSetAside:

@@ -23,25 +23,25 @@ def latest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     kept = changes.take(_latest_rows(changes, key)).drop_columns(["_sequence"])
     kind = kept.column("_change_type")
     at = kept.schema.get_field_index("_change_type")
-    return kept.set_column(at, "_change_type", pc.if_else(_is_present(kind), kind, "delete"))
+    return kept.set_column(at, "_change_type", pc.if_else(is_present(kind), kind, "delete"))
 
 
 def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
     """Indexes (ascending) of the last image per key."""
-    keys = [_one_zero(changes.column(name)) for name in key]
+    keys = [comparable(changes.column(name)) for name in key]
     columns = pa.table([*keys, changes.column("_sequence")], names=[*key, "_sequence"])
     newest = columns.group_by(list(key)).aggregate([("_sequence", "max")])
     wanted = newest.column("_sequence_max").combine_chunks()
     return pc.indices_nonzero(pc.is_in(changes.column("_sequence"), value_set=wanted))
 
 
-def _one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """-0.0 and 0.0 are one key to MySQL and to Spark, two to a grouping by bits."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.add(column, pa.scalar(0.0, column.type))
 
 
-def _is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
+def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whether the row is there after each image (boolean)."""
     return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage"]))

@@ -36,6 +36,10 @@ MARKS = pa.schema(
 """A changelog's own columns, before the table's; the whole set from its first version."""
 
 
+DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
+"""A mirror's own column where deleted rows stay (`deletes = "soft"`): when, or NULL."""
+
+
 def path_part(name: str) -> str:
     """A name as one path part; different names give different parts."""
     return "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
@@ -51,9 +55,18 @@ def mirror_path(source: str, table: TableName) -> str:
     return f"{source}/{_database_part(table.database)}/{path_part(table.name)}"
 
 
-def changelog_path(source: str, table: TableName) -> str:
-    """The changelog's folder, relative to the lake."""
-    return f"{source}/_changes/{_database_part(table.database)}/{path_part(table.name)}"
+def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
+    """The changelog's folder, relative to the lake. From the second generation on it ends
+    with `@` and its number: no table's name gives an `@`."""
+    end = "" if generation == 1 else f"@{generation}"
+    return f"{source}/_changes/{_database_part(table.database)}/{path_part(table.name)}{end}"
+
+
+def snapshot_path(source: str, table: TableName) -> str:
+    """Where the rows of a table that was read from the source wait to be merged, relative
+    to the lake: no database's changelogs are called so."""
+    name = f"{_database_part(table.database)}@{path_part(table.name)}"
+    return f"{source}/_changes/_snapshots/{name}"
 
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:
@@ -80,9 +93,24 @@ def changelog_names(columns: list[str]) -> list[str]:
     return result
 
 
-def application_id(source: str, state: TableState, part: str) -> str:
-    """The Delta application id of a table's `part` ("mirror" or "changelog")."""
-    return f"lockstep/{source}/{state.table}/{part}/{state.generation}"
+def keep_names(columns: list[str]) -> list[str]:
+    """Names, in the same order, for the marks that tell whether a mirror's value stays; none
+    is a name in `changelog_names`."""
+    taken = {name.lower() for name in changelog_names(columns)}
+    result = []
+    for index in range(len(columns)):
+        name = f"_keeps_{index}"
+        while name in taken:
+            name = f"_{name}"
+        result.append(name)
+    return result
+
+
+def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
+    """The Delta application id of a table's `part` ("mirror" or "changelog"); each
+    generation of the changelog has one of its own."""
+    end = "" if changelog_generation == 1 else f"@{changelog_generation}"
+    return f"lockstep/{source}/{state.table}/{part}{end}/{state.generation}"
 
 
 def new_table(source: str, table: TableName) -> TableState:

@@ -8,7 +8,7 @@ committed), so the recorded version is read first.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,6 +119,7 @@ def _commit(
                 commit_properties=commit,
             )
         else:
+            _add_columns(table, schema, commit.custom_metadata or {})
             refuse_other_columns(table, schema, all_of_them=False)
             actions: list[AddAction | RemoveAction] = [*adds]
             table.create_write_transaction(
@@ -132,6 +133,20 @@ def _commit(
             return False
         raise
     return True
+
+
+def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
+    """A commit of its own, since delta-rs makes none of both: a run that ends between the
+    two leaves columns that are NULL, and the next one finds them."""
+    have = {field.name.lower() for field in table.schema().fields}
+    lacking = [field for field in schema if field.name.lower() not in have]
+    if lacking:
+        table.alter.add_columns(
+            Schema.from_arrow(pa.schema(lacking)).fields,
+            commit_properties=CommitProperties(
+                custom_metadata=dict(metadata), max_commit_retries=0
+            ),
+        )
 
 
 def _add(path: Path, file: SegmentFile) -> AddAction:

@@ -44,6 +44,19 @@ def transactions(table: Path, app_id: str) -> Iterator[LoggedTransaction]:
             yield LoggedTransaction(version, *found)
 
 
+def said_since(table: Path, version: int) -> Iterator[tuple[int, str]]:
+    """(Delta version, userMetadata) of the commits behind a version that say something,
+    oldest first, as far as the log's commit files reach."""
+    for number in sorted(found for found in _versions(table) if found > version):
+        commit = _commit_file(table, number)
+        with lake_errors(commit), commit.open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith('{"commitInfo"'):
+                    metadata = json.loads(line)["commitInfo"].get("userMetadata")
+                    if metadata is not None:
+                        yield number, metadata
+
+
 def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | None:
     """The commit that recorded (app_id, txn_version); None if it was never made.
 

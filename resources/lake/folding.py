@@ -1,43 +1,97 @@
 """Folding changes in Spark: for more of them than a process should hold in memory.
 
-The same rule as `pipeline.changes.latest`, on disk: the last image per key, in the order of
-`_sequence`, is all that a MERGE sees. The answer is written to a staging folder first,
-because Delta reads a MERGE's source twice.
+The same rules as `pipeline.changes.latest` and `mapping`, on disk: the last image per key,
+in the order of `_sequence`, is all that a MERGE sees; what it does not know comes from the
+newest image that does, unless the row began anew since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pipeline.batch import ChangeType
 from pipeline.changes.layout import changelog_names
 from pipeline.ports import MirrorWrite
+from resources.lake.parts import changes_of, keep_marks
 from resources.lake.statement import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 PARTITIONS = 32
 """Pieces that the changes are folded in, so that a piece fits into the heap."""
 
 _SHUFFLES = "spark.sql.shuffle.partitions"
-_PRESENT = ("insert", "update_postimage")
+_PRESENT = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
-def fold(session: SparkSession, changes: DataFrame, write: MirrorWrite, folder: str) -> None:
-    """Write the last image per key of `changes` to `folder`, `_change_type` "delete" where
-    the row is gone after it, without `_sequence`."""
+def write_folded(session: SparkSession, write: MirrorWrite, folder: str) -> None:
+    """Write `folded` to a staging folder, because Delta reads a MERGE's source twice."""
+    with _shuffled(session):
+        frame = folded(session, write)
+        frame.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+
+
+def folded(session: SparkSession, write: MirrorWrite) -> DataFrame:
+    """The last image per key, `_change_type` "delete" where the row is gone after it, with
+    the keep marks and, for soft deletes, `_committed_at`; without `_sequence`."""
     from pyspark.sql import functions as f
 
+    marks = ["_change_type", "_sequence", *(["_committed_at"] if write.deletes == "soft" else [])]
+    changes = changes_of(session, write, marks)
     spelled = dict(zip(write.schema.names, changelog_names(write.schema.names), strict=True))
     key = [f.col(quoted(spelled[name])) for name in write.key]
-    newest = changes.groupBy(*key).agg(f.max("_sequence").alias("_newest"))
-    kept = changes.join(newest, changes["_sequence"] == newest["_newest"], "left_semi")
+    keeps = {spelled[name]: mark for name, mark in keep_marks(write).items()}
+    if keeps:
+        kept = _with_kept(changes, key, keeps)
+    else:
+        newest = changes.groupBy(*key).agg(f.max("_sequence").alias("_newest"))
+        kept = changes.join(newest, changes["_sequence"] == newest["_newest"], "left_semi")
     kind = f.when(f.col("_change_type").isin(*_PRESENT), f.col("_change_type"))
-    folded = kept.withColumn("_change_type", kind.otherwise("delete")).drop("_sequence")
-    with _shuffled(session):
-        folded.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+    return kept.withColumn("_change_type", kind.otherwise("delete")).drop("_sequence")
+
+
+def _with_kept(changes: DataFrame, key: Sequence[Column], keeps: dict[str, str]) -> DataFrame:
+    """The last image per key; `keeps`: columns that some images do not know, and the mark
+    that says of each image whether it is one."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    order = Window.partitionBy(*key).orderBy("_sequence")
+    follows = (f.lag("_change_type").over(order) == ChangeType.UPDATE_PREIMAGE.value) & (
+        f.lag("_sequence").over(order) == f.col("_sequence") - 1
+    )
+    kind = f.col("_change_type")
+    moved = (kind == ChangeType.UPDATE_POSTIMAGE.value) & ~f.coalesce(follows, f.lit(False))
+    began = (kind == ChangeType.INSERT.value) | moved
+    told = [
+        f.max_by(f.struct(quoted(name)), f.when(~f.col(mark) | f.col("_began"), f.col("_sequence")))
+        for name, mark in keeps.items()
+    ]
+    newest = (
+        changes.withColumn("_began", began)
+        .groupBy(*key)
+        .agg(
+            f.max("_sequence").alias("_newest"),
+            *(value.alias(f"_told_{at}") for at, value in enumerate(told)),
+        )
+        .select("_newest", *(f"_told_{at}" for at in range(len(told))))
+    )
+    last = changes.join(newest, changes["_sequence"] == newest["_newest"])
+    value_of = {name: f"_told_{at}" for at, name in enumerate(keeps)}
+    mark_of = {mark: value_of[name] for name, mark in keeps.items()}
+    return last.select(
+        *(
+            f.col(value_of[name]).getField(name).alias(name)
+            if name in value_of
+            else f.col(mark_of[name]).isNull().alias(name)
+            if name in mark_of
+            else f.col(quoted(name))
+            for name in changes.columns
+        )
+    )
 
 
 @contextmanager

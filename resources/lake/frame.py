@@ -6,26 +6,79 @@ partition, and no Delta extension is needed. Which files is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pipeline.changes.delivered import DeliveredPart, DeliveredTable
+from resources.lake.statement import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 
-def changes_frame(session: SparkSession, paths: Sequence[Path], schema: pa.Schema) -> DataFrame:
-    """The files' row images in no particular order; NULL where a file lacks a column."""
-    from pyspark.sql.pandas.types import from_arrow_type
+def changes_frame(session: SparkSession, lake: Path, found: DeliveredTable) -> DataFrame:
+    """The row images of the files in no particular order; NULL where a file lacks a column.
+
+    Files whose columns are the table's, or some of them, are read together.
+    """
+    plain: list[DeliveredPart] = []
+    frames: list[DataFrame] = []
+    for number, part in enumerate(found.parts):
+        if _fits(found, number):
+            plain.append(part)
+        else:
+            frames.append(_converted(session, lake, found, number))
+    if plain or not frames:
+        frames.insert(0, _read(session, lake, plain, found.schema))
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole
+
+
+def _fits(found: DeliveredTable, number: int) -> bool:
+    """Whether the part has no column under another name or type than the table."""
+    schema = found.parts[number].schema
+    return all(
+        source is None or (source == column.name and schema.field(source).type == column.type)
+        for column in found.columns
+        for source in [column.sources[number]]
+    )
+
+
+def _converted(session: SparkSession, lake: Path, found: DeliveredTable, number: int) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    part = found.parts[number]
+    frame = _read(session, lake, [part], part.schema)
+    columns: list[Any] = []
+    for column in found.columns:
+        source = column.sources[number]
+        value = f.lit(None) if source is None else f.col(quoted(source))
+        columns.append(value.cast(_type(column.type)).alias(column.name))
+    return frame.select(*columns)
+
+
+def _read(
+    session: SparkSession, lake: Path, parts: list[DeliveredPart], schema: pa.Schema
+) -> DataFrame:
+    kind = _struct(schema)
+    paths = [str(lake / part.folder / file.path) for part in parts for file in part.files]
+    if not paths:
+        return session.createDataFrame([], kind)
+    return session.read.schema(kind).option("recursiveFileLookup", "true").parquet(*paths)
+
+
+def _struct(schema: pa.Schema) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    fields = [
-        StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-        for field in schema
-    ]
-    if not paths:
-        return session.createDataFrame([], StructType(fields))
-    reader = session.read.schema(StructType(fields)).option("recursiveFileLookup", "true")
-    return reader.parquet(*(str(path) for path in paths))
+    return StructType([StructField(field.name, _type(field.type)) for field in schema])
+
+
+def _type(kind: pa.DataType) -> DataType:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)

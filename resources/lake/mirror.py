@@ -7,49 +7,44 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pipeline.changes.layout import changelog_names
+from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.ports import MirrorCommit, MirrorWrite
+from pipeline.ports import MirrorCommit, MirrorStep, MirrorWrite
+from resources.lake.altering import (
+    APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
+    carry_out,
+    enable_types,
+    names_given,
+    recorded_steps,
+    stamped,
+    words,
+)
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, recorded
-from resources.lake.folding import fold
 from resources.lake.java_errors import spark_errors
-from resources.lake.scan import scanned
+from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
-from resources.lake.statement import merge_statement, quoted, refuse_columns
+from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors
+from resources.lake.writing import commit, copy_rows, staged_folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-PROPERTIES: Mapping[str, str] = MappingProxyType(
-    {
-        "delta.enableDeletionVectors": "true",
-        "delta.enableInCommitTimestamps": "true",
-        "delta.deletedFileRetentionDuration": "interval 30 days",
-        "delta.logRetentionDuration": "interval 30 days",
-    }
-)
-"""Properties a mirror is created with."""
-
-_APP_ID = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+    from pyspark.sql import SparkSession
 
 
 class SparkMirrors:
@@ -83,10 +78,11 @@ class SparkMirrors:
             return _ours(write, done)
         refuse_columns(write.schema.names)
         exists = newest_version(self._lake / write.mirror) is not None
-        if exists:
+        if exists and write.mode != "replace":
+            shown = [DELETED_AT] if write.deletes == "soft" else []
             with lake_errors(self._lake / write.mirror):
                 table = DeltaTable(self._lake / write.mirror)
-                refuse_other_columns(table, write.schema, all_of_them=True)
+                refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
         with self._session() as session:
             try:
                 with spark_errors(self._lake / write.mirror):
@@ -133,8 +129,50 @@ class SparkMirrors:
     def version(self, mirror: str) -> int | None:
         return newest_version(self._lake / mirror)
 
+    def evolve(
+        self,
+        mirror: str,
+        steps: Sequence[MirrorStep],
+        *,
+        app_id: str,
+        txn_version: int,
+        after: int,
+    ) -> tuple[MirrorCommit, ...]:
+        table = self._lake / mirror
+        ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
+        done = ours(steps)
+        if None in done:
+            with self._session() as session:
+                for number, step in enumerate(steps, start=1):
+                    if done[number - 1] is None:
+                        refuse_columns(names_given(step))
+                        said = words(step, number, app_id=app_id, txn_version=txn_version)
+                        try:
+                            self._step(session, mirror, step, said, app_id, txn_version)
+                        except CommitConflict:
+                            # As in `write`: it may have been an earlier try of this step.
+                            if ours(steps)[number - 1] is None:
+                                raise
+            done = ours(steps)
+        return tuple(_there(table, commit) for commit in done)
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        return mirror_schema(self._lake / mirror, version)
+
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+        if needs_spark(self._lake / mirror, version):
+            return self._rows_by_spark(mirror, columns, version)
         return scanned(self._lake / mirror, columns, version)
+
+    def _rows_by_spark(
+        self, mirror: str, columns: Sequence[str], version: int
+    ) -> Iterator[pa.RecordBatch]:
+        """By way of staged files: delta-rs reads no table whose columns were widened."""
+        path = self._lake / mirror
+        with self._session() as session, staged_folder(self._staging) as folder:
+            with spark_errors(path):
+                copy_rows(session, path, columns, version, folder)
+            yield from staged_rows(folder, columns, mirror_schema(path, version))
 
     @contextmanager
     def _session(self) -> Iterator[SparkSession]:
@@ -151,89 +189,37 @@ class SparkMirrors:
 
     def _apply(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
         stamps = {
-            _APP_ID: write.app_id,
-            _TXN_VERSION: str(write.txn_version),
-            _USER_METADATA: write.user_metadata,
+            APP_ID: write.app_id,
+            TXN_VERSION: str(write.txn_version),
+            USER_METADATA: write.user_metadata,
         }
-        try:
-            for key, value in stamps.items():
-                session.conf.set(key, value)
-            self._commit(session, write, exists)
-        finally:
-            for key in stamps:
-                session.conf.unset(key)
+        path = self._lake / write.mirror
+        if exists and write.mode == "replace":
+            enable_types(session, path, write.schema.types)
+        with stamped(session, stamps):
+            commit(session, write, str(path), self._staging, exists=exists)
 
-    def _commit(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
-        changes = _changes(session, write)
-        if write.mode != "fold":
-            self._commit_changes(session, changes, write, exists)
-            return
-        with lake_errors(self._staging):
-            self._staging.mkdir(parents=True, exist_ok=True)
-            folder = tempfile.mkdtemp(prefix="folded-", dir=self._staging)
-        try:
-            fold(session, changes, write, folder)
-            folded = replace(write, mode="merge", files=(folder,))
-            self._commit_changes(session, _changes(session, folded), folded, exists)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _commit_changes(
-        self, session: SparkSession, changes: DataFrame, write: MirrorWrite, exists: bool
+    def _step(
+        self,
+        session: SparkSession,
+        mirror: str,
+        step: MirrorStep,
+        said: str,
+        app_id: str,
+        txn_version: int,
     ) -> None:
-        if write.mode == "append" or not exists:
-            self._append(changes, write)
-            return
-        changes.createOrReplaceTempView("changes")
-        try:
-            session.sql(
-                merge_statement(
-                    mirror=self.path(write.mirror),
-                    source="changes",
-                    columns=write.schema.names,
-                    source_columns=changelog_names(write.schema.names),
-                    key=write.key,
-                    bounds=write.bounds,
-                )
-            )
-        finally:
-            session.catalog.dropTempView("changes")
+        table = self._lake / mirror
+        with spark_errors(table):
+            carry_out(session, table, step, said, app_id=app_id, txn_version=txn_version)
 
-    def _append(self, changes: DataFrame, write: MirrorWrite) -> None:
-        """New rows as they are; into a mirror that is not there, which is created by
-        the same commit, folded changes come down to their upserts."""
-        from pyspark.sql import functions as f
 
-        if write.mode == "merge":
-            changes = changes.where(f.col("_change_type") != "delete")
-        names = write.schema.names
-        rows = changes.select(
-            *(
-                f.col(quoted(spelled)).alias(name)
-                for name, spelled in zip(names, changelog_names(names), strict=True)
-            )
+def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:
+    if commit is None:
+        raise ForeignCommit(
+            f"A change of {table}'s columns ended without its record in the log",
+            hint="see the table's history for a commit that is not Lockstep's",
         )
-        rows.write.format("delta").mode("append").options(**PROPERTIES).save(
-            self.path(write.mirror)
-        )
-
-
-def _changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
-    """The write's files as Spark reads them: by a schema made here, nothing inferred."""
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    names = changelog_names(write.schema.names)
-    fields = [
-        StructField(name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-        for name, field in zip(names, write.schema, strict=True)
-    ]
-    if write.mode in ("merge", "fold"):
-        fields.insert(0, StructField("_change_type", StringType()))
-    if write.mode == "fold":
-        fields.insert(0, StructField("_sequence", LongType()))
-    reader = session.read.schema(StructType(fields)).option("recursiveFileLookup", "true")
-    return reader.parquet(*write.files)
+    return commit
 
 
 def _ours(write: MirrorWrite, commit: MirrorCommit) -> MirrorCommit:

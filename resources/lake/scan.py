@@ -1,5 +1,6 @@
-"""Reading a mirror's rows at a version without Java: delta-rs' own query engine, which
-honours deletion vectors (its plain `count()` and `to_pyarrow` do not)."""
+"""Reading a mirror at a version without Java: delta-rs' own query engine, which honours
+deletion vectors (its plain `count()` and `to_pyarrow` do not). It opens tables with widened
+columns, but reads no rows of them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from resources.lake.storage import lake_errors
@@ -17,8 +19,39 @@ def scanned(path: Path, columns: Sequence[str], version: int) -> Iterator[pa.Rec
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     with lake_errors(path):
         table = DeltaTable(path, version=version)
-        schema = pa.schema(table.schema().to_arrow())
+        schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         builder = QueryBuilder().register("mirror", table)
         for batch in builder.execute(f"select {names} from mirror"):
             yield pa.record_batch(batch).cast(wanted)
+
+
+def mirror_schema(path: Path, version: int) -> pa.Schema:
+    """The columns at a version, in the types of `pipeline.schema.types`."""
+    with lake_errors(path):
+        return _plain(DeltaTable(path, version=version))
+
+
+def needs_spark(path: Path, version: int) -> bool:
+    """Whether some column was widened, now or earlier."""
+    with lake_errors(path):
+        features = DeltaTable(path, version=version).protocol().reader_features or []
+    return any(feature.startswith("typeWidening") for feature in features)
+
+
+def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a mirror that Spark copied to Parquet files."""
+    wanted = pa.schema([schema.field(name) for name in columns])
+    for path in sorted(Path(folder).glob("*.parquet")):
+        with lake_errors(path), pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield batch.select(list(columns)).cast(wanted)
+
+
+def _plain(table: DeltaTable) -> pa.Schema:
+    fields = pa.schema(table.schema().to_arrow())
+    return pa.schema([(field.name, _plain_type(field.type)) for field in fields])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind

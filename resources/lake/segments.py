@@ -78,6 +78,12 @@ class ParquetSegments:
                     removed += 1
         return removed
 
+    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+        for file in files:
+            path = self._lake / folder / file.path
+            with lake_errors(path):
+                path.unlink(missing_ok=True)
+
 
 class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable, QueryBuilder, Schema
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost, TableError
@@ -17,6 +17,7 @@ from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 
 FOLDER = "shop/_changes/shop/t=C3=A4ble"
+MOMENT = datetime(2026, 3, 29, 2, 30, 0, 123456)
 
 
 def published(
@@ -88,15 +89,44 @@ def test_other_columns_set_the_table_aside(disk: Lake) -> None:
         published(disk, 4, changes(other, [{"id": "x"}]))
 
 
+def test_columns_that_are_new_are_added(lake: Lake) -> None:
+    """NULL in older rows, whatever the order of the columns; what a batch lacks is NULL."""
+    wider = pa.schema([("at", pa.timestamp("us")), *PEOPLE, ("v", pa.list_(pa.float32()))])
+    published(lake, 3, changes(PEOPLE, [{"id": 1, "name": "a"}]))
+    published(lake, 4, changes(wider, [{"id": 2, "at": MOMENT, "v": [0.5]}], first=2))
+    narrow = pa.schema([("id", pa.int64())])
+    done = published(lake, 5, changes(narrow, [{"id": 3}], first=3))
+    assert lake.changelog.recorded(FOLDER, "app") == 5
+    columns = ["id", "name", "at", "v"]
+    rows = pa.Table.from_batches(lake.mirrors.rows(FOLDER, columns, done.delta_version))
+    assert rows.sort_by("id").to_pylist() == [
+        {"id": 1, "name": "a", "at": None, "v": None},
+        {"id": 2, "name": None, "at": MOMENT, "v": [0.5]},
+        {"id": 3, "name": None, "at": None, "v": None},
+    ]
+
+
+def test_columns_are_added_once(disk: Lake, folder: Path) -> None:
+    """A run that ends between the two commits leaves columns that the next one finds."""
+    published(disk, 3, changes(PEOPLE, [{"id": 1, "name": "a"}]))
+    wider = pa.schema([*PEOPLE, ("more", pa.string())])
+    lost = (SegmentFile("gone", 1, 1, "00"),)
+    with pytest.raises(SegmentsLost):
+        published(disk, 4, changes(wider, [{"id": 2}]), lost)
+    table = DeltaTable(folder / FOLDER)
+    table.alter.add_columns(Schema.from_arrow(pa.schema([("more", pa.string())])).fields)
+    assert published(disk, 4, changes(wider, [{"id": 2}])) == Published(2, skipped=False)
+    assert DeltaTable(folder / FOLDER).version() == 2
+
+
 def test_spark_and_delta_rs_read_the_same(disk: Lake, folder: Path, spark: SparkProcess) -> None:
     """DATETIME columns (timestamp without zone) and odd folder names included."""
     schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
-    moment = datetime(2026, 3, 29, 2, 30, 0, 123456)
-    published(disk, 3, changes(schema, [{"id": 1, "at": moment}, {"id": 2, "at": None}]))
+    published(disk, 3, changes(schema, [{"id": 1, "at": MOMENT}, {"id": 2, "at": None}]))
     path = folder / FOLDER
     session = spark.session()
     by_spark = [tuple(row) for row in session.read.format("delta").load(str(path)).collect()]
     table = QueryBuilder().register("log", DeltaTable(path)).execute("select * from log").read_all()
     by_delta_rs = pa.table(table).to_pylist()
-    assert sorted((row[-2], row[-1]) for row in by_spark) == [(1, moment), (2, None)]
-    assert sorted((row["id"], row["at"]) for row in by_delta_rs) == [(1, moment), (2, None)]
+    assert sorted((row[-2], row[-1]) for row in by_spark) == [(1, MOMENT), (2, None)]
+    assert sorted((row["id"], row["at"]) for row in by_delta_rs) == [(1, MOMENT), (2, None)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, delete, update
+from tests.lake.made import changes as images
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,10 @@ def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:
     changes: list[dict[str, object]] = [{"id": 4, "name": "new"}]
     if mode == "merge":
         changes += [update(id=1, name="new"), delete(id=2)]
+    if mode == "replace":
+        changes = [{"id": 4, "name": "new", "_sequence": 1}]
+        path = disk.mirrors.stage("images", images(PEOPLE, changes))
+        return replace(a_write(disk.mirrors, number, mode, []), files=(path,))
     return a_write(disk.mirrors, number, mode, changes)
 
 
@@ -48,13 +54,13 @@ def _shown(mode: str, *, exists: bool) -> list[dict[str, object]]:
     new: dict[str, object] = {"id": 4, "name": "new"}
     if not exists:
         return [{"id": 1, "name": "new"}, new] if mode == "merge" else [new]
-    if mode == "append":
-        return [*BEFORE, new]
+    if mode != "merge":
+        return [*BEFORE, new] if mode == "append" else [new]
     return [{"id": 1, "name": "new"}, {"id": 3, "name": "old"}, new]
 
 
 @pytest.mark.parametrize("exists", [True, False])
-@pytest.mark.parametrize("mode", ["append", "merge"])
+@pytest.mark.parametrize("mode", ["append", "merge", "replace"])
 def test_a_write_that_comes_late_makes_no_commit(
     disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool
 ) -> None:

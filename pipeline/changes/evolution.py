@@ -1,0 +1,139 @@
+"""The commits that bring a mirror's columns to what a lineage asks for.
+
+Belongs here: which steps, in which order. Does not: carrying them out (`resources.lake`).
+
+Columns go first, so that their names are free; names then change hands, through temporary
+ones where they go round in a circle; then types, new columns, and one fill for all of
+them. Where one column needs all rows written anew, or every reader must be able to read the
+mirror, one commit writes everything instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.lineage import Lineage
+from pipeline.changes.widening import TypeChange, type_change
+from pipeline.ports import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    MirrorStep,
+    PartColumn,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
+)
+
+MAPPING: Final = ("delta.columnMapping.mode", "name")
+WIDENING: Final = ("delta.enableTypeWidening", "true")
+
+LOCAL_TYPE: Final = pa.timestamp("us")
+LOCAL_FEATURE: Final = "timestampNtz"
+LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
+"""Lets an older mirror hold DATETIME: Delta wants to be asked for it by name."""
+
+
+def steps(lineage: Lineage) -> tuple[MirrorStep, ...]:
+    """What to commit before changes of the lineage's versions are merged; none for a mirror
+    that is not there, or has its columns already.
+
+    The same lineage gives the same steps, whatever the mirror looks like meanwhile: take
+    its columns at the version that was settled last. ValueError where the mirror can only
+    be replaced.
+    """
+    if lineage.reread:
+        raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
+    if not lineage.mirror:
+        return ()
+    renamed = {
+        column.source: name
+        for name, column in zip(lineage.schema.names, lineage.mirror, strict=True)
+        if column.source is not None and column.source != name
+    }
+    widened = tuple(_changed(lineage, TypeChange.WIDEN))
+    heavy = bool(renamed or widened or lineage.dropped)
+    local = [LOCAL] if _needs_local(lineage) else []
+    if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and lineage.policies.readers == "any"):
+        return (*([SetProperties((LOCAL,))] if local else []), _rewrite(lineage))
+    mapping = [MAPPING] if renamed or lineage.dropped else []
+    needed = (*mapping, *([WIDENING] if widened else []), *local)
+    first = (SetProperties(needed),) if needed else ()
+    return (*first, *_in_place(lineage, renamed, widened))
+
+
+def _needs_local(lineage: Lineage) -> bool:
+    before = [column.type for column in lineage.mirror if column.source is not None]
+    return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in before
+
+
+def _in_place(
+    lineage: Lineage, renamed: Mapping[str, str], widened: Sequence[WidenColumn]
+) -> Iterator[MirrorStep]:
+    if lineage.dropped:
+        yield DropColumns(lineage.dropped)
+    yield from _renames(renamed, _names_in_use(lineage))
+    yield from widened
+    added = _added(lineage)
+    fields = [pa.field(name, kind) for name, kind, _ in added]
+    if lineage.policies.deletes == "soft" and not lineage.marked:
+        fields.append(DELETED_AT)
+    if fields:
+        yield AddColumns(pa.schema(fields))
+    values = tuple((name, value) for name, _, value in added if value.is_valid)
+    if values:
+        yield Fill(values)
+
+
+def _names_in_use(lineage: Lineage) -> set[str]:
+    have = {column.source.lower() for column in lineage.mirror if column.source is not None}
+    return have | {name.lower() for name in lineage.schema.names}
+
+
+def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
+    """Renames in an order in which each new name is free; Delta takes two names that differ
+    in case only for one."""
+    waiting = dict(renamed)
+    number = 0
+    while waiting:
+        held = {name.lower() for name in waiting}
+        free = next((name for name, to in waiting.items() if to.lower() not in held), None)
+        if free is not None:
+            yield RenameColumn(free, waiting.pop(free))
+            continue
+        name, to = next(iter(waiting.items()))
+        while (parked := f"_lockstep_{number}") in names:
+            number += 1
+        number += 1
+        del waiting[name]
+        yield RenameColumn(name, parked)
+        waiting[parked] = to
+
+
+def _changed(lineage: Lineage, change: TypeChange) -> Iterator[WidenColumn]:
+    for field, column in zip(lineage.schema, lineage.mirror, strict=True):
+        if column.source is not None and type_change(column.type, field.type) is change:
+            yield WidenColumn(field.name, field.type)
+
+
+def _added(lineage: Lineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
+    return [
+        (field.name, field.type, column.value)
+        for field, column in zip(lineage.schema, lineage.mirror, strict=True)
+        if column.value is not None
+    ]
+
+
+def _rewrite(lineage: Lineage) -> Rewrite:
+    fields, columns = list(lineage.schema), list(lineage.mirror)
+    if lineage.marked or lineage.policies.deletes == "soft":
+        fields.append(DELETED_AT)
+        null = pa.scalar(None, DELETED_AT.type)
+        own = PartColumn(DELETED_AT.name, DELETED_AT.type)
+        columns.append(own if lineage.marked else PartColumn(value=null))
+    return Rewrite(pa.schema(fields), tuple(columns))

@@ -1,0 +1,111 @@
+"""The generations of a changelog: when the next one begins, and how all are read together.
+
+Belongs here: names and types. A changelog's columns only ever grow; what would need another
+type under a name, or a name in another case, is the next generation's, in a folder and
+under an application id of its own (`layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.changes.layout import changelog_schema
+from pipeline.changes.mapping import cast_column
+from pipeline.changes.widening import TypeChange, type_change
+from pipeline.errors import TableError
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+
+
+def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
+    """Whether images of a version can be added to a changelog with these columns."""
+    if version.schema is None:
+        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
+    return joins(changelog, changelog_schema(row_structure(version.schema)))
+
+
+def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
+    """Whether a table with these columns can take files with those."""
+    have = {field.name.lower(): field for field in changelog}
+    return all(
+        (there := have.get(field.name.lower())) is None
+        or (there.name == field.name and there.type == field.type)
+        for field in brought
+    )
+
+
+def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None) -> int:
+    """The generation that rows of a new structure go to, by all versions there were: the
+    newest one, while its columns can take them. A structure that no changelog can hold
+    begins none."""
+    known = [one for one in before if one.schema is not None]
+    newest = max((one.generation for one in known), default=1)
+    if schema is None:
+        return newest
+    try:
+        brought = changelog_schema(row_structure(schema))
+        together = [changelog_schema(one.structure) for one in known if one.generation == newest]
+    except TableError:
+        return newest
+    return newest if all(joins(one, brought) for one in together) else newest + 1
+
+
+@dataclass(frozen=True, slots=True)
+class SharedColumn:
+    """A column of all generations read together: per generation the name it has there,
+    None where it is not there."""
+
+    name: str
+    type: pa.DataType
+    sources: tuple[str | None, ...]
+
+
+def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple[SharedColumn, ...]:
+    """The select list of generations, oldest first, read as one table.
+
+    A name has its newest type. A generation whose type is not cast to it without loss gives
+    a column of its own, `name@generation`. Names are compared without case. `numbers`: the
+    generations' own, if some are left out.
+    """
+    found: dict[str, SharedColumn] = {}
+    count = len(schemas)
+    for number in range(count, 0, -1):
+        for field in schemas[number - 1]:
+            shared = found.get(field.name.lower())
+            if shared is not None and _safe(field.type, shared.type):
+                name = shared.name
+            elif shared is None:
+                name = field.name
+            else:
+                name = f"{field.name}@{numbers[number - 1] if numbers else number}"
+            known = found.get(name.lower(), SharedColumn(name, field.type, (None,) * count))
+            sources = tuple(
+                field.name if at == number else source
+                for at, source in enumerate(known.sources, start=1)
+            )
+            found[name.lower()] = SharedColumn(known.name, known.type, sources)
+    return tuple(found.values())
+
+
+def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
+    """The generations' rows under the shared columns, one generation after the other."""
+    parts = [
+        pa.table(
+            {
+                column.name: pa.nulls(table.num_rows, column.type)
+                if (source := column.sources[at]) is None
+                else cast_column(table.column(source), column.type)
+                for column in columns
+            }
+        )
+        for at, table in enumerate(tables)
+    ]
+    return pa.concat_tables(parts)
+
+
+def _safe(old: pa.DataType, new: pa.DataType) -> bool:
+    return type_change(old, new) is not TypeChange.REREAD

@@ -1,0 +1,41 @@
+"""By what a table's rows are told apart in the lake.
+
+Belongs here: the choice among a structure's keys. Values are compared as stored, bit by
+bit, which is sound: what is unique under a collation is unique in its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.schema.model import KeySchema, TableSchema
+
+
+def merge_key(schema: TableSchema) -> tuple[str, ...]:
+    """The primary key's columns; else those of a UNIQUE index over whole NOT NULL columns,
+    the first by name (the order of a structure's keys means nothing); else none."""
+    return next(key_candidates(schema), ())
+
+
+def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
+    """Every key a row can be told by, the best first, in the columns' own spelling."""
+    unique = sorted(
+        (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
+    )
+    primary = [key for key in schema.keys if key.kind == "primary"]
+    for key in [*primary, *unique]:
+        if key.kind == "primary" or _whole_and_not_null(schema, key):
+            yield tuple(_spelled(schema, name) for name in key.columns)
+
+
+def _whole_and_not_null(schema: TableSchema, key: KeySchema) -> bool:
+    for part in key.parts:
+        column = None if part.column is None else schema.column(part.column)
+        if column is None or column.nullable or part.prefix is not None:
+            return False
+    return True
+
+
+def _spelled(schema: TableSchema, name: str) -> str:
+    column = schema.column(name)
+    return name if column is None else column.name

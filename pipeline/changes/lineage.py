@@ -1,0 +1,252 @@
+"""Where each column of a mirror comes from, in every version of its table.
+
+Belongs here: from what the mirror shows to what it shall show, and which of it only the
+source can answer. Does not: the commits that make it so (`evolution`).
+
+What the mirror shall show: the last version's columns in their order, then those that were
+dropped at the source and stay in the mirror (`dropped_columns="keep"`): old rows keep their
+values, rows that come later have NULL, and an update leaves the value alone. A later column
+of the same name retires a kept one, which is dropped from the mirror. Without a key nothing
+is kept: rows are told apart by the columns there are. A column that came and went between
+the two versions never appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from pipeline.changes.fills import StatementMoment
+from pipeline.changes.keys import merge_key
+from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.lives import Life, Trail
+from pipeline.changes.mapping import cast_value
+from pipeline.errors import TableError
+from pipeline.ports import Part, PartColumn
+from pipeline.schema.history import SchemaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPolicies:
+    """`dropped_columns` "keep" or "drop", `readers` "spark" or "any", `deletes` "remove" or
+    "soft"."""
+
+    dropped_columns: str = "keep"
+    readers: str = "spark"
+    deletes: str = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """`schema`: the mirror's columns once it is evolved, without `_deleted_at`; `kept` are
+    those that the last version does not have. `mirror`: a `PartColumn` for each, from the
+    columns that the mirror has before; empty where there is no mirror yet. `dropped`: of
+    those, the ones that go; `marked`: whether `_deleted_at` is one. `versions`: the same
+    for the rows of each version, under the table's own names, which are `names`. `keys`:
+    by version, what its rows can be told by, in the names of `schema`; `key` is the last
+    version's best. `reread`: sentences on what only the source can tell; unless empty, the
+    mirror can only be replaced.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    mirror: tuple[PartColumn, ...]
+    versions: Mapping[int, tuple[PartColumn, ...]]
+    names: Mapping[int, tuple[str, ...]]
+    keys: Mapping[int, tuple[tuple[str, ...], ...]]
+    kept: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reread: tuple[str, ...] = ()
+    marked: bool = False
+    policies: MirrorPolicies = field(default_factory=MirrorPolicies)
+
+    @property
+    def rekeyed(self) -> bool:
+        """Whether no key tells the rows of all versions apart: see `key_of`."""
+        return self.key_of(self.versions) is None
+
+    def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
+        """The key by which images of these versions are merged together; () counts copies,
+        None: the table must be read again. What matters are versions that have images: the
+        rows a mirror shows were told apart by every later key when the server made it."""
+        asked = {*versions, max(self.keys)}
+        if not any(self.keys[version] for version in asked):
+            return ()
+        shared = [{frozenset(key) for key in self.keys[version]} for version in asked]
+        best = self.keys[max(self.keys)]
+        return next((key for key in best if all(frozenset(key) in one for one in shared)), None)
+
+    def part(
+        self,
+        version: int,
+        files: tuple[str, ...] = (),
+        *,
+        snapshot: bool = False,
+        above: int = 0,
+    ) -> Part:
+        """Files of a version's segments; or of a snapshot, which has the table's own names.
+        `above`: as in `Part`."""
+        own = self.names[version]
+        spelled = own if snapshot else changelog_names(list(own))
+        names = dict(zip(own, spelled, strict=True))
+        columns = (
+            one if one.source is None else PartColumn(names[one.source], one.type)
+            for one in self.versions[version]
+        )
+        return Part(files, tuple(columns), above)
+
+
+_NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
+
+
+def lineage(
+    versions: Sequence[SchemaVersion],
+    policies: MirrorPolicies | None = None,
+    *,
+    mirror: pa.Schema | None = None,
+    moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
+) -> Lineage:
+    """From the version that the mirror shows (the first) to the one it shall show.
+
+    `versions` are consecutive, KNOWN, and of one table. `mirror`: the columns it has now;
+    None where there is none yet. `moments`: when the statement of a version ran, for
+    CURRENT_TIMESTAMP. `TableError` for columns that the lake cannot hold, or that the
+    mirror should have.
+    """
+    policies = policies or MirrorPolicies()
+    trail = Trail(versions, moments)
+    key = merge_key(trail.schemas[trail.last])
+    first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
+    own, marked = _own(mirror, first)
+    final = trail.of(trail.last)
+    kept = _kept(trail, own, keep=bool(key), drop=policies.dropped_columns == "drop")
+    lives = [*final, *kept]
+    schema = pa.schema([(life.name, life.type) for life in lives])
+    _refuse_mark(schema, policies)
+    return Lineage(
+        schema=schema,
+        key=key,
+        mirror=tuple(_from_mirror(lives, schema, trail.first, own)),
+        versions={number: _origins(lives, schema, number) for number in trail.schemas},
+        names={n: tuple(c.name for c in one.columns) for n, one in trail.schemas.items()},
+        keys={number: tuple(_keys(trail, number, lives)) for number in trail.schemas},
+        kept=tuple(life.name for life in kept),
+        dropped=_dropped(lives, trail.first, own),
+        reread=tuple(_reread(trail, lives, marked and policies.deletes != "soft")),
+        marked=marked,
+        policies=policies,
+    )
+
+
+_BEFORE = 0
+"""Stands for the versions before the first one: they are numbered from 1."""
+
+
+def _own(mirror: pa.Schema | None, first: Collection[str]) -> tuple[pa.Schema | None, bool]:
+    """The mirror's columns without the one that marks deleted rows; whether it is there."""
+    if mirror is None:
+        return None, False
+    mark = DELETED_AT.name
+    marked = mark in mirror.names and mark not in first
+    return pa.schema([one for one in mirror if not (marked and one.name == mark)]), marked
+
+
+def _kept(trail: Trail, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Life]:
+    """Columns that the mirror has and the last version has not, in the order they went: what
+    was kept already, and what goes now unless it is to be dropped."""
+    if own is None or not keep:
+        return []
+    first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
+    before = [
+        Life({_BEFORE: one.name}, {_BEFORE: one.type})
+        for one in own
+        if one.name.lower() not in first
+    ]
+    gone = [life for life in trail.of(trail.first) if life.end != trail.last]
+    going = [] if drop else sorted(gone, key=lambda life: life.end)
+    return [life for life in [*before, *going] if not _retired(life, trail)]
+
+
+def _retired(life: Life, trail: Trail) -> bool:
+    """Whether a later column had its name, if only for a while: the answer is the same
+    however the versions are cut into runs."""
+    return any(
+        name.lower() == life.name.lower()
+        for other in trail.lives
+        for version, name in other.names.items()
+        if version > life.end
+    )
+
+
+def _origins(lives: Sequence[Life], schema: pa.Schema, version: int) -> tuple[PartColumn, ...]:
+    return tuple(
+        _origin(life, kind, version) for life, kind in zip(lives, schema.types, strict=True)
+    )
+
+
+def _origin(life: Life, kind: pa.DataType, version: int) -> PartColumn:
+    if version in life.names:
+        return PartColumn(life.names[version], life.types[version])
+    if version > life.end:
+        return PartColumn()
+    return PartColumn(
+        value=pa.scalar(None, kind) if life.fill is None else cast_value(life.fill, kind)
+    )
+
+
+def _from_mirror(
+    lives: Sequence[Life], schema: pa.Schema, first: int, own: pa.Schema | None
+) -> Iterator[PartColumn]:
+    have = {} if own is None else {one.name.lower(): one for one in own}
+    for life, kind in zip(lives, schema.types, strict=True):
+        name = _name_before(life, first)
+        if own is None:
+            return
+        if name is None:
+            yield _origin(life, kind, first)
+        elif name.lower() in have:
+            there = have[name.lower()]
+            yield PartColumn(there.name, there.type)
+        else:
+            raise TableError(
+                f"column {name!r} is not in the lake's table",
+                hint="compare the table at the source and in the lake",
+            )
+
+
+def _name_before(life: Life, first: int) -> str | None:
+    return life.names.get(first, life.names.get(_BEFORE))
+
+
+def _dropped(lives: Sequence[Life], first: int, own: pa.Schema | None) -> tuple[str, ...]:
+    stay = {(_name_before(life, first) or "").lower() for life in lives}
+    return tuple(one.name for one in own or () if one.name.lower() not in stay)
+
+
+def _keys(trail: Trail, version: int, lives: Sequence[Life]) -> Iterator[tuple[str, ...]]:
+    shown = {id(life) for life in lives}
+    for key in trail.keys(version):
+        if all(id(life) in shown for life in key):
+            yield tuple(life.name for life in key)
+
+
+def _reread(trail: Trail, lives: Sequence[Life], unmark: bool) -> Iterator[str]:
+    yield from trail.broken
+    if unmark:
+        yield "rows that are deleted at the source are in the mirror, marked"
+    for life in lives:
+        if life.added and life.fill is None:
+            yield f"column {life.name!r} was added with values that only the source knows"
+        if not life.followed:
+            yield f"column {life.name!r} changed to a type that only the source converts to"
+
+
+def _refuse_mark(schema: pa.Schema, policies: MirrorPolicies) -> None:
+    if policies.deletes == "soft" and DELETED_AT.name in [one.lower() for one in schema.names]:
+        raise TableError(
+            f"column {DELETED_AT.name!r} has the name of the column that marks deleted rows",
+            hint='rename the column at the source, or set deletes = "remove"',
+        )

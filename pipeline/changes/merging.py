@@ -1,0 +1,100 @@
+"""What a merge over some batches of one table has to do: a plan without a lake.
+
+Belongs here: which images count, from which version to which, and whether the mirror's
+rows of before matter. Does not: columns (`lineage`), commits (`evolution`, `resources.lake`).
+
+Everything behind the last event that settles what the table holds counts, nothing before
+it: behind CREATED and TRUNCATED the table is empty, behind REREAD it is what was read. An
+event's place is a number that the images are compared with, so no file has to end there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.batch import Segment, SnapshotPart, TableEvent, TableEventKind
+
+_SETTLES: Final = frozenset(
+    {TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.REREAD}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPart:
+    """One table's part of a captured batch."""
+
+    batch: int
+    segments: tuple[Segment, ...]
+    events: tuple[TableEvent, ...] = ()
+    snapshot: SnapshotPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """`replaces`: the mirror's rows of before do not matter; then `snapshot` is what it
+    begins with, or no row. Images of `segments` count if their `_sequence` is above
+    `above`. `first`: the version of the oldest that matters; None where the mirror's own
+    does. `final`: the version it shall show. `dropped`: the table ends here."""
+
+    replaces: bool
+    above: int
+    segments: tuple[Segment, ...]
+    snapshot: SnapshotPart | None
+    first: int | None
+    final: int
+    dropped: bool
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Versions whose images are merged, ascending."""
+        return tuple(sorted({segment.schema_version for segment in self.segments}))
+
+
+def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
+    """`parts`: the batches' parts in the order of the log, with something in them."""
+    settling: TableEvent | None = None
+    snapshot: SnapshotPart | None = None
+    dropped = False
+    for part in parts:
+        for event in part.events:
+            dropped = event.kind is TableEventKind.DROPPED
+            if event.kind in _SETTLES:
+                settling = event
+                reread = event.kind is TableEventKind.REREAD
+                snapshot = part.snapshot if reread else None
+    above = 0 if settling is None else settling.sequence
+    segments = tuple(
+        segment for part in parts for segment in part.segments if segment.last_sequence > above
+    )
+    return MergePlan(
+        replaces=settling is not None,
+        above=above,
+        segments=segments,
+        snapshot=snapshot,
+        first=None if settling is None else _first(settling, snapshot),
+        final=_final(parts),
+        dropped=dropped,
+    )
+
+
+def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
+    return settling.version if snapshot is None else snapshot.version
+
+
+def _final(parts: Sequence[BatchPart]) -> int:
+    """The last version that anything was said under; a table that is dropped keeps that of
+    before."""
+    told = [
+        (event.sequence, 1, event.version)
+        for part in parts
+        for event in part.events
+        if event.kind is not TableEventKind.DROPPED
+    ]
+    told += [
+        (segment.last_sequence, 0, segment.schema_version)
+        for part in parts
+        for segment in part.segments
+    ]
+    return max(told)[2] if told else 0

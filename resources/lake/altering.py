@@ -1,0 +1,132 @@
+"""A mirror's columns changed step by step, each a Delta commit that is made once.
+
+Belongs here: what a step's commit says of itself, and whether it is in the history. Delta
+records no transaction for an ALTER, so its userMetadata is the record: application,
+transaction and number of the step. Fills and rewrites record a transaction of their own
+besides, which Delta skips at a second try.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
+from pipeline.errors import ForeignCommit
+from pipeline.ports import (
+    AddColumns,
+    Fill,
+    MirrorCommit,
+    MirrorStep,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+)
+from resources.lake.delta_log import said_since
+from resources.lake.statement import step_statement
+from resources.lake.storage import lake_errors
+from resources.lake.writing import rewrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+APP_ID: Final = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
+USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def recorded_steps(
+    table: Path, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
+) -> tuple[MirrorCommit | None, ...]:
+    """The commits of the steps behind Delta version `after`, None where there is none."""
+    found: dict[int, tuple[MirrorCommit, str]] = {}
+    for version, metadata in said_since(table, after):
+        record = _record(metadata)
+        if record.get("app_id") == app_id and record.get("txn_version") == txn_version:
+            found[int(record["step"])] = (MirrorCommit(version, metadata), str(record["does"]))
+    for number, (commit, does) in found.items():
+        if number > len(steps) or does != str(steps[number - 1]):
+            raise ForeignCommit(
+                f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
+                f"{app_id}, but did something else: {does}",
+                hint="set the policies back to what they were when the run was cut off, then run "
+                "again; else compare the ledger with the table's history",
+            )
+    return tuple(
+        found[number][0] if number in found else None for number in range(1, len(steps) + 1)
+    )
+
+
+def words(step: MirrorStep, number: int, *, app_id: str, txn_version: int) -> str:
+    """The userMetadata of a step's commit (JSON, keys sorted)."""
+    record = {"app_id": app_id, "txn_version": txn_version, "step": number, "does": str(step)}
+    return json.dumps({"lockstep": record}, sort_keys=True)
+
+
+def _record(metadata: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(metadata)["lockstep"]
+        return found if isinstance(found, dict) and "step" in found else {}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def names_given(step: MirrorStep) -> tuple[str, ...]:
+    """The names that columns have after a step and need not have had before."""
+    match step:
+        case AddColumns(fields):
+            return tuple(fields.names)
+        case RenameColumn(_, to):
+            return (to,)
+        case Rewrite(schema):
+            return tuple(schema.names)
+        case _:
+            return ()
+
+
+def carry_out(
+    session: SparkSession,
+    table: Path,
+    step: MirrorStep,
+    said: str,
+    *,
+    app_id: str,
+    txn_version: int,
+) -> None:
+    """Make a step's commit."""
+    stamps = {USER_METADATA: said}
+    if isinstance(step, Fill | Rewrite):
+        stamps |= {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
+    with stamped(session, stamps):
+        if isinstance(step, Rewrite):
+            rewrite(session, str(table), step)
+        else:
+            session.sql(step_statement(str(table), step))
+
+
+def enable_types(session: SparkSession, table: Path, types: Sequence[pa.DataType]) -> None:
+    """Let an older mirror hold DATETIME, in a commit that changes nothing else."""
+    if LOCAL_TYPE not in types:
+        return
+    with lake_errors(table):
+        features = DeltaTable(table).protocol().reader_features or []
+    if LOCAL_FEATURE not in features:
+        session.sql(step_statement(str(table), SetProperties((LOCAL,))))
+
+
+@contextmanager
+def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
+    """The session's commits carry these until the end."""
+    try:
+        for key, value in stamps.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key in stamps:
+            session.conf.unset(key)

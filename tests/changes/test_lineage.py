@@ -1,0 +1,319 @@
+"""Lineage, steps, keys: what a mirror becomes after versions that say so themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
+from pipeline.changes.fills import StatementMoment
+from pipeline.changes.keys import merge_key
+from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
+from pipeline.errors import TableError
+from pipeline.ports import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    PartColumn,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
+)
+from pipeline.schema.history import Origin, SchemaVersion
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
+from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
+
+Step = tuple[Sequence[ColumnSchema], Sequence[str | None]]
+
+
+def history(first: Sequence[ColumnSchema], *later: Step) -> list[SchemaVersion]:
+    """Versions of a table whose key is `id`, which each has."""
+    found = [a_version(1, a_table(ID, *first))]
+    for columns, sources in later:
+        found.append(a_version(len(found) + 1, a_table(ID, *columns), ["id", *sources]))
+    return found
+
+
+def mirror(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([("id", pa.int32()), *columns])
+
+
+A, B, C = (a_column(name) for name in "abc")
+AB = mirror(("a", pa.int32()), ("b", pa.int32()))
+IDS = PartColumn("id", pa.int32())
+
+
+def test_nothing_changed_needs_nothing() -> None:
+    """One version: every column is its own."""
+    line = lineage(history([A]), mirror=mirror(("a", pa.int32())))
+    assert line.mirror == line.versions[1] == (IDS, PartColumn("a", pa.int32()))
+    assert (steps(line), line.key, line.kept, line.rekeyed) == ((), ("id",), (), False)
+
+
+def test_a_table_without_a_mirror_needs_no_steps() -> None:
+    """It begins with the last version's columns; older images are mapped to them."""
+    line = lineage(history([A, B], ([B, C], ["b", None])))
+    assert line.schema == mirror(("b", pa.int32()), ("c", pa.int32()))
+    assert steps(line) == ()
+    null = PartColumn(value=pa.scalar(None, pa.int32()))
+    assert line.versions[1] == (IDS, PartColumn("b", pa.int32()), null)
+
+
+def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
+    """One ALTER, one UPDATE, and only where there is something to fill."""
+    seven = a_column("b", default=LiteralDefault("7"))
+    line = lineage(history([A], ([A, seven, C], ["a", None, None])), mirror=AB.remove(2))
+    value = PartColumn(value=pa.scalar(7, pa.int32()))
+    null = PartColumn(value=pa.scalar(None, pa.int32()))
+    assert line.versions[1] == line.mirror == (IDS, PartColumn("a", pa.int32()), value, null)
+    assert steps(line) == (
+        AddColumns(pa.schema([("b", pa.int32()), ("c", pa.int32())])),
+        Fill((("b", pa.scalar(7, pa.int32())),)),
+    )
+
+
+def test_a_fill_is_cast_as_its_column_was() -> None:
+    """Added as INT, then widened."""
+    versions = history(
+        [A],
+        ([A, a_column("b", default=LiteralDefault("7"))], ["a", None]),
+        ([A, a_column("b", "bigint")], ["a", "b"]),
+    )
+    line = lineage(versions, mirror=AB.remove(2))
+    assert line.versions[1][2] == PartColumn(value=pa.scalar(7, pa.int64()))
+    assert line.versions[2][2] == PartColumn("b", pa.int32())
+
+
+def test_swapped_names_go_through_a_temporary_one() -> None:
+    """Each rename is a step, and no name is held twice."""
+    line = lineage(history([A, B], ([B, A], ["a", "b"])), mirror=AB)
+    assert steps(line) == (
+        SetProperties((MAPPING,)),
+        RenameColumn("a", "_lockstep_0"),
+        RenameColumn("b", "a"),
+        RenameColumn("_lockstep_0", "b"),
+    )
+
+
+def test_renames_wait_for_their_names() -> None:
+    """b → c, then a → b; a change of case alone goes through a temporary name."""
+    line = lineage(history([A, B], ([B, C], ["a", "b"])), mirror=AB)
+    assert steps(line)[1:] == (RenameColumn("b", "c"), RenameColumn("a", "b"))
+    line = lineage(history([A], ([a_column("A")], ["a"])), mirror=AB.remove(2))
+    assert steps(line)[1:] == (RenameColumn("a", "_lockstep_0"), RenameColumn("_lockstep_0", "A"))
+
+
+def test_a_dropped_column_is_kept_and_unknown_to_later_images() -> None:
+    """No step; the mirror's value stays."""
+    line = lineage(history([A, B], ([B], ["b"])), mirror=AB)
+    assert (line.schema.names, line.kept, steps(line)) == (["id", "b", "a"], ("a",), ())
+    assert line.versions[2][2].absent
+    assert line.versions[1][2] == PartColumn("a", pa.int32())
+
+
+def test_a_dropped_column_is_dropped_by_policy() -> None:
+    """And cannot be kept without a key."""
+    dropped = (SetProperties((MAPPING,)), DropColumns(("a",)))
+    line = lineage(history([A, B], ([B], ["b"])), MirrorPolicies("drop"), mirror=AB)
+    assert steps(line) == dropped
+    keyless = [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])]
+    line = lineage(keyless, mirror=AB.remove(0))
+    assert (line.key, line.kept, steps(line)) == ((), (), dropped)
+
+
+def test_a_later_column_of_its_name_retires_a_kept_one() -> None:
+    """Kept now or long ago; the old one is dropped, the new one added."""
+    versions = history([A, B], ([B], ["b"]), ([B, A], ["b", None]))
+    for line in (
+        lineage(versions, mirror=AB),
+        lineage(versions[1:], mirror=mirror(("b", pa.int32()), ("A", pa.string()))),
+    ):
+        assert line.kept == ()
+        assert [type(step) for step in steps(line)] == [SetProperties, DropColumns, AddColumns]
+
+
+def test_what_was_kept_before_stays() -> None:
+    """Its values are the mirror's alone."""
+    line = lineage(history([A]), mirror=mirror(("a", pa.int32()), ("old", pa.string())))
+    assert (line.schema.names, line.kept, steps(line)) == (["id", "a", "old"], ("old",), ())
+    assert line.versions[1][2].absent
+
+
+def test_widening_is_done_in_place() -> None:
+    """And DATETIME is asked for where the mirror had none."""
+    versions = history([A, a_column("b", "date")], ([a_column("a", "bigint"), B], ["a", None]))
+    line = lineage(
+        versions, MirrorPolicies("drop"), mirror=mirror(("a", pa.int32()), ("b", pa.date32()))
+    )
+    assert steps(line) == (
+        SetProperties((MAPPING, WIDENING)),
+        DropColumns(("b",)),
+        WidenColumn("a", pa.int64()),
+        AddColumns(pa.schema([("b", pa.int32())])),
+    )
+    versions = history([a_column("b", "date")], ([a_column("b", "datetime", length=0)], ["b"]))
+    line = lineage(versions, mirror=mirror(("b", pa.date32())))
+    assert steps(line)[0] == SetProperties((WIDENING, LOCAL))
+
+
+@pytest.mark.parametrize("readers", ["any", "spark"])
+def test_one_commit_writes_everything_anew(readers: str) -> None:
+    """Where a column needs it, or where every reader must read the mirror."""
+    kind = "int" if readers == "any" else "tinyint"
+    new = a_column("x", "bigint") if readers == "any" else a_column("x", "float")
+    versions = history([a_column("a", kind), B], ([new, C], ["a", None]))
+    line = lineage(versions, MirrorPolicies(readers=readers), mirror=lineage(versions[:1]).schema)
+    old = line.mirror[1].type
+    assert steps(line) == (
+        Rewrite(
+            line.schema,
+            (
+                IDS,
+                PartColumn("a", old),
+                PartColumn(value=pa.scalar(None, pa.int32())),
+                PartColumn("b", pa.int32()),
+            ),
+        ),
+    )
+
+
+def test_any_reader_reads_an_added_column() -> None:
+    """Adding and filling need no feature."""
+    line = lineage(
+        history([A], ([A, B], ["a", None])), MirrorPolicies(readers="any"), mirror=AB.remove(2)
+    )
+    assert steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
+
+
+def reread(line: Lineage) -> str:
+    assert len(line.reread) == 1
+    with pytest.raises(ValueError, match="replaced"):
+        steps(line)
+    return line.reread[0]
+
+
+def test_what_only_the_source_can_tell_is_read_again() -> None:
+    """An expression, a type that is not widened, rows that are other rows."""
+    expression = a_column("b", default=ExpressionDefault("(rand())"))
+    line = lineage(history([A], ([A, expression], ["a", None])), mirror=AB.remove(2))
+    assert "'b' was added" in reread(line)
+    line = lineage(history([A], ([a_column("a", "varchar")], ["a"])), mirror=AB.remove(2))
+    assert "'a' changed" in reread(line)
+    other = [a_version(1, a_table(ID, A)), a_version(2, a_table(ID, A))]
+    assert "version 2" in reread(lineage(other, mirror=AB.remove(2)))
+
+
+def test_a_carried_version_goes_on_where_nothing_differs() -> None:
+    """A start went back; the structure is that of before."""
+    versions = [a_version(1, a_table(ID, A)), a_version(2, a_table(ID, A), None, Origin.CARRIED)]
+    assert lineage(versions, mirror=AB.remove(2)).reread == ()
+
+
+def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
+    """Behind a gap the server was asked again: defaults and indexes may be others; types not."""
+    before = a_version(1, a_table(ID, A))
+    known = a_table(ID, replace(A, default=LiteralDefault("7")))
+    other = a_table(ID, a_column("a", "bigint"))
+    alike = lineage([before, a_version(2, known, None, Origin.BASELINE)], mirror=AB.remove(2))
+    assert alike.reread == ()
+    assert "version 2" in reread(
+        lineage([before, a_version(2, other, None, Origin.BASELINE)], mirror=AB.remove(2))
+    )
+
+
+def test_now_is_the_statement_s_moment() -> None:
+    """As an instant, and as its session's clock showed it."""
+    columns = [
+        a_column("t", "timestamp", length=3, default=ExpressionDefault("CURRENT_TIMESTAMP(3)")),
+        a_column("d", "datetime", length=0, default=ExpressionDefault("CURRENT_TIMESTAMP")),
+    ]
+    instant = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
+    moments = {2: StatementMoment(instant, ZoneInfo("Europe/Berlin"))}
+    line = lineage(history([], (columns, [None, None])), mirror=mirror(), moments=moments)
+    values = [column.value for column in line.mirror[1:]]
+    assert [value.as_py() for value in values if value is not None] == [
+        instant.replace(microsecond=123000),
+        datetime(2026, 7, 1, 14),
+    ]
+    assert len(lineage(history([], (columns, [None, None])), mirror=mirror()).reread) == 2
+
+
+U = a_key("u", name="u", kind="unique")
+V = a_key("v", name="v", kind="unique")
+NOT_NULL = [a_column(name, nullable=False) for name in ("id", "u", "v")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ((V, a_key("id"), U), ("id",)),
+        ((V, U), ("u",)),
+        ((a_key("n", name="a", kind="unique"), V), ("v",)),
+        ((a_key("u", name="i", kind="index"),), ()),
+        ((), ()),
+    ],
+)
+def test_rows_are_told_by_the_best_key(
+    keys: tuple[KeySchema, ...], expected: tuple[str, ...]
+) -> None:
+    """The primary one, else a unique one without NULLs, the first by name."""
+    assert merge_key(a_table(*NOT_NULL, a_column("n"), keys=keys)) == expected
+
+
+def keyed(*keys: Sequence[KeySchema]) -> Lineage:
+    names = [column.name for column in NOT_NULL]
+    versions = [a_version(n, a_table(*NOT_NULL, keys=k), names) for n, k in enumerate(keys, 1)]
+    return lineage(versions)
+
+
+def test_a_key_that_holds_throughout_tells_all_rows() -> None:
+    """Another primary key is no matter where an older key still holds; in any order of
+    columns; and what has no images does not matter."""
+    assert keyed([a_key("id"), U], [a_key("v"), U]).key_of([1, 2]) == ("u",)
+    assert keyed([a_key("id", "u")], [a_key("u", "id")]).key_of([1, 2]) == ("u", "id")
+    line = keyed([a_key("id")], [a_key("v")])
+    assert (line.rekeyed, line.key_of([1, 2]), line.key_of([2])) == (True, None, ("v",))
+    assert keyed([], []).key_of([1, 2]) == ()
+    assert keyed([], [a_key("id")]).rekeyed
+
+
+def test_a_renamed_key_is_the_same_key() -> None:
+    """In the mirror's names."""
+    key = a_column("key", nullable=False)
+    renamed = a_version(2, a_table(key, keys=[a_key("key")]), ["id"])
+    line = lineage([a_version(1, a_table(ID)), renamed], mirror=mirror())
+    assert (line.key, line.rekeyed, line.keys[1]) == (("key",), False, (("key",),))
+
+
+def test_files_are_read_under_their_changelog_s_names() -> None:
+    """A snapshot has the table's own."""
+    line = lineage(history([a_column("_row"), A]))
+    assert line.part(1, ("x",)).columns[1] == PartColumn("__row", pa.int32())
+    assert line.part(1, ("x",), snapshot=True).columns[1] == PartColumn("_row", pa.int32())
+
+
+def test_soft_deletes_have_a_column_of_their_own() -> None:
+    """Added once, never kept or dropped; a source's column of that name is refused; and rows
+    that were marked must go if they shall be no longer."""
+    soft = MirrorPolicies(deletes="soft")
+    line = lineage(history([A]), soft, mirror=AB.remove(2))
+    assert steps(line) == (AddColumns(pa.schema([DELETED_AT])),)
+    marked = AB.remove(2).append(DELETED_AT)
+    line = lineage(history([A]), soft, mirror=marked)
+    assert (steps(line), line.schema.names) == ((), ["id", "a"])
+    assert len(lineage(history([A]), mirror=marked).reread) == 1
+    with pytest.raises(TableError, match="_deleted_at"):
+        lineage(history([a_column("_deleted_at", "timestamp", length=6)]), soft)
+
+
+def test_a_mirror_that_lacks_a_column_is_refused() -> None:
+    """It was changed by somebody else."""
+    with pytest.raises(TableError, match="'b'"):
+        lineage(history([A, B]), mirror=AB.remove(2))

@@ -1,0 +1,35 @@
+"""Random tables, followed: the lineage maps every row as the server has it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.changes.lineage import MirrorPolicies
+from resources.memory.lake import MemoryLake, MemoryMirrors
+from tests.changes.following import Follower
+from tests.changes.server import Server
+
+
+@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("readers", ["spark", "any"])
+@pytest.mark.parametrize("dropped", ["keep", "drop"])
+@given(chance=st.randoms(use_true_random=False), sizes=st.lists(st.integers(1, 12), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_a_mirror_follows_columns_and_rows(
+    dropped: str, readers: str, staged: bool, chance: Random, sizes: list[int]
+) -> None:
+    """Adds, drops, renames, swaps and widenings among inserts, updates, key changes and
+    deletes, merged now and then: rows, filled columns and kept values are the server's."""
+    server = Server(chance)
+    policies = MirrorPolicies(dropped_columns=dropped, readers=readers)
+    follower = Follower(MemoryMirrors(MemoryLake()), policies, staged)
+    for size in (4, *sizes):
+        for _ in range(size):
+            server.step()
+        line, _ = follower.run(server)
+        assert follower.rows(line) == server.shown(line.kept)
+        assert dropped == "keep" or not line.kept

@@ -1,0 +1,71 @@
+"""What a merge over some batches comes down to."""
+
+from __future__ import annotations
+
+from pipeline.batch import RowCounts, Segment, SnapshotPart, TableEvent, TableEventKind
+from pipeline.changes.merging import BatchPart, plan_merge
+from pipeline.position import Coordinates
+from pipeline.table import TableName
+
+TABLE = TableName("shop", "orders")
+PLACE = Coordinates.parse("binlog.000001:4")
+
+
+def segment(version: int, first: int, last: int) -> Segment:
+    return Segment(TABLE, version, (), RowCounts(inserted=last - first + 1), first, last)
+
+
+def event(kind: TableEventKind, sequence: int, version: int) -> TableEvent:
+    return TableEvent(TABLE, kind, sequence, version, PLACE)
+
+
+def test_all_images_count_where_nothing_settles() -> None:
+    """The mirror's own rows go on, under its own version."""
+    one, two = segment(1, 1, 5), segment(2, 7, 9)
+    plan = plan_merge(
+        [
+            BatchPart(1, (one,), (event(TableEventKind.CHANGED, 5, 2),)),
+            BatchPart(2, (two,), (event(TableEventKind.CHANGED, 9, 3),)),
+        ]
+    )
+    assert (plan.replaces, plan.above, plan.segments) == (False, 0, (one, two))
+    assert (plan.first, plan.final, plan.versions) == (None, 3, (1, 2))
+
+
+def test_only_what_comes_behind_the_last_truncate_counts() -> None:
+    """A segment that lies on both sides stays, and the number tells its images apart."""
+    before, across = segment(1, 1, 5), segment(2, 6, 12)
+    truncated = event(TableEventKind.TRUNCATED, 8, 2)
+    plan = plan_merge([BatchPart(1, (before,)), BatchPart(2, (across,), (truncated,))])
+    assert (plan.replaces, plan.above, plan.segments) == (True, 8, (across,))
+    assert (plan.first, plan.final, plan.snapshot) == (2, 2, None)
+
+
+def test_a_table_that_was_read_begins_with_its_rows() -> None:
+    """What the log held of it before, and an older reading, matter no more."""
+    older, newer = SnapshotPart(TABLE, 4, 3, ()), SnapshotPart(TABLE, 6, 20, ())
+    plan = plan_merge(
+        [
+            BatchPart(1, (segment(4, 4, 9),), (event(TableEventKind.REREAD, 3, 4),), older),
+            BatchPart(2, (segment(6, 21, 22),), (event(TableEventKind.REREAD, 20, 6),), newer),
+        ]
+    )
+    assert (plan.above, plan.snapshot, plan.first, plan.final) == (20, newer, 6, 6)
+    assert plan.versions == (6,)
+
+
+def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
+    """TRUNCATE comes last: the rows that were read are gone too."""
+    read = SnapshotPart(TABLE, 2, 3, ())
+    events = (event(TableEventKind.REREAD, 3, 2), event(TableEventKind.TRUNCATED, 7, 2))
+    plan = plan_merge([BatchPart(1, (segment(2, 4, 6),), events, read)])
+    assert (plan.replaces, plan.snapshot, plan.segments) == (True, None, ())
+
+
+def test_a_dropped_table_keeps_the_version_it_had() -> None:
+    """The version that says dropped has no columns to show."""
+    events = (event(TableEventKind.CHANGED, 4, 2), event(TableEventKind.DROPPED, 5, 3))
+    plan = plan_merge([BatchPart(1, (segment(1, 1, 4),), events)])
+    assert (plan.dropped, plan.final) == (True, 2)
+    again = (*events, event(TableEventKind.CREATED, 5, 4))
+    assert plan_merge([BatchPart(1, (), again)]).dropped is False

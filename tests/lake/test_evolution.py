@@ -1,0 +1,241 @@
+"""Mirrors whose columns change: one contract for memory and disk, then what Delta shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
+from pipeline.changes.lineage import MirrorPolicies
+from pipeline.errors import ForeignCommit
+from pipeline.ports import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    Mirrors,
+    MirrorStep,
+    Part,
+    PartColumn,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
+)
+from tests.changes.following import MIRROR as FOLLOWED
+from tests.changes.following import Follower
+from tests.changes.server import Server
+from tests.lake.conftest import Lake
+from tests.lake.made import a_write, content
+
+MIRROR = "shop/shop/people"
+APP = f"app/{MIRROR}"
+BEFORE = pa.schema([("id", pa.int64()), ("a", pa.int32()), ("b", pa.string()), ("c", pa.date32())])
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "a": 10, "b": "x", "c": date(2020, 1, 1)},
+    {"id": 2, "a": None, "b": "y", "c": None},
+]
+ADDED = pa.schema(
+    [("d", pa.string()), ("e", pa.decimal128(20, 0)), ("f", pa.timestamp("us")), ("g", pa.bool_())]
+)
+STEPS: tuple[MirrorStep, ...] = (
+    SetProperties((MAPPING, WIDENING, LOCAL)),
+    DropColumns(("b",)),
+    RenameColumn("a", "_lockstep_0"),
+    RenameColumn("c", "a"),
+    RenameColumn("_lockstep_0", "c"),
+    WidenColumn("c", pa.int64()),
+    AddColumns(ADDED),
+    Fill(
+        (
+            ("d", pa.scalar("it's ä`\\\n")),
+            ("e", pa.scalar(Decimal(2**64 - 1), pa.decimal128(20, 0))),
+            ("f", pa.scalar(datetime(1582, 10, 10, 1, 2, 3, 456789), pa.timestamp("us"))),
+            ("g", pa.scalar(True)),
+        )
+    ),
+)
+FILLED: dict[str, Any] = {
+    "d": "it's ä`\\\n",
+    "e": Decimal(2**64 - 1),
+    "f": datetime(1582, 10, 10, 1, 2, 3, 456789),
+    "g": True,
+}
+AFTER = pa.schema([("id", pa.int64()), ("a", pa.date32()), ("c", pa.int64()), *ADDED])
+SHOWN = [
+    {"id": 1, "a": date(2020, 1, 1), "c": 10, **FILLED},
+    {"id": 2, "a": None, "c": None, **FILLED},
+]
+
+
+class Cut(Exception):
+    """The process ended here."""
+
+
+class CutOff(Sequence[MirrorStep]):
+    """Steps whose process ends before it takes up step `at`."""
+
+    def __init__(self, steps: Sequence[MirrorStep], at: int) -> None:
+        self._steps = steps
+        self._at = at
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, index: int) -> MirrorStep:  # type: ignore[override]
+        return self._steps[index]
+
+    def __iter__(self) -> Iterator[MirrorStep]:
+        for number, step in enumerate(self._steps):
+            if number == self._at:
+                raise Cut
+            yield step
+
+
+def begun(mirrors: Mirrors) -> int:
+    """A mirror with two rows; its version."""
+    return mirrors.write(a_write(mirrors, 1, "append", ROWS, schema=BEFORE)).delta_version
+
+
+def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -> None:
+    """A try ends before each step; later ones find what is done, and each is one commit."""
+    after = begun(lake.mirrors)
+    for at in range(len(STEPS)):
+        with pytest.raises(Cut):
+            lake.mirrors.evolve(MIRROR, CutOff(STEPS, at), app_id=APP, txn_version=2, after=after)
+        assert lake.mirrors.version(MIRROR) == after + at
+    commits = [
+        lake.mirrors.evolve(MIRROR, STEPS, app_id=APP, txn_version=2, after=after) for _ in range(2)
+    ]
+    numbers = [commit.delta_version for commit in commits[0]]
+    version = lake.mirrors.version(MIRROR)
+    assert version is not None
+    assert commits[0] == commits[1]
+    assert numbers == list(range(after + 1, after + 1 + len(STEPS)))
+    assert version == numbers[-1]
+    assert lake.mirrors.schema(MIRROR, after) == BEFORE
+    assert {*lake.mirrors.schema(MIRROR, version)} == {*AFTER}
+    assert content(lake.mirrors, MIRROR, AFTER, version) == SHOWN
+
+
+def test_the_same_steps_of_another_transaction_are_made(lake: Lake) -> None:
+    """DROP c, ADD c twice: what the columns look like proves nothing."""
+    after = begun(lake.mirrors)
+    steps = (SetProperties((MAPPING,)), DropColumns(("c",)), AddColumns(pa.schema([BEFORE[3]])))
+    for number in (2, 3):
+        lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=number, after=after)
+        assert lake.mirrors.version(MIRROR) == after + len(steps) * (number - 1)
+
+
+def test_other_steps_under_one_transaction_are_foreign(lake: Lake) -> None:
+    """A policy that changed in between does not mix two plans."""
+    after = begun(lake.mirrors)
+    lake.mirrors.evolve(MIRROR, STEPS[:2], app_id=APP, txn_version=2, after=after)
+    with pytest.raises(ForeignCommit):
+        lake.mirrors.evolve(
+            MIRROR, (STEPS[0], RenameColumn("b", "z")), app_id=APP, txn_version=2, after=after
+        )
+
+
+def test_a_rewrite_is_one_commit(lake: Lake) -> None:
+    """Columns go, come, swap names and change their types all at once; once."""
+    after = begun(lake.mirrors)
+    schema = pa.schema([("id", pa.decimal128(19, 0)), ("c", pa.int32()), ("a", pa.timestamp("us"))])
+    columns = (
+        PartColumn("id", pa.int64()),
+        PartColumn("a", pa.int32()),
+        PartColumn(value=pa.scalar(datetime(2020, 1, 1), pa.timestamp("us"))),
+    )
+    steps = (SetProperties((LOCAL,)), Rewrite(schema, columns))
+    for _ in range(2):
+        _, commit = lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=2, after=after)
+        assert commit.delta_version == lake.mirrors.version(MIRROR) == after + 2
+    moment = datetime(2020, 1, 1)
+    assert content(lake.mirrors, MIRROR, schema, commit.delta_version) == [
+        {"id": Decimal(1), "c": 10, "a": moment},
+        {"id": Decimal(2), "c": None, "a": moment},
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mirror_on_disk_follows(disk: Lake, folder: Path, seed: int) -> None:
+    """Random columns and rows, folded by Spark, read back in full."""
+    chance = Random(seed)
+    server = Server(chance)
+    readers = "any" if seed % 2 else "spark"
+    follower = Follower(disk.mirrors, MirrorPolicies(readers=readers), staged=seed == 2)
+    for size in (6, 20):
+        for _ in range(size):
+            server.step()
+        line, _ = follower.run(server)
+        assert follower.rows(line) == server.shown(line.kept)
+    if readers == "any":
+        plain = DeltaTable(folder / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
+        assert plain.sort_by("id").to_pylist() == follower.rows(line)
+
+
+def read_plainly(path: Path, schema: pa.Schema) -> list[dict[str, object]]:
+    """By delta-rs' two readers, which agree; the second knows no table feature at all but
+    DATETIME."""
+    table = DeltaTable(path)
+    features = set(table.protocol().reader_features or [])
+    assert features <= {"timestampNtz"}
+    names = ", ".join(schema.names)
+    scanned = QueryBuilder().register("m", table).execute(f"select {names} from m").read_all()
+    rows: list[dict[str, object]] = (
+        table.to_pyarrow_table(columns=schema.names).cast(schema).sort_by("id").to_pylist()
+    )
+    assert pa.table(scanned).cast(schema).sort_by("id").to_pylist() == rows
+    return rows
+
+
+def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder: Path) -> None:
+    """`readers = "any"`: deletes, adds, fills, renames, drops, widenings, a replacement."""
+    mirrors, path = disk.mirrors, folder / MIRROR
+
+    def write(number: int, mode: str, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> None:
+        made = a_write(mirrors, number, mode, rows, schema=schema)
+        mirrors.write(replace(made, readers="any"))
+
+    write(1, "append", BEFORE, ROWS)
+    write(2, "merge", BEFORE, [{"_change_type": "delete", "id": 2}, {"id": 3, "a": 30}])
+    kept = [ROWS[0], {"id": 3, "a": 30, "b": None, "c": None}]
+    assert read_plainly(path, BEFORE) == kept
+    wider = pa.schema([*BEFORE, ("d", pa.string()), ("f", pa.timestamp("us"))])
+    added: tuple[MirrorStep, ...] = (
+        SetProperties((LOCAL,)),
+        AddColumns(pa.schema([*wider][4:])),
+        Fill((("d", pa.scalar("new")),)),
+    )
+    mirrors.evolve(MIRROR, added, app_id=APP, txn_version=3, after=1)
+    assert read_plainly(path, wider) == [{**row, "d": "new", "f": None} for row in kept]
+    other = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("e", pa.string())])
+    columns = (
+        PartColumn("id", pa.int64()),
+        PartColumn("a", pa.int32()),
+        PartColumn("d", pa.string()),
+    )
+    mirrors.evolve(MIRROR, (Rewrite(other, columns),), app_id=APP, txn_version=4, after=4)
+    assert read_plainly(path, other) == [
+        {"id": 1, "a": 10, "e": "new"},
+        {"id": 3, "a": 30, "e": "new"},
+    ]
+    rows = [{"id": 9, "a": 1, "e": "x"}]
+    table = pa.Table.from_pylist(rows, schema=other)
+    own = tuple(PartColumn(field.name, field.type) for field in other)
+    made = replace(
+        a_write(mirrors, 5, "replace", [], schema=other),
+        files=(),
+        snapshot=(Part((mirrors.stage("read", table),), own),),
+        readers="any",
+    )
+    mirrors.write(made)
+    assert read_plainly(path, other) == rows

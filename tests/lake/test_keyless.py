@@ -1,0 +1,97 @@
+"""Tables without a key: copies are counted, in memory and by Spark alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import TableError
+from pipeline.ports import Mirrors, MirrorWrite, Part, PartColumn
+from tests.lake.conftest import Lake
+from tests.lake.made import a_write, changes
+
+MIRROR = "shop/shop/people"
+SCHEMA = pa.schema([("n", pa.int32()), ("_change_type", pa.string()), ("x", pa.float64())])
+VALUES = [(n, text, x) for n in (None, 1) for text in (None, "a") for x in (None, 0.0, -0.0, 1.5)]
+
+
+def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:
+    rows = [{"n": n, "__change_type": text, "x": x} for _, (n, text, x) in given]
+    spelled = pa.schema([("n", pa.int32()), ("__change_type", pa.string()), ("x", pa.float64())])
+    table = changes(spelled, rows)
+    return table.set_column(0, table.schema.field(0), pa.array([kind for kind, _ in given]))
+
+
+def a_fold(mirrors: Mirrors, number: int, table: pa.Table, mode: str = "fold") -> MirrorWrite:
+    made = a_write(mirrors, number, mode, [], schema=pa.schema([("n", pa.int32())]), key=())
+    return replace(made, schema=SCHEMA, files=(mirrors.stage("images", table),))
+
+
+def counted(mirrors: Mirrors) -> Counter[str]:
+    """How often each row is there, told apart bit for bit."""
+    version = mirrors.version(MIRROR)
+    assert version is not None
+    batches = mirrors.rows(MIRROR, SCHEMA.names, version)
+    rows = pa.Table.from_batches(batches, schema=SCHEMA).to_pylist()
+    return Counter(repr(tuple(row.values())) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_copies_are_counted(lake: Lake, seed: int) -> None:
+    """Random inserts, updates and deletes with NULLs and both zeros, run by run; a repeated
+    write changes nothing."""
+    chance = Random(seed)
+    there: list[tuple[Any, ...]] = []
+    for number in range(1, 4):
+        found: list[tuple[str, tuple[Any, ...]]] = []
+        for _ in range(30):
+            if there and chance.random() < 0.5:
+                found.append(("delete", there.pop(chance.randrange(len(there)))))
+            elif there and chance.random() < 0.3:
+                found.append(("update_preimage", there.pop(chance.randrange(len(there)))))
+                there.append(chance.choice(VALUES))
+                found.append(("update_postimage", there[-1]))
+            else:
+                there.append(chance.choice(VALUES))
+                found.append(("insert", there[-1]))
+        write = a_fold(lake.mirrors, number, images(*found))
+        commits = [lake.mirrors.write(write) for _ in range(2)]
+        assert commits[0] == commits[1]
+        assert counted(lake.mirrors) == Counter(map(repr, there))
+
+
+def test_a_row_that_was_never_there_is_not_missed(lake: Lake) -> None:
+    """A start in the middle of a table's life sees deletes of rows nobody read."""
+    one = (1, "a", 1.5)
+    lake.mirrors.write(a_fold(lake.mirrors, 1, images(("insert", one))))
+    gone = images(("delete", one), ("delete", one), ("delete", (2, "b", 0.0)))
+    lake.mirrors.write(a_fold(lake.mirrors, 2, gone))
+    assert counted(lake.mirrors) == Counter()
+
+
+def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:
+    """A replacement: the rows that were read, and what comes and goes behind."""
+    rows = [(1, "a", 0.0), (1, "a", 0.0), (1, "a", -0.0), (None, None, None)]
+    table = pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
+    )
+    own = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+    behind = images(("delete", rows[0]), ("delete", rows[3]), ("insert", rows[2]))
+    write = replace(
+        a_fold(lake.mirrors, 1, behind, "replace"),
+        snapshot=(Part((lake.mirrors.stage("read", table),), own),),
+    )
+    lake.mirrors.write(write)
+    assert counted(lake.mirrors) == Counter(map(repr, [rows[0], rows[2], rows[2]]))
+
+
+def test_marks_need_a_key(disk: Lake) -> None:
+    """Which copy was deleted cannot be told."""
+    write = a_fold(disk.mirrors, 1, images(("insert", (1, "a", 1.5))))
+    with pytest.raises(TableError, match="key"):
+        disk.mirrors.write(replace(write, deletes="soft"))

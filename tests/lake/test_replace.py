@@ -1,0 +1,209 @@
+"""Mirrors that are replaced in one commit: a snapshot, and the changes behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.changes.layout import DELETED_AT
+from pipeline.ports import Mirrors, MirrorWrite, Part, PartColumn
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
+
+MIRROR = "shop/shop/people"
+OWN = tuple(PartColumn(field.name, field.type) for field in PEOPLE)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NIGHT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def images(*kinds_and_rows: tuple[str, int, str | None], at: datetime | None = None) -> pa.Table:
+    """Row images in this order."""
+    table = changes(
+        PEOPLE, [{"id": i, "name": n, "_committed_at": at} for _, i, n in kinds_and_rows]
+    )
+    return table.set_column(0, table.schema.field(0), pa.array([k for k, _, _ in kinds_and_rows]))
+
+
+def a_replacement(
+    mirrors: Mirrors,
+    number: int,
+    snapshot: Sequence[dict[str, Any]] | None,
+    behind: pa.Table | None = None,
+    **more: Any,
+) -> MirrorWrite:
+    schema = more.pop("schema", PEOPLE)
+    parts: tuple[Part, ...] = ()
+    if snapshot is not None:
+        table = pa.Table.from_pylist(list(snapshot), schema=schema)
+        own = tuple(PartColumn(field.name, field.type) for field in schema)
+        parts = (Part((mirrors.stage("snapshot", table),), own),)
+    files = () if behind is None else (mirrors.stage("behind", behind),)
+    made = a_write(mirrors, number, "replace", [], schema=schema)
+    return replace(made, files=files, snapshot=parts, **more)
+
+
+def begun(mirrors: Mirrors, **more: Any) -> None:
+    rows = [{"id": number, "name": "old"} for number in (1, 2, 3)]
+    mirrors.write(replace(a_write(mirrors, 1, "append", rows), **more))
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_snapshot_with_changes_on_top_is_the_mirror(lake: Lake, exists: bool) -> None:
+    """Changes win over what was read; one commit, made once; nothing of before is left."""
+    if exists:
+        begun(lake.mirrors)
+    read = [{"id": number, "name": "read"} for number in (2, 4, 5, 6)]
+    behind = images(
+        ("insert", 4, "seen twice"),
+        ("update_preimage", 5, "read"),
+        ("update_postimage", 7, "moved"),
+        ("delete", 6, "read"),
+        ("delete", 9, "never there"),
+        ("truncate", 0, None),
+    )
+    write = a_replacement(lake.mirrors, 2, read, behind)
+    commits = [lake.mirrors.write(write) for _ in range(2)]
+    assert commits[0] == commits[1]
+    assert lake.mirrors.version(MIRROR) == commits[0].delta_version == int(exists)
+    assert content(lake.mirrors, MIRROR, PEOPLE, commits[0].delta_version) == [
+        {"id": 2, "name": "read"},
+        {"id": 4, "name": "seen twice"},
+        {"id": 7, "name": "moved"},
+    ]
+    assert lake.mirrors.recorded(MIRROR, write.app_id, 2) == commits[0]
+
+
+def test_after_a_truncate_only_what_came_later_is_there(lake: Lake) -> None:
+    """No snapshot, and changes; then none of either."""
+    begun(lake.mirrors)
+    lake.mirrors.write(a_replacement(lake.mirrors, 2, None, images(("insert", 1, "new"))))
+    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [{"id": 1, "name": "new"}]
+    lake.mirrors.write(a_replacement(lake.mirrors, 3, None))
+    assert content(lake.mirrors, MIRROR, PEOPLE, 2) == []
+    assert lake.mirrors.version(MIRROR) == 2
+
+
+def test_an_empty_mirror_is_made(lake: Lake) -> None:
+    """CREATE TABLE: columns, and no row."""
+    lake.mirrors.write(a_replacement(lake.mirrors, 1, None))
+    assert lake.mirrors.schema(MIRROR, 0) == PEOPLE
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == []
+
+
+def test_a_replacement_may_have_other_columns(lake: Lake) -> None:
+    """Also a DATETIME, which an older mirror must be made ready for; the next write goes on."""
+    begun(lake.mirrors)
+    schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us"))])
+    rows = [{"id": "x", "at": datetime(2020, 1, 1)}]
+    done = lake.mirrors.write(a_replacement(lake.mirrors, 2, rows, schema=schema))
+    assert content(lake.mirrors, MIRROR, schema, done.delta_version) == rows
+    more = a_write(lake.mirrors, 3, "merge", [delete(id="x"), {"id": "y"}], schema=schema)
+    done = lake.mirrors.write(more)
+    assert content(lake.mirrors, MIRROR, schema, done.delta_version) == [{"id": "y", "at": None}]
+
+
+def test_files_of_another_structure_are_mapped(lake: Lake) -> None:
+    """Renamed, cast, filled and unknown columns, in a snapshot and behind it."""
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("more", pa.decimal128(5, 0))])
+    own = (
+        PartColumn("key", pa.int32()),
+        PartColumn(value=pa.scalar("it's")),
+        PartColumn("flag", pa.bool_()),
+    )
+    table = pa.table({"key": pa.array([1, 2], pa.int32()), "flag": pa.array([True, None])})
+    behind = images(("insert", 3, "c"))
+    later = (*OWN, PartColumn())
+    write = replace(
+        a_replacement(lake.mirrors, 1, None, schema=schema),
+        snapshot=(Part((lake.mirrors.stage("read", table),), own),),
+        parts=(Part((lake.mirrors.stage("behind", behind),), later),),
+    )
+    lake.mirrors.write(write)
+    assert content(lake.mirrors, MIRROR, schema, 0) == [
+        {"id": 1, "name": "it's", "more": 1},
+        {"id": 2, "name": "it's", "more": None},
+        {"id": 3, "name": "c", "more": None},
+    ]
+
+
+SOFT = pa.schema([*PEOPLE, DELETED_AT])
+
+
+def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
+    """In a merge and in a fold alike, also of a row that came and went in one run; a later
+    insert clears it."""
+    begun(lake.mirrors, deletes="soft")
+    merge = a_write(lake.mirrors, 2, "merge", [delete(id=1, name="last"), update(id=2, name="b")])
+    staged = pa.table(
+        {
+            "_change_type": ["delete", "update_postimage"],
+            "_committed_at": pa.array([NOON, NIGHT], DELETED_AT.type),
+            "id": [1, 2],
+            "name": ["last", "b"],
+        }
+    )
+    merge = replace(merge, files=(lake.mirrors.stage("soft", staged),), deletes="soft")
+    lake.mirrors.write(merge)
+    assert content(lake.mirrors, MIRROR, SOFT, 1) == [
+        {"id": 1, "name": "last", "_deleted_at": NOON},
+        {"id": 2, "name": "b", "_deleted_at": None},
+        {"id": 3, "name": "old", "_deleted_at": None},
+    ]
+    behind = images(
+        ("insert", 1, "again"),
+        ("insert", 4, "d"),
+        ("delete", 4, "d"),
+        ("delete", 3, "old"),
+        at=NIGHT,
+    )
+    fold = replace(
+        a_write(lake.mirrors, 3, "fold", []),
+        files=(lake.mirrors.stage("behind", behind),),
+        deletes="soft",
+    )
+    lake.mirrors.write(fold)
+    assert content(lake.mirrors, MIRROR, SOFT, 2) == [
+        {"id": 1, "name": "again", "_deleted_at": None},
+        {"id": 2, "name": "b", "_deleted_at": None},
+        {"id": 3, "name": "old", "_deleted_at": NIGHT},
+        {"id": 4, "name": "d", "_deleted_at": NIGHT},
+    ]
+    emptied = a_replacement(
+        lake.mirrors, 4, None, images(("insert", 2, "new")), deletes="soft", moment=NOON
+    )
+    lake.mirrors.write(emptied)
+    assert content(lake.mirrors, MIRROR, SOFT, 3) == [
+        {"id": 1, "name": "again", "_deleted_at": NOON},
+        {"id": 2, "name": "new", "_deleted_at": None},
+        {"id": 3, "name": "old", "_deleted_at": NIGHT},
+        {"id": 4, "name": "d", "_deleted_at": NIGHT},
+    ]
+
+
+def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
+    """The first write of a table already deletes."""
+    behind = images(("insert", 1, "a"), ("insert", 2, "b"), ("delete", 1, "a"), at=NOON)
+    write = replace(
+        a_write(lake.mirrors, 1, "fold", []),
+        files=(lake.mirrors.stage("behind", behind),),
+        deletes="soft",
+    )
+    lake.mirrors.write(write)
+    assert content(lake.mirrors, MIRROR, SOFT, 0) == [
+        {"id": 1, "name": "a", "_deleted_at": NOON},
+        {"id": 2, "name": "b", "_deleted_at": None},
+    ]
+
+
+@pytest.mark.parametrize("mode", ["replace", "fold", "append"])
+def test_only_images_above_a_number_count(lake: Lake, mode: str) -> None:
+    """What came before a TRUNCATE, in the same files."""
+    table = images(("insert", 1, "before"), ("insert", 2, "before"), ("insert", 3, "after"))
+    part = Part((lake.mirrors.stage("behind", table),), OWN, above=2)
+    lake.mirrors.write(replace(a_write(lake.mirrors, 1, mode, []), files=(), parts=(part,)))
+    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 3, "name": "after"}]
