@@ -56,6 +56,9 @@ bench: $(READY)  ## figures of this machine
 soak: $(READY)  ## minutes of traffic, faults and runs
 	@$(BIN)/python -m pytest -m soak
 
+follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fail
+	@$(BIN)/python -m tests.schema.follow $(CASES)
+
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-strip-extras \

@@ -180,7 +180,9 @@ class ChangelogDelivery:
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
         """The table's changes in the order of `_sequence`, with the changelog's columns;
-        none where `tables` does not name it.
+        none where `tables` does not name it. A column that changed its type within the
+        delivery has the newest one; values that do not fit it stand in `name@1`, or another
+        generation of the changelog.
 
         `SegmentsLost` if files are gone; `TableSetAside` unless `incomplete`.
         """
@@ -195,8 +197,7 @@ class ChangelogDelivery:
 
         found = self._of(table, incomplete)
         require_files(self._site.lake().segments, found)
-        folder = self._lake / found.folder
-        return changes_frame(spark, [folder / file.path for file in found.files], found.schema)
+        return changes_frame(spark, self._lake, found)
 
     def ack(self) -> None:
         """As `ChangelogConsumer.ack`."""

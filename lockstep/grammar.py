@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 NOT_YET_COMMANDS = frozenset(
     {
-        "pause",
-        "release",
         "replay",
-        "resume",
-        "schema",
         "snapshot",
         "support",
         "versions",
@@ -101,6 +97,16 @@ def make_parser() -> argparse.ArgumentParser:
     _until(run)
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
+    _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
+    _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
+    _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
+    release = command("release", "bring a table back that is set aside; recorded")
+    _order(release, needs_reason=True)
+    release.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="how it is built from where it stopped: what `show create table` prints",
+    )
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
     _source(verify)
@@ -138,6 +144,31 @@ def _start_at(parser: argparse.ArgumentParser) -> None:
         "counts",
     )
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="database.table; or the word verify: follow every recorded statement again, and "
+        "compare the newest structures with the server",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="PLACE",
+        help="the structure in force there: binlog.000012:4567, a moment such as "
+        "2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, earliest",
+    )
+    _source(parser)
+
+
+def _order(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
+    parser.add_argument("table", metavar="TABLE", help="database.table")
+    parser.add_argument(
+        "--reason", required=needs_reason, metavar="TEXT", help="why; kept for good"
+    )
     parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 

@@ -69,6 +69,7 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
         "largest_transaction": None
         if largest is None
         else {"position": str(largest.at), "bytes": largest.log_bytes, "rows": largest.rows},
+        "rereads": {str(table): why for table, why in reading.rereads.items()},
         "set_aside": aside_json(reading.set_aside),
     }
 
@@ -97,6 +98,8 @@ def show_plan(desk: Desk, source: str, plan: Plan) -> None:
         desk.say(f"  {one.at}  {one.text}\n    {one.effect}")
     if reading.more_statements:
         desk.say(f"  and {counted(reading.more_statements, 'more statement')}")
+    for table, why in reading.rereads.items():
+        desk.say(f"  {table} is read from the source: {why}")
     if reading.set_aside:
         desk.say("  would be set aside:")
         show_aside(desk, reading.set_aside)

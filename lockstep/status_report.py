@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -146,8 +146,9 @@ def _decision_json(one: RecordedDecision) -> dict[str, Any]:
     }
 
 
-def status_lines(standing: Standing, verdict: Verdict) -> Iterator[str]:
-    """What is the matter and what to type; then everything else that is known."""
+def status_lines(standing: Standing, verdict: Verdict, tables: Iterable[str] = ()) -> Iterator[str]:
+    """What is the matter and what to type; then everything else that is known. `tables`:
+    lines on those that are not followed just now."""
     yield f"{standing.source}: {verdict.state}: {verdict.sentence}"
     if verdict.hint:
         yield f"  hint: {verdict.hint}"
@@ -169,6 +170,7 @@ def status_lines(standing: Standing, verdict: Verdict) -> Iterator[str]:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield lines(pairs)
     yield from _scars(standing)
+    yield from tables
     for done in standing.decisions[:_DECISIONS]:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
 
@@ -186,9 +188,6 @@ def _scars(standing: Standing) -> Iterator[str]:
             f"  read twice: rows with _batch = {one.batch}{until} may be in the changelogs under "
             f"_batch <= {one.after} as well; mirrors are exact"
         )
-    for aside in standing.set_aside:
-        yield f"  {aside.table} is set aside at {aside.position}: {aside.reason}"
-        yield f"    hint: {aside.hint}"
 
 
 def _server(standing: Standing) -> dict[str, str]:

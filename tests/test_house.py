@@ -22,7 +22,6 @@ OFFENCES = {
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),
     "postgres-fence": ("lockstep/offence.py", "import psycopg2"),
     "lake-fence": ("assets/offence.py", "import pyspark"),
-    "sql-fence": ("pipeline/schema/offence.py", "import sqlglot"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
 }
 

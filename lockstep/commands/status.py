@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """Exit code 6 if tables are set aside. A MySQL that is down is a line, not an error."""
+    """Exit code 6 if tables are set aside or paused. A MySQL that is down is a line, no error."""
     from lockstep.consumer_report import consumer_pairs, consumers_json
     from lockstep.report import lines
     from lockstep.status_report import status_json, status_lines
+    from lockstep.table_report import inactive, inactive_json, inactive_lines
     from pipeline.preflight import pause_from_now
     from pipeline.runs.standing import stand
     from pipeline.standing.verdict import verdict
@@ -31,13 +32,19 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     codes = []
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in desk.sources(arguments.source):
-            now = datetime.now(UTC)
-            found = stand(source.name, site.ledger(), _workplace(site, source.name), now)
+            now, ledger = datetime.now(UTC), site.ledger()
+            found = stand(source.name, ledger, _workplace(site, source.name), now)
+            states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
+            tables = inactive(states, orders)
             judged = verdict(found, now, pause_from_now(source.schedule))
             consumers = consumers_json(site.consumers().consumers(source.name))
-            payload[source.name] = {**status_json(found, judged), "consumers": consumers}
+            payload[source.name] = {
+                **status_json(found, judged),
+                "tables": inactive_json(tables),
+                "consumers": consumers,
+            }
             codes.append(exits.SET_ASIDE if found.set_aside else exits.DONE)
-            for line in status_lines(found, judged):
+            for line in status_lines(found, judged, inactive_lines(tables)):
                 desk.say(line)
             if consumers:
                 desk.say(lines(consumer_pairs(consumers)))

@@ -10,13 +10,13 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
-from lockstep.demo import shop
+from lockstep.demo import rebuilding, shop
 from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
 from pipeline.batch import RowCounts
@@ -115,7 +115,8 @@ def perform(
     say: Callable[[str], None],
     show: Callable[[Ran], None],
 ) -> Told:
-    """Three runs while the shop writes, one when it is quiet, then the comparison."""
+    """Three runs while the shop writes and is rebuilt, one when it is quiet, then the
+    comparison."""
     import logging
 
     from assets.execute import execute
@@ -142,14 +143,25 @@ def perform(
 
         say(f"opening the shop: {WORKERS} people buy, pay, change their minds")
         with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE) as traffic:
-            for _ in range(RUNS_UNDER_TRAFFIC):
-                sleep(SECONDS_OF_TRAFFIC)
+            for portion in range(RUNS_UNDER_TRAFFIC):
+                sleep(SECONDS_OF_TRAFFIC / 2)
+                for statement in _rebuild(connect, portion):
+                    say(f"meanwhile: {statement}")
+                sleep(SECONDS_OF_TRAFFIC / 2)
                 traffic.check()
                 run(traffic.counts.committed)
         say("the shop is closed; a last run, then MySQL and the lake are compared")
         run(traffic.counts.committed)
         verified = verify(site.workplace(SOURCE, Unwatched()))
         return Told(tuple(runs), verified, traffic.counts, settings.path)
+
+
+def _rebuild(connect: Callable[[], shop.Connection], portion: int) -> tuple[str, ...]:
+    with closing(connect()) as connection:
+        cursor = connection.cursor()
+        done = rebuilding.rebuild(cursor, portion)
+        connection.commit()
+        return done
 
 
 def _require(record: RunRecord) -> None:

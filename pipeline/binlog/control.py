@@ -196,12 +196,17 @@ def read_previous_gtids(event: Event) -> GtidSet:
 class Query:
     """A statement as logged: its default database and its bytes as text.
 
-    `text` is decoded as UTF-8 where it can be, else as latin1, which keeps every byte;
-    names that a pattern could match are compared only after `schema.ddl` read them.
+    `text` is decoded as UTF-8 where it can be, else as latin1, which keeps every byte:
+    enough to tell statements apart. Who reads one takes `raw` in its client's character
+    set, which is among the status variables (`status`; `schema.context`). `second`: when it
+    began, in seconds since the epoch.
     """
 
     database: str
     text: str
+    status: bytes = b""
+    raw: bytes = b""
+    second: int = 0
 
 
 def read_query(event: Event) -> Query:
@@ -211,10 +216,11 @@ def read_query(event: Event) -> Query:
     reader.take(8)
     database_length = reader.integer(1)
     reader.take(2)
-    reader.take(reader.integer(2))
+    status = reader.take(reader.integer(2))
     database = reader.take(database_length)
     reader.take(1)
-    return Query(_text(database), _text(reader.rest()))
+    raw = reader.rest()
+    return Query(_text(database), _text(raw), status, raw, event.timestamp)
 
 
 def _text(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The optional metadata of a TABLE_MAP (`binlog_row_metadata=FULL`), laid over its columns.
+"""The optional metadata of a TABLE_MAP (`binlog_row_metadata`), laid over its columns.
 
 Belongs here: its fields, and the slot rules by which they find their columns. Does not: the
 event's other parts (`table_map`).
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
 from pipeline.binlog.charsets import text_decoder
@@ -29,8 +30,20 @@ _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 ENUM, SET = 247, 248
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
-_METADATA_HINT = "set binlog_row_metadata=FULL on the source; rows logged before that cannot be \
-read by this version, so start behind them"
+METADATA_HINT = (
+    "nothing is known of the table at this place: start where its structure is known, or \
+with binlog_row_metadata=FULL on the source"
+)
+
+
+class Part(Enum):
+    """What a table map may say besides types: each part with its fields."""
+
+    NAMES = frozenset({_COLUMN_NAME})
+    SIGNS = frozenset({_SIGNEDNESS})
+    CHARSETS = frozenset({_DEFAULT_CHARSET, _COLUMN_CHARSET})
+    MEMBER_CHARSETS = frozenset({_ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET})
+    MEMBERS = frozenset({_ENUM_VALUES, _SET_VALUES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +71,13 @@ class OptionalMetadata:
         self._what = f"the TABLE_MAP of {table}"
         self._fields = fields
 
+    def has(self, part: Part) -> bool:
+        """Whether the log says so much of the table."""
+        return any(kind in self._fields for kind in part.value)
+
     def names(self) -> list[str]:
-        data = self._fields.get(_COLUMN_NAME)
-        if data is None:
-            raise TableError(
-                "its log has no column names (binlog_row_metadata=MINIMAL)", hint=_METADATA_HINT
-            )
-        reader = Reader(data, self._what)
+        """The columns' names; only where the log has them (`Part.NAMES`)."""
+        reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
             names = [reader.packed_text().decode("utf-8") for _ in self._slots]
         except UnicodeDecodeError as error:
@@ -74,16 +87,14 @@ class OptionalMetadata:
         return names
 
     def primary_key(self) -> list[int]:
-        """Column indexes in key order; whole columns also where the key has prefixes,
-        because a value whose prefix is unique is unique itself."""
+        """Column indexes in key order, none without a key; whole columns also where the key
+        has prefixes, because a value whose prefix is unique is unique itself."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
             key = list(self._packed(_PREFIX_KEY))[::2]
         else:
-            raise TableError(
-                "it has no PRIMARY KEY", hint="add a PRIMARY KEY to the table, or exclude it"
-            )
+            return []
         if len(set(key)) < len(key) or any(index >= len(self._slots) for index in key):
             raise _wrong("a key of columns that it does not have")
         return key

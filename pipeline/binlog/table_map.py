@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pipeline.binlog.cells import Layout, layout
-from pipeline.binlog.metadata import ENUM, SET, OptionalMetadata, Slot, optional_fields
+from pipeline.binlog.metadata import (
+    ENUM,
+    METADATA_HINT,
+    SET,
+    OptionalMetadata,
+    Part,
+    Slot,
+    optional_fields,
+)
 from pipeline.binlog.reading import Reader
 from pipeline.errors import TableError
 from pipeline.table import Column, TableName, TableStructure
@@ -80,6 +88,18 @@ class TableMap:
     raw: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a TABLE_MAP says of its table: all of it with full metadata. `said`: which parts
+    it has besides types, widths and what may be NULL; names are "", signs and character
+    sets as by default, members none where it has not."""
+
+    table: TableName
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    said: frozenset[Part]
+
+
 def read_table_map(raw: bytes) -> TableMap:
     """A whole TABLE_MAP event without checksum → its identity only; `read_structure` reads
     the rest where it is wanted."""
@@ -114,32 +134,42 @@ def _metadata(code: int, metadata: Reader) -> bytes:
     return metadata.take(_METADATA_BYTES.get(code, 0))
 
 
+def read_outline(raw: bytes, flavour: str = "mysql") -> Outline:
+    """A whole TABLE_MAP event without checksum → all it says of its table.
+
+    TableError for a column type this version has never heard of, and for what contradicts
+    itself.
+    """
+    _, table, reader = _head(raw)
+    codes = reader.take(reader.packed())
+    metadata = Reader(reader.packed_text(), f"the TABLE_MAP of {table}")
+    slots = [_slot(code, metadata) for code in codes]
+    nulls = reader.take((len(codes) + 7) // 8)
+    strings = _STRINGS | {_GEOMETRY} if flavour == "mariadb" else _STRINGS
+    optional = OptionalMetadata(slots, str(table), dict(optional_fields(reader)), strings)
+    named = optional.has(Part.NAMES)
+    names = optional.names() if named else [""] * len(slots)
+    columns = tuple(
+        replace(column, name=name, nullable=bool(nulls[index >> 3] >> (index & 7) & 1))
+        for index, (column, name) in enumerate(zip(optional.columns(), names, strict=True))
+    )
+    said = frozenset(part for part in Part if optional.has(part))
+    key = tuple(columns[index].name for index in optional.primary_key()) if named else ()
+    return Outline(table, columns, key, said)
+
+
 def read_structure(raw: bytes, flavour: str = "mysql") -> TableStructure:
     """A whole TABLE_MAP event without checksum → the table's structure.
 
-    TableError where the event does not say all: no names (MINIMAL metadata), no primary
-    key, or a column type this version has never heard of.
+    TableError where the event does not say all: no names (MINIMAL metadata), or a column
+    type this version has never heard of.
     """
-    _, table, reader = _head(raw)
-    count = reader.packed()
-    codes = reader.take(count)
-    metadata = Reader(reader.packed_text(), f"the TABLE_MAP of {table}")
-    slots = [_slot(code, metadata) for code in codes]
-    nulls = reader.take((count + 7) // 8)
-    strings = _STRINGS | {_GEOMETRY} if flavour == "mariadb" else _STRINGS
-    optional = OptionalMetadata(slots, str(table), dict(optional_fields(reader)), strings)
-    columns = tuple(
-        replace(
-            column,
-            name=name,
-            nullable=bool(nulls[index >> 3] >> (index & 7) & 1),
+    outline = read_outline(raw, flavour)
+    if Part.NAMES not in outline.said:
+        raise TableError(
+            "its log has no column names (binlog_row_metadata=MINIMAL)", hint=METADATA_HINT
         )
-        for index, (column, name) in enumerate(
-            zip(optional.columns(), optional.names(), strict=True)
-        )
-    )
-    key = tuple(columns[index].name for index in optional.primary_key())
-    return TableStructure(table, columns, key)
+    return TableStructure(outline.table, outline.columns, outline.primary_key)
 
 
 def _head(raw: bytes) -> tuple[int, TableName, Reader]:

@@ -69,12 +69,12 @@ def has_globally(looked: Looked, *privileges: str) -> bool:
     return any(grant.gives(name) for grant in everywhere for name in privileges)
 
 
-def may_select(grants: tuple[Grant, ...], table: TableName) -> bool:
-    """Whether SELECT covers the whole table."""
+def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
+    """Whether the account has the privilege on the whole table."""
     meant = [
         grant
         for grant in grants
-        if grant.gives("SELECT")
+        if grant.gives(privilege)
         and _like(grant.database, table.database)
         and grant.table in ("*", table.name)
     ]
@@ -121,16 +121,35 @@ def _select(looked: Looked) -> Iterator[Verdict]:
     if "grants" in looked.survey.unanswered:
         return
     grants = read_grants(looked.survey.grants)
-    unread = [table.name for table in looked.tables if not may_select(grants, table.name)]
+    unread = [table.name for table in looked.tables if not covers(grants, "SELECT", table.name)]
     for name in unread:
         where = f"`{name.database}`.`{name.name}`"
         yield Fault(
-            "its rows may not be read: a run works, `verify` does not",
+            "its rows may not be read: neither `verify` nor whatever has to read it anew can",
             subject=str(name),
             cure=_grant_statement(looked, "SELECT", where),
         )
     if looked.tables and not unread:
         yield Fine("SELECT on every captured table")
+
+
+def _lock(looked: Looked) -> Iterator[Verdict]:
+    if looked.mariadb or "grants" in looked.survey.unanswered:
+        return  # MariaDB tells the place of a snapshot of InnoDB's tables
+    grants = read_grants(looked.survey.grants)
+    keyless = [structure.name for structure in looked.structures if not structure.primary_key]
+    unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
+    for name in unlocked:
+        yield Fault(
+            "has no key and may not be locked: reading it anew waits for a moment in which "
+            "nothing is committed",
+            subject=str(name),
+            cure=_grant_statement(looked, "LOCK TABLES", f"`{name.database}`.*"),
+        )
+    if looked.structures and not keyless:
+        yield Fine("LOCK TABLES is not needed: every captured table has a key")
+    elif looked.structures and not unlocked:
+        yield Fine("tables without a key may be locked for the moment that a reading begins")
 
 
 def _prepared(looked: Looked) -> Iterator[Verdict]:
@@ -178,9 +197,20 @@ CHECK_RULES: Final = (
         TOPIC,
         "SELECT on each captured table",
         "warning",
-        "`verify` cannot read it; without any privilege a run does not even find it",
+        "`verify` cannot read it, nor a run after a statement whose effect only the table itself "
+        "shows; without any privilege a run does not even find it",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _select,
+    ),
+    Rule(
+        "lock tables",
+        TOPIC,
+        "LOCK TABLES (MySQL), on captured tables without a key",
+        "warning",
+        "rows that are read anew are told from later changes by their key; without one the "
+        "reading must begin at an exact place, which takes a lock for a moment, or luck",
+        "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
+        _lock,
     ),
     Rule(
         "xa",

@@ -20,9 +20,12 @@ from pipeline.preflight.findings import Fault, Fine, Level, Rule, Verdict
 
 TOPIC: Final = "the log"
 _OLDEST: Final = {"mysql": (8, 0, 1), "mariadb": (10, 5, 0)}
-"""binlog_row_metadata came with these."""
+"""The first whose log says of columns what is needed beside the history of statements:
+binlog_row_metadata, of whatever value, came with these."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
+_NOT_FULL: Final = "columns are known from the statements that made them"
+_METADATA: Final = {"FULL": "the log tells of columns itself, which is a second witness"}
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -79,13 +82,6 @@ _REQUIRED: Final = (
         "refusal",
         "rows would be logged in part",
         _for_sessions("binlog_row_image", "'FULL'"),
-    ),
-    Wanted(
-        "binlog_row_metadata",
-        ("FULL",),
-        "refusal",
-        "rows would be logged without column names",
-        set_global("binlog_row_metadata", "'FULL'"),
     ),
     Wanted(
         "binlog_row_value_options",
@@ -185,8 +181,8 @@ def _version(known: Known) -> Iterator[Verdict]:
         yield Fault(f"the server is {product} {known.version}, which this version does not know")
     elif number < oldest:
         yield Fault(
-            f"the server is {product} {known.version}, whose log cannot name columns "
-            f"({'.'.join(map(str, oldest))} is the first that can)"
+            f"the server is {product} {known.version}, whose log this version does not read "
+            f"({'.'.join(map(str, oldest))} is the first that it reads)"
         )
     else:
         yield Fine(f"{product} {'.'.join(map(str, number))}")
@@ -221,6 +217,12 @@ def _rule(
     )
 
 
+def _metadata(looked: Looked) -> Iterator[Verdict]:
+    value = looked.setting("binlog_row_metadata")
+    if value is not None:
+        yield Fine(f"binlog_row_metadata = {value}: {_METADATA.get(value.upper(), _NOT_FULL)}")
+
+
 def _encryption(looked: Looked) -> Iterator[Verdict]:
     if looked.setting("binlog_encryption", "encrypt_binlog") == "ON":
         yield Fine("its files are encrypted; a dump gives them in plain text, so keep TLS on")
@@ -240,7 +242,7 @@ RUN_RULES: Final = (
         TOPIC,
         "the server's product and version",
         "refusal",
-        "older servers cannot log column names",
+        "older servers' logs are not read",
         "use MySQL 8.0 or newer, or MariaDB 10.5 or newer",
         _version,
         ServerSettings,
@@ -249,6 +251,16 @@ RUN_RULES: Final = (
 )
 CHECK_RULES: Final = (
     *map(_advised, _ADVISED),
+    Rule(
+        "binlog_row_metadata",
+        TOPIC,
+        "global variable; any value will do",
+        "ok",
+        "nothing: names, keys and members of columns come from the history of statements; FULL "
+        "adds a second witness, and lets a start in the past know its tables",
+        "nothing to do",
+        _metadata,
+    ),
     Rule(
         "encryption",
         TOPIC,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.errors import KeylessTable, NothingMatches
+from pipeline.errors import NothingMatches
 from pipeline.preflight.evidence import Known
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
 
@@ -54,11 +54,11 @@ RUN_RULES: Final = (
         "primary key",
         TOPIC,
         "the PRIMARY KEY of each captured table",
-        "refusal",
-        "a row's mirror cannot be found",
-        "add a PRIMARY KEY to each, or list them under exclude in lockstep.toml",
+        "warning",
+        "rows are told apart by all their columns: each merge compares whole rows, and counts "
+        "equal ones",
+        "add a PRIMARY KEY to each where merges are slow",
         _keys,
-        KeylessTable,
     ),
     Rule(
         "set aside",

@@ -174,7 +174,8 @@ CHECK_RULES: Final = (
         "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
         "warning",
         "MariaDB, MySQL before it kept foreign keys itself, and MySQL with "
-        "innodb_native_foreign_keys=ON do not log what these do to the child's rows",
+        "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
+        "meets such a change of the parent sets the child aside, or reads it anew",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
         f"server that does not have it: {_WITHOUT_SWITCH}",
         _cascades,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 
-from pipeline.batch import BatchState, Lease, SetAside, TableCondition
+from pipeline.batch import BatchState, Lease, SetAside, TableCondition, TableState
+from pipeline.changes.layout import snapshot_path
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
 
@@ -19,6 +21,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         if batch.state is BatchState.MERGED and not held:
             work.ledger.acknowledge(lease, batch.id)
             remove_ended(work, batch.id)
+            remove_snapshots(work, batch.id)
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             held[batch.id] = _waited_for(work, batch.id)
@@ -40,16 +43,31 @@ def remove_ended(work: Workplace, batch: int) -> None:
             work.spool.remove(work.source.name, prepared.file)
 
 
+def remove_snapshots(work: Workplace, batch: int) -> None:
+    """Delete the rows that an acknowledged batch read from the source: its mirrors hold
+    them."""
+    for part in work.ledger.snapshots(work.source.name, batch):
+        work.segments.remove(snapshot_path(work.source.name, part.table), part.files)
+
+
 def _waited_for(work: Workplace, batch: int) -> tuple[TableName, ...]:
     pending = work.ledger.pending(work.source.name)
     return tuple(sorted(table for table, batches in pending.items() if batch in batches))
 
 
 def tables_set_aside(work: Workplace) -> tuple[SetAside, ...]:
-    """Every table of the source that is set aside now, sorted."""
-    states = work.ledger.table_states(work.source.name)
+    """Every table of the source that is set aside now, by the system or by a person; sorted."""
+    return those_set_aside(work.ledger.table_states(work.source.name))
+
+
+def those_set_aside(states: Mapping[TableName, TableState]) -> tuple[SetAside, ...]:
+    """A table that was dropped at the source is not: it has no changes that the lake lacks."""
     return tuple(
-        SetAside(table, state.reason or "", state.hint or "", state.position or "")
+        SetAside(table, state.reason or "", state.hint or "", _place(state))
         for table, state in sorted(states.items())
-        if state.condition is not TableCondition.ACTIVE
+        if state.condition in (TableCondition.QUARANTINED, TableCondition.PAUSED)
     )
+
+
+def _place(state: TableState) -> str:
+    return state.position or (str(state.stopped.at) if state.stopped is not None else "")

@@ -107,7 +107,7 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
     return Question(
         facts=facts,
         cursor=cursor,
-        witness=_read_witness(work, cursor, facts),
+        witness=read_witness_of(work, cursor, facts),
         configured=work.source.start_at(facts),
         policies=work.source.policies,
         override=override,
@@ -162,7 +162,8 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> Begun:
     )
 
 
-def _read_witness(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> WitnessReading:
+def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> WitnessReading:
+    """Whether the server's log shows what the cursor's witness says."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
         return WitnessReading.NOT_READ
     at, witness = cursor.position.at, cursor.witness

@@ -7,9 +7,19 @@ numbering (`segmenting`), anything after *captured*.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import CaptureRecord, Decision, Lease, RowCounts
+from pipeline.batch import (
+    CaptureRecord,
+    Decision,
+    Lease,
+    RowCounts,
+    Segment,
+    TableCondition,
+    TableOrder,
+)
 from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
 from pipeline.errors import PreparedBeforeStart, TransactionsMissing
@@ -22,15 +32,27 @@ from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
+from pipeline.runs.rereading import HINT, Reread, due, reread
 from pipeline.runs.segmenting import Segmenter
+from pipeline.runs.structures import structures_at
 from pipeline.start.decision import facts_json
+from pipeline.table import TableName
 
 DECISIONS_READ = 10_000
 """How many decisions back a change of patterns is noticed."""
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
-    """One bounded capture; nothing is recorded unless all of it is."""
+    """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
+    aside only to be read from the source are read by a second one at once."""
+    report = _capture_once(work, lease)
+    owed = [one for one in report.set_aside if one.hint == HINT]
+    if not owed or work.source.until is not None:
+        return report
+    return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
+
+
+def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     clock = perf_counter()
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
@@ -40,13 +62,14 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
         # worked says so before it writes anything.
         work.mirrors.require_ready()
     require_ready(work)
+    orders = due(work, lease)
     begun = begin(work, lease)
     bounds = bounds_of(work, begun)
     start_seconds = perf_counter() - clock
-    if _goes_on(begun) and bounds.reached(begun.start.at):
+    if not orders and _goes_on(begun) and bounds.reached(begun.start.at):
         require_whole(work, bounds, begun, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
-    return _capture(work, lease, begun, bounds, repaired, start_seconds)
+    return _capture(work, lease, begun, orders, repaired, start_seconds)
 
 
 def _goes_on(begun: Begun) -> bool:
@@ -102,7 +125,7 @@ def _capture(
     work: Workplace,
     lease: Lease,
     begun: Begun,
-    bounds: RunBounds,
+    orders: Sequence[TableOrder],
     repaired: tuple[str, ...],
     start_seconds: float,
 ) -> CaptureReport:
@@ -115,17 +138,27 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    tables = tables_of(work, begun, work.segments, batch.id)
+    rereads = reread(work, orders, batch.id)
+    if rereads:
+        begun = _reaching(work, begun, rereads)
+    bounds = bounds_of(work, begun)
+    tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in orders])
+    structures = structures_at(work, begun)
     segmenter = Segmenter(
         tables,
         batch=batch.id,
         base=batch.base,
+        structures=structures,
+        rereads=rereads,
+        clock=work.clock,
+        captured=work.source.patterns.matches,
+        policies=work.source.lake,
         on_set_aside=lambda aside: work.progress.note(
             f"{aside.table} was set aside at {aside.position}: {aside.reason}"
         ),
     )
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
-    reading = Reading(work, segmenter, begun, bounds, prepared)
+    reading = Reading(work, segmenter, begun, bounds, prepared, structures)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -143,7 +176,10 @@ def _capture(
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,
             segments=segments,
-            versions=tuple(tables.new_versions),
+            history=structures.history,
+            events=tuple(tables.events),
+            snapshots=tuple(segmenter.joining.snapshots),
+            orders_done=tuple(order.id for order in orders),
             tables=tuple(tables.touched.values()),
             set_aside=tuple(tables.set_aside.values()),
             prepared=kept,
@@ -169,7 +205,7 @@ def _capture(
         transactions=reading.transactions,
         rows=sum((segment.counts for segment in segments), RowCounts()).total,
         log_bytes=reading.log_bytes,
-        counts={segment.table: segment.counts for segment in segments},
+        counts=_counts(segments),
         set_aside=tuple(tables.set_aside.values()),
         softened=segmenter.softened,
         repaired=repaired,
@@ -179,15 +215,47 @@ def _capture(
     )
 
 
-def tables_of(work: Workplace, begun: Begun, segments: SegmentStore, batch: int) -> CapturedTables:
-    """The tables that a capture from there on finds, as the ledger knows them."""
+def _counts(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
+    """Rows per table, whatever versions they were written under."""
+    found: dict[TableName, RowCounts] = {}
+    for segment in segments:
+        found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
+    return found
+
+
+def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:
+    """The same start, for a run that does not end before what was read from the source is
+    whole."""
+    highest = max(one.high for one in rereads)
+    known = highest if begun.known_until is None else max(begun.known_until, highest)
+    return replace(begun, facts=work.server.facts(), known_until=known)
+
+
+def tables_of(
+    work: Workplace,
+    begun: Begun,
+    segments: SegmentStore,
+    batch: int,
+    active: Collection[TableName] = (),
+) -> CapturedTables:
+    """The tables that a capture from there on finds, as the ledger knows them; `active`:
+    those that it takes up again."""
     source = work.source.name
+    states = work.ledger.table_states(source)
+    for table in active:
+        states[table] = replace(
+            states[table],
+            condition=TableCondition.ACTIVE,
+            reason=None,
+            hint=None,
+            position=None,
+            stopped=None,
+        )
     return CapturedTables(
         segments,
         source=source,
         batch=batch,
-        states=work.ledger.table_states(source),
-        versions=work.ledger.newest_versions(source),
+        states=states,
         past=past_ranges(
             work.ledger.decisions(source, limit=DECISIONS_READ), batch, str(begun.start)
         ),

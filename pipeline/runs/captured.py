@@ -1,24 +1,34 @@
-"""The tables of one capture: their versions and states, and the rows on their way to files.
+"""The tables of one capture: their states, what happens to them, rows on their way to files.
 
 Belongs here: what a table must be to be captured, rows held in memory until files are
 worth opening, and taking back what a table wrote of a transaction that turned out bad.
-Does not: decoding and numbering (`segmenting`), file formats (`resources.lake`).
+Does not: decoding and numbering (`segmenting`), structures (`pipeline.schema.tracker`),
+file formats (`resources.lake`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.batch import RowCounts, Segment, SetAside, TableCondition, TableState, TableVersion
-from pipeline.changes.layout import changelog_schema, new_table
+from pipeline.batch import (
+    RowCounts,
+    Segment,
+    SetAside,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+    TableState,
+)
+from pipeline.changes.layout import changelog_path, changelog_schema, new_table
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
 from pipeline.ports import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
-from pipeline.table import TableName, TableStructure
+from pipeline.schema.history import SchemaVersion
+from pipeline.table import TableName
 
 GROUP_IMAGES = 128 * 1024
 """A table's images are written when there are so many: a row group, small enough that both
@@ -33,14 +43,14 @@ HELD_BYTES = 128 << 20
 
 @dataclass(slots=True)
 class CapturedTable:
-    """A table being captured: its version, the Arrow batches held, its writer and totals.
+    """A table under one version: the Arrow batches held, its writer and totals.
 
     `place` and `rows_there`: the last place in the log that rows of it were found at, and
     how many, so that `_row` goes on where several events share a place.
     """
 
-    version: TableVersion
-    state: TableState
+    version: SchemaVersion
+    folder: str
     schema: pa.Schema
     held: list[pa.RecordBatch] = field(default_factory=list)
     held_images: int = 0
@@ -65,8 +75,8 @@ class _Before:
 
 
 class CapturedTables:
-    """`states` and `versions`: those of the ledger; tables not there are new. `past`: the
-    ranges that earlier runs read, with their patterns."""
+    """`states`: those of the ledger; tables not there are new. `past`: the ranges that
+    earlier runs read, with their patterns."""
 
     def __init__(
         self,
@@ -75,52 +85,70 @@ class CapturedTables:
         source: str,
         batch: int,
         states: Mapping[TableName, TableState],
-        versions: Mapping[TableName, TableVersion],
-        past: Sequence[PastRange],
+        past: Sequence[PastRange] = (),
     ) -> None:
         self._store = store
         self._source, self._batch = source, batch
         self._states = dict(states)
-        self._versions = dict(versions)
         self._past = past
         self._created: set[TableName] = set()
-        self._open: dict[TableName, CapturedTable] = {}
+        self._open: dict[tuple[TableName, int], CapturedTable] = {}
         self._held_bytes = 0
-        self.new_versions: list[TableVersion] = []
+        self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
         self.set_aside: dict[TableName, SetAside] = {}
+        self.rereads: dict[TableName, SetAside] = {}
+        """Those of `set_aside` that the next run reads from the source."""
 
     def wanted(self, table: TableName) -> bool:
         """Whether a table's rows are taken: it is not set aside."""
         state = self._states.get(table)
         return table not in self.set_aside and (
-            state is None or state.condition is TableCondition.ACTIVE
+            state is None or state.condition in (TableCondition.ACTIVE, TableCondition.DROPPED)
         )
 
-    def created(self, table: TableName) -> None:
-        """The log shows the table's CREATE: whatever it holds comes after this."""
-        self._created.add(table)
+    def known(self, table: TableName) -> bool:
+        """Whether there is anything in the lake, or on its way there."""
+        return table in self._states
 
-    def opened(self, structure: TableStructure, at: Coordinates) -> CapturedTable:
-        """The table with that structure, whose rows are found at `at`; TableError if it may
+    def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
+        """The table under that version, whose rows are found at `at`; TableError if it may
         not be captured as it is."""
-        name = structure.name
-        one = self._open.get(name)
+        key = version.table, version.version
+        one = self._open.get(key)
         if one is None:
-            one = self._open[name] = self._first_seen(structure, at)
-        if one.version.structure.fingerprint != structure.fingerprint:
-            raise _drift(one.version.structure, structure)
+            one = self._open[key] = self._first_seen(version)
         return one
+
+    def happened(
+        self, kind: TableEventKind, version: SchemaVersion, *, sequence: int, reason: str | None
+    ) -> None:
+        """Something happens to a table behind the change of that number."""
+        table = version.table
+        if kind is TableEventKind.CREATED:
+            self._created.add(table)
+        condition = TableCondition.ACTIVE
+        if kind is TableEventKind.DROPPED:
+            condition = TableCondition.DROPPED
+        self._touch(version, condition)
+        self.events.append(
+            TableEvent(table, kind, sequence, version.version, version.since, reason)
+        )
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """The table goes no further than `at`."""
-        aside = SetAside(table, error.reason, error.hint, str(at))
+        aside = SetAside(table, error.reason, error.hint, str(at), at)
         self.set_aside[table] = aside
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
-        one = self._open.get(table)
-        if one is not None and one.before is not None:
-            self._take_back(one, one.before)
+        for (name, _), one in self._open.items():
+            if name == table and one.before is not None:
+                self._take_back(one, one.before)
+        return aside
+
+    def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
+        """… and the next run reads it from the source."""
+        aside = self.rereads[table] = self.put_aside(table, at, error)
         return aside
 
     def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
@@ -163,11 +191,10 @@ class CapturedTables:
     def finish(self) -> tuple[Segment, ...]:
         """Write and close every file (durable), and name the segments."""
         segments = []
-        for name, one in self._open.items():
+        for (name, version), one in self._open.items():
             self._write(one)
             files = one.writer.close() if one.writer is not None else ()
             if files:
-                version = one.version.version
                 segments.append(Segment(name, version, files, one.counts, one.first, one.last))
         return tuple(segments)
 
@@ -176,7 +203,7 @@ class CapturedTables:
             return
         if one.writer is None:
             one.writer = self._store.open(
-                one.state.changelog,
+                one.folder,
                 batch=self._batch,
                 schema_version=one.version.version,
                 schema=one.schema,
@@ -191,41 +218,35 @@ class CapturedTables:
 
     # -- tables seen for the first time ---------------------------------------------------
 
-    def _first_seen(self, structure: TableStructure, at: Coordinates) -> CapturedTable:
-        name = structure.name
-        schema = changelog_schema(structure)  # TableError for a type that is not read
-        version = self._versions.get(name)
-        self._require_no_hole(name, version)
-        if version is None:
-            version = TableVersion(structure, 1, str(at))
-            self.new_versions.append(version)
-        state = self._states.get(name)
-        if state is None:
-            state = new_table(self._source, name)
-            self._states[name] = self.touched[name] = state
-        return CapturedTable(version, state, schema)
+    def _first_seen(self, version: SchemaVersion) -> CapturedTable:
+        schema = changelog_schema(version.structure)  # TableError for a type that is not read
+        self._require_no_hole(version)
+        state = self._touch(version, TableCondition.ACTIVE)
+        return CapturedTable(version, state.changelog, schema)
 
-    def _require_no_hole(self, table: TableName, version: TableVersion | None) -> None:
-        if version is None and table in self._created:
+    def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
+        """The table's state, which goes on under that version."""
+        table = version.table
+        before = self._states.get(table)
+        state = replace(
+            before or new_table(self._source, table),
+            condition=condition,
+            changelog=changelog_path(self._source, table, version.generation),
+            changelog_generation=version.generation,
+        )
+        if state != before:
+            self._states[table] = self.touched[table] = state
+        return state
+
+    def _require_no_hole(self, version: SchemaVersion) -> None:
+        table = version.table
+        known = table in self._states
+        if not known and table in self._created:
             return
-        missed = hole(table, version.batch if version is not None else None, self._past)
+        missed = hole(table, (version.batch or self._batch) if known else None, self._past)
         if missed is not None:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes there "
                 "were not read",
-                hint="catching a table up is not built yet: follow it under a new source name, "
-                "or exclude it again",
+                hint=f"`lockstep release {table}` reads it from the source",
             )
-
-
-def _drift(known: TableStructure, found: TableStructure) -> TableError:
-    names = [column.name for column in known.columns], [column.name for column in found.columns]
-    what = (
-        f"its columns were {', '.join(names[0])} and are now {', '.join(names[1])}"
-        if names[0] != names[1]
-        else "a column's type, character set or key is another one now"
-    )
-    return TableError(
-        f"its structure changed without a statement in the log: {what}",
-        hint="somebody altered it with sql_log_bin=0; following that is not built yet",
-    )

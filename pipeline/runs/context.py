@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import sleep
 from typing import Protocol
@@ -21,6 +22,7 @@ from pipeline.ports import (
     Spool,
 )
 from pipeline.position import Position
+from pipeline.schema.consequences import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
@@ -85,6 +87,7 @@ class SourcePlan:
     start: Place | None
     budget: Budget = field(default_factory=Budget)
     policies: StartPolicies = field(default_factory=StartPolicies)
+    lake: LakePolicies = field(default_factory=LakePolicies)
     standby: StandbyPlan | None = None
     until: Place | None = None
 
@@ -132,6 +135,29 @@ class CaptureReport:
     start_seconds: float
     capture_seconds: float
     continuity: Continuity | None = None
+
+    def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
+        """Both as one; `reread`: tables that this one set aside and the other took up."""
+        counts = dict(self.counts)
+        for table, count in other.counts.items():
+            counts[table] = counts.get(table, RowCounts()) + count
+        softened = Counter(self.softened)
+        softened.update(other.softened)
+        kept = tuple(one for one in self.set_aside if one.table not in reread)
+        return replace(
+            self,
+            batch=other.batch if other.batch is not None else self.batch,
+            end=other.end,
+            transactions=self.transactions + other.transactions,
+            rows=self.rows + other.rows,
+            log_bytes=self.log_bytes + other.log_bytes,
+            counts=counts,
+            set_aside=(*kept, *other.set_aside),
+            softened=softened,
+            repaired=(*self.repaired, *other.repaired),
+            start_seconds=self.start_seconds + other.start_seconds,
+            capture_seconds=self.capture_seconds + other.capture_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

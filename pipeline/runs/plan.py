@@ -8,7 +8,7 @@ end read for how much it holds. Does not: the steps themselves (`repair`, `begin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NoReturn
 
@@ -23,6 +23,7 @@ from pipeline.runs.capture import bounds_of, require_followed, require_whole, ta
 from pipeline.runs.context import Workplace
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import Abandonment, foreseen
+from pipeline.runs.structures import structures_at
 from pipeline.runs.tallying import Largest, StatementSeen, TableTally, Tally
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
@@ -64,6 +65,7 @@ class PlannedReading:
     largest: Largest | None
     set_aside: tuple[SetAside, ...]
     refusal: LockstepError | None
+    rereads: Mapping[TableName, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +184,13 @@ def _read(work: Workplace, begun: Begun) -> PlannedReading:
     bounds = replace(bounds, budget=budget)
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    tally = Tally(tables_of(work, begun, _NoSegments(), batch), work.source.patterns)
+    structures = structures_at(work, begun)
+    tables = tables_of(work, begun, _NoSegments(), batch)
+    tally = Tally(tables, work.source.patterns, structures, work.source.lake)
     stops: list[LockstepError] = []
     prepared = {one.xid: one for one in work.ledger.open_prepared(work.source.name)}
     unkept = replace(work, spool=tally.spool(work.spool))
-    reading = Reading(unkept, tally, begun, bounds, prepared, stops=stops.append)
+    reading = Reading(unkept, tally, begun, bounds, prepared, structures, stops=stops.append)
     try:
         reading.run()
         if reading.spent is None:
@@ -212,6 +216,7 @@ def _read(work: Workplace, begun: Begun) -> PlannedReading:
         largest=tally.largest,
         set_aside=tuple(tally.set_aside),
         refusal=stops[0] if stops else None,
+        rereads=dict(sorted(tally.rereads.items())),
     )
 
 
@@ -229,7 +234,7 @@ class _NoSegments:
     def _never(self, *_: object, **__: object) -> NoReturn:
         raise RuntimeError("a plan writes nothing")
 
-    open = damaged = read = unpacked = discard = _never
+    open = damaged = read = unpacked = discard = remove = _never
 
 
 # -- how long it would take ----------------------------------------------------------------

@@ -7,12 +7,28 @@ already has is skipped, so publishing again is always right.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from pipeline.batch import Batch, BatchState, Segment, TableState
-from pipeline.changes.layout import application_id, changelog_schema
+from pipeline.changes.layout import application_id, changelog_path, changelog_schema
 from pipeline.runs.context import Workplace
+from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class _Versioned:
+    """A segment and the version its rows were written under."""
+
+    segment: Segment
+    version: SchemaVersion
+
+    @property
+    def table(self) -> TableName:
+        return self.segment.table
 
 
 def publish(work: Workplace) -> None:
@@ -22,20 +38,41 @@ def publish(work: Workplace) -> None:
     for batch in work.ledger.unfinished(source):
         if batch.state is not BatchState.CAPTURED:
             continue
-        for segment in work.ledger.segments(batch.id):
-            _publish(work, batch, segment, states[segment.table])
+        for segments in _together(work, batch):
+            _publish(work, batch, segments, states[segments[0].table])
 
 
-def _publish(work: Workplace, batch: Batch, segment: Segment, state: TableState) -> None:
-    version = work.ledger.table_version(batch.source, segment.table, segment.schema_version)
+def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
+    """A batch's segments by table and generation of its changelog: one commit each."""
+    found: dict[tuple[TableName, int], list[_Versioned]] = {}
+    for segment in work.ledger.segments(batch.id):
+        version = work.ledger.schema_version(batch.source, segment.table, segment.schema_version)
+        one = _Versioned(segment, version)
+        found.setdefault((segment.table, version.generation), []).append(one)
+    return list(found.values())
+
+
+def _publish(
+    work: Workplace, batch: Batch, together: Sequence[_Versioned], state: TableState
+) -> None:
+    table, generation = together[0].table, together[0].version.generation
+    files = [file for one in together for file in one.segment.files]
     work.changelog.publish(
-        state.changelog,
-        app_id=application_id(batch.source, state, "changelog"),
+        changelog_path(batch.source, table, generation),
+        app_id=application_id(batch.source, state, "changelog", generation),
         batch=batch.id,
-        schema=changelog_schema(version.structure),
-        files=segment.files,
-        user_metadata=commit_metadata(segment.table, [batch]),
+        schema=_all_columns(changelog_schema(one.version.structure) for one in together),
+        files=files,
+        user_metadata=commit_metadata(table, [batch]),
     )
+
+
+def _all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The columns of all, each once: in one generation a name has one type."""
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        fields.update({field.name: field for field in schema if field.name not in fields})
+    return pa.schema(fields.values())
 
 
 def commit_metadata(table: TableName, batches: Iterable[Batch]) -> str:
@@ -55,13 +92,3 @@ def commit_metadata(table: TableName, batches: Iterable[Batch]) -> str:
         },
         sort_keys=True,
     )
-
-
-def captured_segments(
-    work: Workplace, batches: Iterable[int], table: TableName
-) -> Iterator[Segment]:
-    """A table's segments in these batches, oldest first."""
-    for batch in batches:
-        for segment in work.ledger.segments(batch):
-            if segment.table == table:
-                yield segment

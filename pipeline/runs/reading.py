@@ -13,7 +13,7 @@ from typing import Protocol
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.control import Query, moment
+from pipeline.binlog.control import moment
 from pipeline.binlog.identity import GtidsRead, together
 from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import ANONYMOUS, Run
@@ -22,7 +22,10 @@ from pipeline.errors import DamagedEvent, TransactionsWithoutGtid, UnsupportedSt
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
-from pipeline.schema.ddl import Creates, read_statement, why_it_stops
+from pipeline.runs.joining import last_end
+from pipeline.runs.logged import logged_statements
+from pipeline.runs.structures import facts_of_server
+from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.table import TableName
 
 _TELL_SECONDS = 0.3
@@ -41,7 +44,9 @@ class Taker(Protocol):
 
     def wanted(self, table: TableName) -> bool: ...
 
-    def created(self, table: TableName) -> None: ...
+    def reach(self, at: Coordinates | None) -> None: ...
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None: ...
 
     def put(self, run: Run) -> None: ...
 
@@ -62,6 +67,7 @@ class Reading:
         begun: Begun,
         bounds: RunBounds,
         prepared: Mapping[Xid, Prepared],
+        structures: SchemaTracker,
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
     ) -> None:
@@ -69,6 +75,8 @@ class Reading:
         self._source: SourcePlan = work.source
         self._taker = taker
         self._stops = stops
+        self._structures = structures
+        self._facts = facts_of_server(begun.facts)
         self._bounds = bounds
         self._begun = begun
         self._gtids = GtidsRead()
@@ -130,6 +138,7 @@ class Reading:
     def run(self) -> None:
         """Read up to the end, or until a budget is spent; `StreamEndedEarly`."""
         if self._bounds.reached(self._begun.start.at):
+            self._taker.reach(None)
             return
         buffer = self.buffer
         try:
@@ -144,6 +153,7 @@ class Reading:
             self._dump.close()
         buffer.end()
         self._take_runs()
+        self._taker.reach(None)
         if self.spent is None:
             self._bounds.require_reached(buffer.at)
 
@@ -173,14 +183,14 @@ class Reading:
         return self._source.patterns.matches(table) and self._taker.wanted(table)
 
     def _take(self, run: Run) -> None:
-        for number, query in run.statements:
-            row = run.transactions[number]
-            file = run.files[row[columns.FILE]]
-            self._require_followed(
-                query,
-                Coordinates(file, int(row[columns.BEGIN_OFFSET])),
-                Coordinates(file, int(row[columns.END_OFFSET])),
-            )
+        for logged in logged_statements(run, self._facts):
+            self._taker.reach(logged.begin)
+            followed = self._structures.take(logged)
+            why = followed.not_understood
+            if why is not None and why.may_touch is None:
+                self._stops(_not_understood(logged, why.reason))
+            self._taker.changed(logged, followed)
+        self._taker.reach(last_end(run))
         self._taker.put(run)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
@@ -213,19 +223,14 @@ class Reading:
                 hint="choose the place to go on at: `lockstep start-at PLACE --reason …`",
             )
 
-    def _require_followed(self, query: Query, begin: Coordinates, end: Coordinates) -> None:
-        statement = read_statement(query.text, query.database)
-        if isinstance(statement, Creates):
-            self._taker.created(statement.table)
-        why = why_it_stops(statement, self._source.patterns)
-        if why is not None:
-            self._stops(
-                UnsupportedStatement(
-                    f"the log holds {why}, at {begin}; this version does not follow it",
-                    hint="nothing was recorded. Following schema changes is not built yet: begin "
-                    f"again behind it (a new source name, start = '{end}'), or exclude the table",
-                )
-            )
+
+def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatement:
+    return UnsupportedStatement(
+        f"the log holds a statement that is not understood, at {logged.begin}: {reason}; "
+        "it may change any table",
+        hint="nothing was recorded. If it changes no captured table, go on behind it: "
+        f"`lockstep start-at {logged.end} --reason …`; and report the statement to us",
+    )
 
 
 def _distance(begun: Begun, bounds: RunBounds) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.batch import Batch, BatchState, Lease, Override
-from pipeline.changes.layout import application_id
+from pipeline.batch import Batch, BatchState, Lease, Override, Segment
+from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.errors import SegmentsLost
-from pipeline.runs.acknowledge import remove_ended
+from pipeline.runs.acknowledge import remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
 
 SWEPT = 10
@@ -35,6 +35,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     if acknowledged is not None:
         # Only the newest may have been left with files: each is cleared before the next.
         remove_ended(work, acknowledged.batch)
+        remove_snapshots(work, acknowledged.batch)
     for batch in work.ledger.batches(source, limit=SWEPT):
         # A holder that hung may have written on after it was taken over.
         if batch.state is BatchState.ABANDONED:
@@ -92,10 +93,13 @@ def _discard(work: Workplace, batch: Batch) -> int:
 
 
 def _damage(work: Workplace, batch: Batch) -> str | None:
-    states = work.ledger.table_states(work.source.name)
     for segment in work.ledger.segments(batch.id):
-        wrong = work.segments.damaged(states[segment.table].changelog, segment.files)
-        if wrong:
+        folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
+        if wrong := work.segments.damaged(folder, segment.files):
+            return wrong[0]
+    for part in work.ledger.snapshots(batch.source, batch.id):
+        folder = snapshot_path(batch.source, part.table)
+        if wrong := work.segments.damaged(folder, part.files):
             return wrong[0]
     for prepared in work.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
@@ -111,11 +115,18 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
     states = work.ledger.table_states(work.source.name)
     used = [str(write.intent.table) for write in work.ledger.settled(batch.source, batch.id)]
     for segment in work.ledger.segments(batch.id):
-        state = states[segment.table]
-        app_id = application_id(batch.source, state, "changelog")
-        if (work.changelog.recorded(state.changelog, app_id) or 0) >= batch.id:
+        generation = _generation(work, batch, segment)
+        folder = changelog_path(batch.source, segment.table, generation)
+        app_id = application_id(batch.source, states[segment.table], "changelog", generation)
+        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
             used.append(str(segment.table))
     return used
+
+
+def _generation(work: Workplace, batch: Batch, segment: Segment) -> int:
+    """The generation of the changelog that a segment is part of."""
+    table, number = segment.table, segment.schema_version
+    return work.ledger.schema_version(batch.source, table, number).generation
 
 
 def _require_unused(work: Workplace, batch: Batch, why: str) -> None:

@@ -8,19 +8,22 @@ and setting one table aside without touching the others. Does not: reading the l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline.batch import SetAside
+from pipeline.batch import ChangeType, SetAside, TableEventKind
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.identity import gtid_texts
 from pipeline.binlog.ring import Block, Integers, Run
 from pipeline.binlog.rows import TableDecoder, by_map
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.table_map import read_layouts
+from pipeline.changes.marking import mark_row
 from pipeline.changes.marks import (
     EventPlaces,
     TransactionMarks,
@@ -34,8 +37,16 @@ from pipeline.errors import TableError
 from pipeline.ports import RowImages
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTable, CapturedTables
+from pipeline.runs.cascades import changed_unseen, unlogged
+from pipeline.runs.joining import Joining, behind
+from pipeline.runs.rereading import HINT, Reread
+from pipeline.runs.versions import checked, release_hint, version_for
+from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
+from pipeline.schema.zones import zone_of
+from pipeline.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,14 @@ class _Decoded:
     rows: Integers
 
 
+_EVENTS: Final = {
+    Action.CREATE: TableEventKind.CREATED,
+    Action.FOLLOW: TableEventKind.CHANGED,
+    Action.EMPTY: TableEventKind.TRUNCATED,
+    Action.DROP: TableEventKind.DROPPED,
+}
+
+
 class Segmenter:
     """Takes the runs of one buffer; `tables` gets the rows."""
 
@@ -61,13 +80,24 @@ class Segmenter:
         *,
         batch: int,
         base: int,
+        structures: SchemaTracker,
+        clock: Callable[[], datetime],
+        captured: Callable[[TableName], bool],
+        policies: LakePolicies,
         on_set_aside: Callable[[SetAside], None],
+        rereads: Sequence[Reread] = (),
     ) -> None:
         self._tables = tables
         self._batch, self._base = batch, base
+        self._structures = structures
+        self._clock = clock
+        self._captured = captured
+        self._policies = policies
+        self._lows = {one.table: one.low for one in rereads}
+        self.joining = Joining(rereads, structures)
         self._on_set_aside = on_set_aside
         self._buffer: TransactionBuffer | None = None
-        self._decoders: dict[int, tuple[TableStructure, TableDecoder]] = {}
+        self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.softened: Counter[str] = Counter()
         self.changes = 0
         self.rows = 0
@@ -79,8 +109,84 @@ class Segmenter:
     def wanted(self, table: TableName) -> bool:
         return self._tables.wanted(table)
 
-    def created(self, table: TableName) -> None:
-        self._tables.created(table)
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+        """A statement changed structures: what follows for each table that is captured."""
+        session = logged.context
+        zoned = zone_of(session.time_zone) is not None
+        found = consequences(followed, self._policies, strict=session.strict, zoned=zoned)
+        for table, consequence in found.items():
+            waits = self.joining.waits(table)
+            if self._captured(table) and self._tables.wanted(table) and not waits:
+                self._follow(table, consequence, logged)
+
+    def reach(self, at: Coordinates | None) -> None:
+        for one, version in self.joining.passed(at):
+            if one.error is not None:
+                self._put_aside(one.table, one.low, one.error)
+            elif version is None:
+                self._gone(one)
+            else:
+                now = self._clock()
+                self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
+                sequence = self._base + self.changes
+                kind, why = TableEventKind.REREAD, one.order.reason
+                self._tables.happened(kind, version, sequence=sequence, reason=why)
+                self.joining.record(one, version, sequence)
+
+    def _gone(self, one: Reread) -> None:
+        version = self._structures.version(one.table)
+        if version is not None:
+            kind, sequence = TableEventKind.DROPPED, self._base + self.changes
+            self._tables.happened(kind, version, sequence=sequence, reason="the source has it not")
+
+    def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
+        at, version = logged.end, self._structures.version(table)
+        kind = _EVENTS.get(one.action)
+        if one.action is Action.SET_ASIDE:
+            self._put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        elif one.action is Action.REREAD:
+            self._reread(table, at, one.reason)
+        elif kind is not None and version is not None:
+            known = self._tables.known(table)
+            if not known and kind is not TableEventKind.CREATED:
+                return
+            if kind is TableEventKind.TRUNCATED and version.schema is not None:
+                moments = logged.committed_at, logged.executed_at
+                self._mark(version, ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+            sequence = self._base + self.changes
+            self._tables.happened(kind, version, sequence=sequence, reason=one.reason)
+
+    def _mark(
+        self,
+        version: SchemaVersion,
+        kind: ChangeType,
+        at: Coordinates,
+        gtid: str,
+        committed_at: datetime,
+        executed_at: datetime,
+    ) -> None:
+        """A row of the changelog that stands for all rows of the table."""
+        self.changes += 1
+        table = self._tables.opened(version, at)
+        number = self._base + self.changes
+        row = mark_row(
+            table.schema,
+            kind,
+            sequence=number,
+            at=at,
+            gtid=gtid,
+            committed_at=committed_at,
+            executed_at=executed_at,
+            batch=self._batch,
+            schema_version=version.version,
+        )
+        table.first, table.last = table.first or number, number
+        self._tables.hold(table, row)
+
+    def _reread(self, table: TableName, at: Coordinates, reason: str) -> None:
+        error = TableError(reason, hint=HINT)
+        self._on_set_aside(self._tables.put_aside_to_reread(table, at, error))
+        self._following.maps.drop(table)
 
     def put(self, run: Run) -> None:
         """Decode and number a run's rows."""
@@ -99,9 +205,11 @@ class Segmenter:
                 # Rows of this block before the bad one go too: a table's changes end
                 # between two transactions.
                 name = self._name(number)
-                decoded = [d for d in decoded if d.table.version.structure.name != name]
+                decoded = [d for d in decoded if d.table.version.table != name]
             else:
                 decoded.append(done)
+        for one in decoded:
+            self._look_at_foreign_keys(run, one)
         for one in decoded:
             images_of[one.which] = one.images
         first_of = self._base + 1 + self.changes + np.cumsum(images_of) - images_of
@@ -109,36 +217,57 @@ class Segmenter:
             self._hold(run, one, first_of[one.which], marks)
         self.changes += int(images_of.sum())
 
+    def _look_at_foreign_keys(self, run: Run, one: _Decoded) -> None:
+        """Set aside whose rows the server changed without a word in the log."""
+        unseen = unlogged(one.events)
+        if not unseen.any():
+            return
+        at = _begin(run, one.events[0])
+        parent, schema = one.table.version.table, self._structures.whole()
+        for table, reason in changed_unseen(parent, unseen, one.batches, schema):
+            if self._captured(table) and self._tables.wanted(table):
+                if self._policies.foreign_keys == "resnapshot":
+                    self._reread(table, at, reason)
+                else:
+                    self._put_aside(table, at, TableError(reason, hint=release_hint(table)))
+
     # -- decoding -------------------------------------------------------------------
 
     def _decoded(self, run: Run, number: int, which: Integers, part: Block) -> _Decoded | None:
-        if not self._tables.wanted(self._name(number)):
+        name = self._name(number)
+        if not self._tables.wanted(name) or self.joining.waits(name):
             return None
+        if (low := self._lows.get(name)) is not None:
+            later = behind(run, part.events, low)
+            which, part = which[later], Block(part.data, part.events[later])
+            if not len(which):
+                return None
         at = _begin(run, part.events[0])
         try:
-            structure, decoder = self._decoder(number)
-            table = self._tables.opened(structure, at)
+            version, decoder = self._decoder(number, at)
+            table = self._tables.opened(version, at)
             batches = list(decoder.decode(part))
             if not decoder.complete:
                 raise _incomplete()
         except TableError as error:
-            self._put_aside(self._name(number), at, error)
+            self._put_aside(name, at, error)
             return None
         count = len(which)
         images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
         rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
         return _Decoded(table, which, part.events, batches, images, rows)
 
-    def _decoder(self, number: int) -> tuple[TableStructure, TableDecoder]:
-        if number not in self._decoders:
-            buffer = self._following
-            raw = buffer.maps.known[number].raw
-            flavour = buffer.description.flavour if buffer.description else "mysql"
-            structure = read_structure(raw, flavour)
-            layouts = read_layouts(raw, flavour)
-            decoder = TableDecoder(structure, layouts, arrow_schema(structure))
-            self._decoders[number] = structure, decoder
-        return self._decoders[number]
+    def _decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+        buffer = self._following
+        flavour = buffer.description.flavour if buffer.description else "mysql"
+        mapped = buffer.maps.known[number]
+        version = version_for(mapped, flavour, self._structures, at)
+        key = number, version.version
+        if key not in self._decoders:
+            structure = checked(version, mapped, flavour)
+            layouts = read_layouts(mapped.raw, flavour)
+            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
+        return version, self._decoders[key]
 
     @property
     def _following(self) -> TransactionBuffer:
@@ -193,7 +322,7 @@ class Segmenter:
         table.counts += counts
         self.rows += counts.total
         for column, count in images.softened.items():
-            self.softened[f"{table.version.structure.name}.{column}"] += count
+            self.softened[f"{table.version.table}.{column}"] += count
 
 
 def _marks(run: Run) -> TransactionMarks:

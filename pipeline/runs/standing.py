@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pipeline.batch import SetAside, TableCondition
 from pipeline.binlog.heads import read_file_head
 from pipeline.errors import LockstepError
 from pipeline.ports import Ledger, ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
+from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather
 from pipeline.runs.context import Workplace
 from pipeline.standing.facts import Headroom, Standing, WaitingBatch
@@ -67,7 +67,7 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
-        set_aside=_set_aside(ledger, source),
+        set_aside=those_set_aside(ledger.table_states(source)),
         decisions=tuple(decisions),
     )
 
@@ -83,11 +83,3 @@ def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> H
     oldest = read_file_head(server, files[0]).created
     ended = read_file_head(server, following).created if following is not None else None
     return headroom(facts, position, ended=ended, oldest=oldest)
-
-
-def _set_aside(ledger: Ledger, source: str) -> tuple[SetAside, ...]:
-    return tuple(
-        SetAside(table, state.reason or "", state.hint or "", state.position or "")
-        for table, state in sorted(ledger.table_states(source).items())
-        if state.condition is not TableCondition.ACTIVE
-    )

@@ -17,19 +17,22 @@ import numpy.typing as npt
 from pipeline.batch import RowCounts, SetAside
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.control import Query
 from pipeline.binlog.images import AFTER, DELETE, INSERT
 from pipeline.binlog.ring import Block, Integers, Run
 from pipeline.binlog.rows import TableDecoder, by_map
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.table_map import read_layouts
 from pipeline.binlog.unkept import UnkeptSpool
 from pipeline.errors import TableError
 from pipeline.ports import Spool
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
-from pipeline.schema.ddl import Creates, Passed, first_words, read_statement, why_it_stops
+from pipeline.runs.versions import checked, release_hint, version_for
+from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
+from pipeline.schema.shown import first_words
+from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
+from pipeline.schema.zones import zone_of
+from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 
 STATEMENTS: Final = 200
@@ -80,14 +83,23 @@ class _Seen:
 
 class Tally:
     """Takes the runs of one buffer as a segmenter does. `tables` says what a capture would
-    set aside; it is asked until a statement stops the run, which changes structures."""
+    set aside, `structures` by what its rows would be read."""
 
-    def __init__(self, tables: CapturedTables, patterns: TablePatterns) -> None:
+    def __init__(
+        self,
+        tables: CapturedTables,
+        patterns: TablePatterns,
+        structures: SchemaTracker,
+        policies: LakePolicies,
+    ) -> None:
         self._captured = tables
         self._patterns = patterns
+        self._structures = structures
+        self._policies = policies
         self._buffer: TransactionBuffer | None = None
-        self._decoders: dict[int, tuple[TableStructure, TableDecoder]] = {}
-        self._stopped = False
+        self._decoders: dict[tuple[int, int], TableDecoder] = {}
+        self.rereads: dict[TableName, str] = {}
+        """Tables that would be read from the source, and why."""
         self._out: list[_Seen] = []
         self.tables: dict[TableName, TableTally] = {}
         self.set_aside: list[SetAside] = []
@@ -116,12 +128,39 @@ class Tally:
     def wanted(self, table: TableName) -> bool:
         return self._captured.wanted(table)
 
-    def created(self, table: TableName) -> None:
-        self._captured.created(table)
+    def reach(self, at: Coordinates | None) -> None:
+        """Nothing that is read from the source is part of a plan."""
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+        """A statement of the log, and what it would do."""
+        session = logged.context
+        zoned = zone_of(session.time_zone) is not None
+        found = consequences(followed, self._policies, strict=session.strict, zoned=zoned)
+        told = []
+        for table, one in found.items():
+            if not self._patterns.matches(table) or not self._captured.wanted(table):
+                continue
+            told.append(f"{table}: {one.action}, {one.reason}")
+            self._tell(table, one, logged)
+        why = followed.not_understood
+        stops = why is not None and why.may_touch is None
+        if len(self.statements) < STATEMENTS:
+            effect = "; ".join(told) or ("passed: no captured table" if found else "passed")
+            if stops:
+                effect = "stops a run: it is not understood and may change any table"
+            text = first_words(logged.text)
+            self.statements.append(StatementSeen(logged.begin, text, effect, stops))
+        else:
+            self.more_statements += 1
+
+    def _tell(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
+        if one.action is Action.SET_ASIDE:
+            self._put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        elif one.action is Action.REREAD:
+            self.rereads[table] = one.reason
+            self._following.maps.drop(table)
 
     def put(self, run: Run) -> None:
-        for number, query in run.statements:
-            self._take_statement(query, _begin(run, number))
         rows = np.zeros(len(run.transactions), np.int64)
         ours = np.zeros(len(run.transactions), np.bool_)
         for block in run.blocks:
@@ -132,26 +171,6 @@ class Tally:
             self._add(seen, rows)
         self._out.clear()
         self._take_transactions(run, rows, ours)
-
-    # -- statements -----------------------------------------------------------------
-
-    def _take_statement(self, query: Query, at: Coordinates) -> None:
-        statement = read_statement(query.text, query.database)
-        why = why_it_stops(statement, self._patterns)
-        if why is not None:
-            effect = f"stops a run: {why} is not followed yet"
-        elif isinstance(statement, Creates) and self._patterns.matches(statement.table):
-            effect = f"{statement.table} is captured from its first row on"
-        elif isinstance(statement, Passed):
-            effect = "passed"
-        else:
-            effect = "passed: no captured table"
-        self._stopped = self._stopped or why is not None
-        if len(self.statements) < STATEMENTS:
-            text = first_words(query.text)
-            self.statements.append(StatementSeen(at, text, effect, why is not None))
-        else:
-            self.more_statements += 1
 
     # -- rows -----------------------------------------------------------------------
 
@@ -174,11 +193,11 @@ class Tally:
             of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(of[0]))
             try:
-                counted = self._decoder(number, at).count(part)
-                self._require_complete(number)
+                decoder = self._decoder(number, at)
+                counted = decoder.count(part)
+                _require_complete(decoder)
             except TableError as error:
-                self.set_aside.append(self._captured.put_aside(name, at, error))
-                self._following.maps.drop(name)
+                self._put_aside(name, at, error)
                 continue
             np.add.at(rows, of, counted.rows)
             found = TableTally(
@@ -190,25 +209,21 @@ class Tally:
         return _Seen(tables, rows)
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        if number not in self._decoders:
-            buffer = self._following
-            raw = buffer.maps.known[number].raw
-            flavour = buffer.description.flavour if buffer.description else "mysql"
-            structure = read_structure(raw, flavour)
-            layouts = read_layouts(raw, flavour)
-            decoder = TableDecoder(structure, layouts, arrow_schema(structure))
-            self._decoders[number] = structure, decoder
-        structure, decoder = self._decoders[number]
-        if not self._stopped:
-            self._captured.opened(structure, at)
-        return decoder
+        buffer = self._following
+        flavour = buffer.description.flavour if buffer.description else "mysql"
+        mapped = buffer.maps.known[number]
+        version = version_for(mapped, flavour, self._structures, at)
+        key = number, version.version
+        if key not in self._decoders:
+            structure = checked(version, mapped, flavour)
+            layouts = read_layouts(mapped.raw, flavour)
+            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
+            self._captured.opened(version, at)
+        return self._decoders[key]
 
-    def _require_complete(self, number: int) -> None:
-        if not self._decoders[number][1].complete:
-            raise TableError(
-                "its row images are incomplete (binlog_row_image is not FULL in some session)",
-                hint="set binlog_row_image=FULL for every session that writes this table",
-            )
+    def _put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.set_aside.append(self._captured.put_aside(table, at, error))
+        self._following.maps.drop(table)
 
     def _add(self, seen: _Seen, rows: Integers) -> None:
         rows += seen.rows
@@ -228,6 +243,14 @@ class Tally:
         if self._buffer is None:
             raise RuntimeError("follow a buffer first")
         return self._buffer
+
+
+def _require_complete(decoder: TableDecoder) -> None:
+    if not decoder.complete:
+        raise TableError(
+            "its row images are incomplete (binlog_row_image is not FULL in some session)",
+            hint="set binlog_row_image=FULL for every session that writes this table",
+        )
 
 
 def _begin(run: Run, number: int) -> Coordinates:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.batch import TableCondition, TableState
+from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import NothingMatches, SourceMoving
 from pipeline.position import Position
 from pipeline.runs.acknowledge import tables_set_aside
@@ -90,8 +91,24 @@ def _lake_rows(work: Workplace, structure: TableStructure, state: TableState | N
     version = work.mirrors.version(state.mirror) if state else None
     if state is None or version is None:
         return schema.empty_table()
-    batches: Iterator[pa.RecordBatch] = work.mirrors.rows(state.mirror, schema.names, version)
-    return pa.Table.from_batches(list(batches)).cast(schema)
+    there = work.mirrors.schema(state.mirror, version)
+    deleted = DELETED_AT.name in there.names and DELETED_AT.name not in schema.names
+    names = [name for name in schema.names if name in there.names]
+    marks = [DELETED_AT.name] if deleted else []
+    batches: Iterator[pa.RecordBatch] = work.mirrors.rows(state.mirror, [*names, *marks], version)
+    rows = pa.Table.from_batches(
+        list(batches), pa.schema([there.field(n) for n in [*names, *marks]])
+    )
+    if deleted:
+        rows = rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
+    # A column that the mirror lacks is NULL in it, and so a difference.
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def difference(structure: TableStructure, source: pa.Table, lake: pa.Table) -> TableDifference:

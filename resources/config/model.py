@@ -26,13 +26,6 @@ from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
     {
-        "deletes",
-        "dropped_columns",
-        "dropped_tables",
-        "foreign_keys",
-        "on_rewrite",
-        "readers",
-        "renames",
         "table",
         "time",
         "undecodable",
@@ -191,7 +184,21 @@ class SourcePart(Part):
     standby: StandbyPart | None = None
     on_position_lost: Literal["refuse", "resnapshot"] = "refuse"
     on_source_changed: Literal["refuse", "timestamp"] = "refuse"
+    on_rewrite: Literal["set-aside", "resnapshot"] = "set-aside"
+    dropped_columns: Literal["keep", "drop"] = "keep"
+    dropped_tables: Literal["keep", "drop"] = "keep"
+    renames: Literal["rewrite", "keep-path"] = "rewrite"
+    foreign_keys: Literal["set-aside", "resnapshot", "follow"] = "set-aside"
+    deletes: Literal["remove", "soft"] = "remove"
+    readers: Literal["spark", "any"] = "spark"
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
+
+    @field_validator("renames", "foreign_keys", "dropped_tables")
+    @classmethod
+    def _built(cls, policy: str) -> str:
+        if policy in ("keep-path", "follow", "drop"):
+            raise NotBuiltYet(f"{policy!r} is not built yet")
+        return policy
 
     @field_validator("schedule")
     @classmethod

@@ -14,6 +14,7 @@ from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
 from pipeline.places import Place
 from pipeline.runs.context import SourcePlan, StandbyPlan
+from pipeline.schema.consequences import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.tables import TablePatterns
 from resources.config.model import (
@@ -109,6 +110,15 @@ class SourceSettings:
                 on_position_lost=self.part.on_position_lost,
                 on_source_changed=self.part.on_source_changed,
                 fallback_interval=timedelta(seconds=self.part.fallback_interval),
+            ),
+            lake=LakePolicies(
+                on_rewrite=self.part.on_rewrite,
+                dropped_columns=self.part.dropped_columns,
+                dropped_tables=self.part.dropped_tables,
+                renames=self.part.renames,
+                foreign_keys=self.part.foreign_keys,
+                deletes=self.part.deletes,
+                readers=self.part.readers,
             ),
             standby=None
             if standby is None

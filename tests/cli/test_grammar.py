@@ -16,9 +16,10 @@ HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pysp
 
 
 def test_help_names_what_there_is_and_nothing_else() -> None:
-    """The nine commands; those of later versions are absent."""
+    """The thirteen commands; those of later versions are absent."""
     words = set(make_parser().format_help().split())
     known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
+    known |= {"schema", "pause", "resume", "release"}
     assert known <= words
     assert not NOT_YET_COMMANDS & words
 
@@ -39,7 +40,20 @@ def test_later_options_are_refused_by_name(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "frobnicate", "run --sauce x", "read", "init --port x", "start-at x"]
+    "line",
+    [
+        "",
+        "frobnicate",
+        "run --sauce x",
+        "read",
+        "init --port x",
+        "start-at x",
+        "schema",
+        "resume",
+        "pause a.b",
+        "release a.b",
+        "pause a.b --schema f --reason x",
+    ],
 )
 def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     """One sentence and the help that applies; no SystemExit of argparse's own."""

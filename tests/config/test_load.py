@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates, LogFile
+from pipeline.schema.consequences import LakePolicies
 from pipeline.tables import TablePatterns
 from resources.config import Secret, Settings, load_settings
 from resources.config.load import parse_settings
@@ -124,6 +126,9 @@ def test_a_mistake_has_one_sentence(text: str, message: str) -> None:
 NOT_YET = {
     'zero_dates = "fail"': "'zero_dates' is not built yet",
     '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
+    'dropped_tables = "drop"': "'drop' is not built yet",
+    'renames = "keep-path"': "'keep-path' is not built yet",
+    'foreign_keys = "follow"': "'follow' is not built yet",
 }
 
 
@@ -144,7 +149,7 @@ def test_an_object_store_is_not_built_yet() -> None:
 def test_all_mistakes_are_told_at_once() -> None:
     """Every mistake in the order of the lines; a not-yet among others does not soften them."""
     error = refused(
-        '[lake]\npth = "x"\n' + SOURCE.replace('"shop"', '"1"') + 'port = 0\ndeletes = "soft"\n'
+        '[lake]\npth = "x"\n' + SOURCE.replace('"shop"', '"1"') + 'port = 0\nundecodable = "fail"\n'
     )
     assert type(error) is ConfigurationError
     assert error.message == (
@@ -153,7 +158,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "  line 4: 'name' must be a lower-case name such as shop (a letter, then letters, "
         "digits or _, 32 at most)\n"
         "  line 9: 'port' is out of range\n"
-        "  line 10: 'deletes' is not built yet"
+        "  line 10: 'undecodable' is not built yet"
     )
 
 
@@ -193,6 +198,42 @@ def test_a_valid_file_becomes_settings(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_without_a_start_the_file_is_valid() -> None:
     """Whether a start is needed is decided when a run begins, not by the file."""
     assert parsed(SOURCE).source("shop").plan().start is None
+
+
+def test_policies_default_to_what_loses_nothing() -> None:
+    """Without a word about them the lake keeps what it has, and a person decides the rest."""
+    assert parsed(SOURCE).source("shop").plan().lake == LakePolicies(
+        on_rewrite="set-aside",
+        dropped_columns="keep",
+        dropped_tables="keep",
+        renames="rewrite",
+        foreign_keys="set-aside",
+        deletes="remove",
+        readers="spark",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "policy"),
+    [
+        ("on_rewrite", "resnapshot"),
+        ("dropped_columns", "drop"),
+        ("foreign_keys", "resnapshot"),
+        ("deletes", "soft"),
+        ("readers", "any"),
+    ],
+)
+def test_each_policy_is_read(key: str, policy: str) -> None:
+    """It reaches the run, and changes no other."""
+    plan = parsed(SOURCE + f'{key} = "{policy}"\n').source("shop").plan()
+    assert plan.lake == replace(LakePolicies(), **{key: policy})
+
+
+def test_a_policy_that_nobody_knows_is_a_mistake() -> None:
+    """The sentence names the words there are."""
+    error = refused(SOURCE + 'deletes = "hard"\n')
+    assert type(error) is ConfigurationError
+    assert error.message == "lockstep.toml: line 7: 'deletes' must be 'remove' or 'soft'."
 
 
 def test_references_work_in_every_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

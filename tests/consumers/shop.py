@@ -17,14 +17,21 @@ from pipeline.batch import (
     RowCounts,
     Segment,
     SetAside,
-    TableVersion,
 )
-from pipeline.changes.layout import application_id, changelog_schema, new_table
+from pipeline.changes.generations import next_generation
+from pipeline.changes.layout import (
+    application_id,
+    changelog_path,
+    changelog_schema,
+    new_table,
+)
 from pipeline.ports import Ledger
+from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.rows import schema_of
 from pipeline.table import Column, TableName, TableStructure
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.segments import ParquetSegments
-from tests.ledger.made import WITNESS, begun, following, merged, position
+from tests.ledger.made import WITNESS, begun, following, merged, place, position
 
 ORDERS = TableName("shop", "orders")
 NOTES = TableName("shop", "täble=1")
@@ -80,6 +87,19 @@ class Shop:
     def changelog(self, table: TableName) -> Path:
         return self.lake / new_table(self.source, table).changelog
 
+    def history(self, table: TableName) -> list[SchemaVersion]:
+        """The table's versions as a ledger has them."""
+        found: list[SchemaVersion] = []
+        for number, one in enumerate(self.versions[table], 1):
+            schema, generation = schema_of(one), next_generation(found, schema_of(one))
+            told = (place(4), Knowledge.KNOWN, Origin.TABLE_MAP, schema)
+            found.append(SchemaVersion(table, number, *told, generation=generation))
+        return found
+
+    def _folder(self, table: TableName, version: int) -> str:
+        generation = self.history(table)[version - 1].generation
+        return changelog_path(self.source, table, generation)
+
     def batch(
         self, changed: Mapping[TableName, Images], *aside: TableName, publish: bool = True
     ) -> int:
@@ -99,14 +119,14 @@ class Shop:
     def _record(
         self, batch: Batch, changed: Mapping[TableName, Images], aside: Sequence[TableName]
     ) -> CaptureRecord:
-        known = self.ledger.newest_versions(self.source)
+        known = {one.table: one for one in self.ledger.newest_schemas(self.source)}
         versions, segments = [], []
         base = batch.base
         for table, images in changed.items():
             structures = self.versions.setdefault(table, [structure(table)])
             number = len(structures)
-            if table not in known or known[table].version < number:
-                versions.append(TableVersion(structures[-1], number, "binlog.000001:4"))
+            recorded = known[table].version if table in known else 0
+            versions += self.history(table)[recorded:]
             segments.append(self._segment(batch, table, number, base, images))
             base += len(images)
         return CaptureRecord(
@@ -116,7 +136,7 @@ class Shop:
             transactions=1,
             log_bytes=100,
             segments=tuple(segments),
-            versions=tuple(versions),
+            history=History(versions=tuple(versions)),
             tables=tuple(new_table(self.source, table) for table in changed if table not in known),
             set_aside=tuple(
                 SetAside(table, "a type is not supported", "exclude it", "binlog.000001:100")
@@ -128,6 +148,7 @@ class Shop:
         self, batch: Batch, table: TableName, version: int, base: int, images: Images
     ) -> Segment:
         schema = changelog_schema(self.versions[table][-1])
+        folder = self._folder(table, version)
         marked = [
             {
                 "_change_type": kind,
@@ -140,7 +161,7 @@ class Shop:
             for number, (kind, values) in enumerate(images, 1)
         ]
         writer = ParquetSegments(self.lake).open(
-            new_table(self.source, table).changelog,
+            folder,
             batch=batch.id,
             schema_version=version,
             schema=schema,
@@ -151,11 +172,12 @@ class Shop:
 
     def _publish(self, batch: Batch, segment: Segment) -> None:
         state = new_table(self.source, segment.table)
+        version = self.history(segment.table)[segment.schema_version - 1]
         DeltaChangelog(self.lake).publish(
-            state.changelog,
-            app_id=application_id(self.source, state, "changelog"),
+            self._folder(segment.table, segment.schema_version),
+            app_id=application_id(self.source, state, "changelog", version.generation),
             batch=batch.id,
-            schema=changelog_schema(self.versions[segment.table][segment.schema_version - 1]),
+            schema=changelog_schema(version.structure),
             files=segment.files,
             user_metadata=f"batch {batch.id}",
         )
@@ -173,6 +195,13 @@ def with_column(shop: Shop, table: TableName, name: str) -> None:
     last = shop.versions[table][-1]
     columns = (*last.columns, Column(name, "int"))
     shop.versions[table].append(replace(last, columns=columns))
+
+
+def with_type(shop: Shop, table: TableName, name: str, kind: str) -> None:
+    """From now on a column has another type."""
+    last = shop.versions[table][-1]
+    columns = (replace(one, type=kind) if one.name == name else one for one in last.columns)
+    shop.versions[table].append(replace(last, columns=tuple(columns)))
 
 
 def inserts(*ids: int) -> Images:

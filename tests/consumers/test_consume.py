@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +17,10 @@ from pipeline.errors import (
     NothingMatches,
 )
 from resources.lake.session import SparkProcess
-from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column, with_type
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
+DAY = date(2026, 11, 1)
 
 
 def in_order(table: pa.Table) -> list[tuple[int, int]]:
@@ -91,6 +92,27 @@ def test_a_column_that_was_added_is_null_before(billing: Shop) -> None:
     ]
 
 
+def test_a_column_of_another_type_is_of_the_newest(billing: Shop) -> None:
+    """As far as values fit it; others stand in a column named after their generation. Either
+    reader gives the same."""
+    billing.batch({ORDERS: inserts(1)})
+    with_column(billing, ORDERS, "price")
+    with_column(billing, ORDERS, "count")
+    billing.batch({ORDERS: [("insert", {"id": 2, "price": 7, "count": 3})]})
+    with_type(billing, ORDERS, "price", "bigint")
+    with_type(billing, ORDERS, "count", "date")
+    billing.batch({ORDERS: [("insert", {"id": 3, "price": 1 << 40, "count": DAY})]})
+    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        table = delivery.arrow("shop.orders").select(["id", "price", "count", "count@1"])
+    assert table.to_pylist() == [
+        {"id": 1, "price": None, "count": None, "count@1": None},
+        {"id": 2, "price": 7, "count": None, "count@1": 3},
+        {"id": 3, "price": 1 << 40, "count": DAY, "count@1": None},
+    ]
+
+
 def test_a_table_without_changes_is_empty(billing: Shop) -> None:
     """It has its columns, and no row; a table that was never captured is an error."""
     billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
@@ -106,26 +128,32 @@ def test_a_table_without_changes_is_empty(billing: Shop) -> None:
 
 
 def test_spark_reads_the_same(billing: Shop, spark_process: SparkProcess) -> None:
-    """With types of its own, also where a folder's name looks like a partition."""
+    """With types of its own, also where a folder's name looks like a partition, and where
+    columns came, and changed their types."""
     values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
     billing.batch({NOTES: [("insert", values)], ORDERS: inserts(1)})
-    billing.batch({NOTES: inserts(2, 3)})
+    with_column(billing, NOTES, "a`b")
+    billing.batch({NOTES: [("insert", {"id": 2, "a`b": 3})]})
+    with_type(billing, NOTES, "a`b", "bigint")
+    with_type(billing, NOTES, "at", "int")
+    billing.batch({NOTES: [("insert", {"id": 3, "a`b": 1 << 40, "at": 4})]})
     billing.batch({NOTES: inserts(4)})
     session = spark_process.session()
     with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery, other = consumer.get(max_batches=2), consumer.get()
+        delivery, other = consumer.get(max_batches=3), consumer.get()
         assert delivery is not None
         assert other is not None
         arrow = delivery.arrow(str(NOTES))
         frame = delivery.spark(str(NOTES), session)
         none = other.spark("shop.orders", session)
         rows = [row.asDict() for row in frame.orderBy("_sequence").collect()]
-        assert (none.columns, none.count()) == (arrow.schema.names, 0)
+        assert (none.columns, none.count()) == (other.arrow("shop.orders").schema.names, 0)
     seen = [row.pop("seen") for row in rows]
     wanted = arrow.drop_columns(["seen"]).to_pylist()
     assert rows == wanted
     assert [moment and moment.astimezone(UTC) for moment in seen] == arrow["seen"].to_pylist()
-    assert dict(frame.dtypes)["at"] == "timestamp_ntz"
+    kinds = dict(frame.dtypes)
+    assert (kinds["at"], kinds["at@1"]) == ("int", "timestamp_ntz")
 
 
 def test_what_is_rolled_back_is_the_same_again(billing: Shop) -> None:

@@ -26,11 +26,13 @@ from resources.memory.spool import MemorySpool
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-def settings_for(folder: Path, *names: str, tables: str = "shop.*", extra: str = "") -> Settings:
+def settings_for(
+    folder: Path, *names: str, tables: str = "shop.*", start: str = "earliest", extra: str = ""
+) -> Settings:
     """Settings of sources that lead nowhere, each with `extra` lines."""
     text = "".join(
         f'[[sources]]\nname = "{name}"\nhost = "127.0.0.1"\nport = 1\nuser = "lockstep"\n'
-        f'password = "env:LOCKSTEP_TEST_NOWHERE"\ntables = ["{tables}"]\nstart = "earliest"\n'
+        f'password = "env:LOCKSTEP_TEST_NOWHERE"\ntables = ["{tables}"]\nstart = "{start}"\n'
         f"{extra}\n"
         for name in names
     )

@@ -16,16 +16,18 @@ from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 
 TABLES = ("a", "b", "order items")
 
 
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
-    """A source with three empty tables that nobody captured yet."""
+    """A source with three empty tables, made before the start, that nobody captured yet."""
     for table in TABLES:
         mysql.execute(f"create table `{table}` (id int primary key, v int)", database=database)
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*")
+    start = str(head(mysql))
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
     # The tests' server has no certificate that could be verified.
     server = MySqlServer(
         ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")

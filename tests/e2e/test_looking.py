@@ -63,7 +63,7 @@ def test_looking_and_choosing_before_the_first_run(
     plan = project.json("plan")["sources"]["shop"]
     assert (plan["start"]["rule"], plan["transactions"]) == ("chosen-start", 0)
     status = project.json("status")["sources"]["shop"]
-    assert status["override"]["place"] == "latest"
+    assert status["override"]["place"] == chosen["override"]["place"] == head(mysql)
     assert "as ann chose" in status["sentence"]
 
 

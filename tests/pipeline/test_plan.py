@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.batch import BatchState, Continuity, RowCounts
 from pipeline.bounds import Budget
+from pipeline.errors import NothingMatches
 from pipeline.runs.plan import Plan, PlannedReading, bytes_per_second, make_plan
 from pipeline.start.question import Rule
 from pipeline.table import TableName
@@ -126,8 +127,7 @@ def test_a_budget_and_until_end_a_plan(mysql: MySqlStand, database: str, shop: F
 def test_statements_are_told_without_their_literals(
     mysql: MySqlStand, database: str, shop: Follower
 ) -> None:
-    """Where they stand and what a run does there; the first that stops it is the refusal,
-    and what comes behind it is told too."""
+    """Where they stand and what a run does there; what comes behind them is told too."""
     mysql.execute(
         f"create table {database}.log_2 (id int primary key) comment 'hush'",
         f"alter table {database}.orders add column secret varchar(5) default 'hush'",
@@ -135,12 +135,12 @@ def test_statements_are_told_without_their_literals(
     )
     plan = planned(shop)
     told = reading_of(plan)
-    assert plan.refusal is told.refusal
-    assert plan.refusal is not None
-    assert "ALTER TABLE on the captured table" in plan.refusal.message
+    assert plan.refusal is None
     created, altered = told.statements
     assert not created.stops
-    assert altered.stops
+    assert not altered.stops
+    assert created.effect == "passed: no captured table"
+    assert altered.effect.startswith(f"{database}.orders: follow, ")
     assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")
     assert "hush" not in created.text + altered.text
     assert told.tables[TableName(database, "users")].counts.inserted == 1
@@ -158,11 +158,34 @@ def test_a_refused_start_is_a_plan(mysql: MySqlStand, database: str) -> None:
     assert plan.reading is None
 
 
-def test_a_table_without_a_key_is_a_plan(mysql: MySqlStand, database: str) -> None:
-    """What a run's preflight refuses, a plan tells."""
-    mysql.execute(f"create table {database}.t (id int)")
-    plan = planned(Follower(server(mysql), [f"{database}.*"]))
-    assert type(plan.refusal).__name__ == "KeylessTable"
+def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> None:
+    """It may change any table: what a run refuses there, a plan tells, and what comes behind
+    it, too."""
+    name = mariadb.fresh_name()
+    mariadb.execute(f"create database {name}", f"create table {name}.t (id int primary key)")
+    follower = Follower(server(mariadb), [f"{name}.*"])
+    follower.run()
+    with mariadb.connect(name) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_mode = oracle")
+        cursor.execute("create table odd (v varchar2(9) default 'hush')")
+    mariadb.execute(f"insert into {name}.t values (1)")
+    plan = planned(follower)
+    told = reading_of(plan)
+    assert plan.refusal is told.refusal
+    assert plan.refusal is not None
+    assert "sql_mode=ORACLE" in plan.refusal.message
+    (odd,) = told.statements
+    assert odd.stops
+    assert "hush" not in odd.text + plan.refusal.message
+    assert told.tables[TableName(name, "t")].counts.inserted == 1
+    mariadb.execute(f"drop database {name}")
+
+
+def test_what_a_preflight_refuses_is_a_plan(mysql: MySqlStand, database: str) -> None:
+    """No start is decided."""
+    mysql.execute(f"create table {database}.t (id int primary key)")
+    plan = planned(Follower(server(mysql), [f"{database}.none"]))
+    assert type(plan.refusal) is NothingMatches
     assert plan.start is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import KeylessTable, NothingMatches, PrivilegeMissing, ServerSettings
+from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.ports import SourceTable
 from pipeline.preflight import Finding
 from pipeline.preflight.columns import DELTA_REFUSES
@@ -83,13 +83,11 @@ RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
             ("binlog_format", "STATEMENT"),
             ("binlog_format", "MIXED"),
             ("binlog_row_image", "MINIMAL"),
-            ("binlog_row_metadata", "MINIMAL"),
-            ("binlog_row_metadata", "NO_LOG"),
             ("binlog_row_value_options", "PARTIAL_JSON"),
         )
     ),
     ("patterns", known(tables=[]), "refusal", NothingMatches),
-    ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "refusal", KeylessTable),
+    ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
     ("set aside", known(aside=[ORDERS]), "warning", None),
 ]
 
@@ -105,6 +103,7 @@ CASES: list[tuple[str, Looked, str]] = [
     ("max_allowed_packet", settings(max_allowed_packet="1048576"), "warning"),
     ("replication privileges", looked(surveyed(grants=())), "refusal"),
     ("select", looked(surveyed(grants=())), "warning"),
+    ("lock tables", looked(structures=(replace(table(ID), primary_key=()),)), "warning"),
     ("xa", looked(surveyed(grants=())), "warning"),
     ("password lifetime", settings(default_password_lifetime="90"), "warning"),
     ("connections", settings(max_user_connections="2"), "warning"),
@@ -123,6 +122,8 @@ CASES: list[tuple[str, Looked, str]] = [
     ("gtid_strict_mode", settings(gtid_strict_mode="OFF"), "warning"),
     ("gtid_mode", settings(gtid_mode="ON_PERMISSIVE"), "warning"),
     ("enforce_gtid_consistency", settings(enforce_gtid_consistency="WARN"), "warning"),
+    ("binlog_row_metadata", settings(binlog_row_metadata="MINIMAL"), "ok"),
+    ("binlog_row_metadata", settings(binlog_row_metadata="NO_LOG"), "ok"),
     ("encryption", settings(binlog_encryption="ON"), "ok"),
     ("encryption", settings(encrypt_binlog="ON"), "ok"),
     ("compression", settings(log_bin_compress="ON"), "ok"),

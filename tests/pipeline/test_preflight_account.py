@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.preflight.account import has_globally, may_select, read_grants
+from pipeline.preflight.account import covers, has_globally, read_grants
 from pipeline.table import TableName
 from tests.pipeline.preflight_made import looked, surveyed
 
@@ -34,7 +34,7 @@ ORDERS = TableName("shop", "orders")
 )
 def test_select(lines: list[str], expected: bool) -> None:
     """A grant covers a table by name, by database pattern, or by everything."""
-    assert may_select(read_grants(tuple(lines)), ORDERS) is expected
+    assert covers(read_grants(tuple(lines)), "SELECT", ORDERS) is expected
 
 
 @pytest.mark.parametrize(

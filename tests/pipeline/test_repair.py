@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Lease, SegmentFile
-from pipeline.changes.layout import application_id
+from pipeline.changes.layout import application_id, changelog_path
 from pipeline.errors import SegmentsLost
 from pipeline.runs.context import SourcePlan, Unwatched, Workplace
 from pipeline.runs.repair import repair
@@ -58,11 +58,11 @@ class Stand:
     def _record(self, batch: Batch, *, first: bool) -> CaptureRecord:
         made = record(batch, ORDERS, STOCK, first=first)
         segments = tuple(
-            replace(segment, files=self._written(batch, f"shop/_changes/{segment.table.name}"))
+            replace(segment, files=self._written(batch, changelog_path("shop", segment.table)))
             for segment in made.segments
         )
         states = tuple(
-            replace(state, changelog=f"shop/_changes/{state.table.name}") for state in made.tables
+            replace(state, changelog=changelog_path("shop", state.table)) for state in made.tables
         )
         waiting = self.spool.prepared("shop", batch.id, 0)
         waiting.write(b"rows")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -11,9 +13,15 @@ from pipeline.batch import SetAside
 from pipeline.binlog.framing import EventType
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.segmenting import Segmenter
+from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.history import DatabaseVersion, SchemaVersion
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.table import TableName
 from resources.memory.lake import MemoryLake, MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows, table_map
+
+NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 
 
 def named(table: str, table_id: int) -> bytes:
@@ -42,12 +50,40 @@ class Captured:
     changes: int
 
 
+class NothingKnown:
+    """A history without a version: the log says all."""
+
+    def one(self, table: TableName) -> SchemaVersion | None:
+        return None
+
+    def all(self) -> Sequence[SchemaVersion]:
+        return ()
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        return ()
+
+    def databases(self) -> Sequence[DatabaseVersion]:
+        return ()
+
+    def last_number(self, table: TableName) -> int:
+        return 0
+
+
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
-    tables = CapturedTables(store, source="shop", batch=3, states={}, versions={}, past=[])
+    tables = CapturedTables(store, source="shop", batch=3, states={})
     aside: list[SetAside] = []
-    segmenter = Segmenter(tables, batch=3, base=100, on_set_aside=aside.append)
+    segmenter = Segmenter(
+        tables,
+        batch=3,
+        base=100,
+        structures=SchemaTracker(NothingKnown()),
+        clock=lambda: NOW,
+        captured=lambda _: True,
+        policies=LakePolicies(),
+        on_set_aside=aside.append,
+    )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, run_bytes=1 << 9)
     segmenter.follow(buffer)
     buffer.put(received(log.wire()))

@@ -7,7 +7,7 @@ answering as `pipeline.ports.SourceServer`. Does not: what a follower must make 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,13 +21,36 @@ from pipeline.binlog.framing import EventType
 from pipeline.binlog.gtid_sets import encoded
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, Received, ServerFacts, SourceTable
+from pipeline.ports import (
+    Baseline,
+    BinlogSize,
+    Received,
+    ServerFacts,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates, LogFile
+from pipeline.schema.model import (
+    ColumnSchema,
+    DatabaseSchema,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
+from pipeline.schema.rows import row_structure
+from pipeline.schema.types import arrow_schema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from tests.pipeline.made import format_description, packet, query, received, rotate, wire
 
 TABLE = TableName("shop", "t")
+SCHEMA = TableSchema(
+    TABLE,
+    (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int")),
+    (KeySchema("PRIMARY", "primary", (KeyPart("id"),)),),
+    charset="utf8mb4",
+    collation="utf8mb4_0900_ai_ci",
+)
 EPOCH = 1_700_000_000
 _SETTINGS = {
     "binlog_format": "ROW",
@@ -216,6 +239,33 @@ class FakeServer:
 
     def survey(self) -> Survey:
         raise AssertionError("no run asks")
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        tables = (SCHEMA,) if names is None or TABLE in names else ()
+        databases = (DatabaseSchema("shop", "utf8mb4", "utf8mb4_0900_ai_ci"),)
+        executed = str(self.executed)
+        return Baseline(tables, databases, self.head, self.head, executed, executed)
+
+    @contextmanager
+    def snapshot(
+        self,
+        table: TableSchema | TableStructure,
+        columns: Sequence[str] | None = None,
+        *,
+        exact: bool = False,
+    ) -> Iterator[TableSnapshot]:
+        schema = arrow_schema(row_structure(SCHEMA))
+        values = [pa.array(part, pa.int32()) for part in (self.rows, self.rows.values())]
+        yield TableSnapshot(
+            TABLE,
+            schema,
+            self.head,
+            self.head,
+            str(self.executed),
+            str(self.executed),
+            exact=True,
+            batches=iter([pa.RecordBatch.from_arrays(values, schema=schema)]),
+        )
 
     @contextmanager
     def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:

@@ -143,6 +143,8 @@ class SourceMachine(RuleBasedStateMachine):
         """The log begins anew, and may grow to where it was."""
         writes = len(self.primary.writes)
         self.primary.reset()
+        if self.follower.ledger.captured_cursor(SOURCE) is None:
+            self.lost = True  # nobody read what the log had
         for _ in range(writes if regrows else 0):
             self.primary.write(key, 7)
 

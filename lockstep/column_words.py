@@ -1,0 +1,113 @@
+"""A table's structure in the words of SHOW CREATE TABLE. Values in, text out.
+
+Belongs here: how a type, a default and a key are written. Does not: reading any of them.
+"""
+
+from __future__ import annotations
+
+from pipeline.schema.model import (
+    ColumnSchema,
+    ExpressionDefault,
+    ForeignKey,
+    KeyPart,
+    KeySchema,
+    LiteralDefault,
+    TableSchema,
+)
+
+_ACTIONS = {"NO ACTION", "RESTRICT"}
+"""What a foreign key does without a clause."""
+
+
+def written_type(column: ColumnSchema) -> str:
+    """`varchar(20)`, `decimal(10,2) unsigned`, `enum('a','b')`; the display width of integers,
+    which changes nothing, is no part of it."""
+    inside = ""
+    if column.members:
+        inside = ",".join(_quoted(member) for member in column.members)
+    elif column.precision is not None:
+        scale = column.scale
+        inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
+    elif column.length:
+        inside = str(column.length)
+    elif column.length == 0 and column.type in ("char", "varchar", "binary", "varbinary"):
+        inside = "0"
+    signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
+    return f"{column.type}{f'({inside})' if inside else ''}{signs}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def written_default(column: ColumnSchema) -> str | None:
+    """The default as it is written; None where there is none, and for a generated column."""
+    match column.default:
+        case LiteralDefault(text):
+            return text if text.startswith(("0x", "b'")) else _quoted(text)
+        case ExpressionDefault(text):
+            return text if text.upper().startswith("CURRENT_TIMESTAMP") else f"({text})"
+    return "NULL" if column.nullable and column.generated is None else None
+
+
+def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
+    """`primary`, `unique`, `index`, `fulltext`, `spatial`: the kinds of keys it is part of."""
+    name = column.name.lower()
+    kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
+    return tuple(dict.fromkeys(kinds))
+
+
+def more_of(column: ColumnSchema, table: TableSchema) -> str:
+    """What else is to be said: a character set other than the table's, how it is made."""
+    words = []
+    if column.charset is not None and column.collation != table.collation:
+        words.append(column.collation or column.charset)
+    if column.auto_increment:
+        words.append("auto_increment")
+    if column.on_update:
+        words.append("on update CURRENT_TIMESTAMP")
+    if column.generated is not None:
+        words.append(f"as ({column.generated}) {'stored' if column.stored else 'virtual'}")
+    if column.srid is not None:
+        words.append(f"srid {column.srid}")
+    if column.system_period is not None:
+        words.append(column.system_period)
+    words += [word for word in ("invisible", "compressed") if getattr(column, word)]
+    return ", ".join(words)
+
+
+def written_key(key: KeySchema) -> str:
+    """`primary key (id)`, `unique index v (a, b(10) desc)`."""
+    parts = ", ".join(map(_part, key.parts))
+    if key.kind == "primary":
+        return f"primary key ({parts})"
+    kind = key.kind if key.kind == "index" else f"{key.kind} index"
+    return f"{kind} {key.name} ({parts}){' invisible' if key.invisible else ''}"
+
+
+def _part(part: KeyPart) -> str:
+    name = part.column if part.column is not None else f"({part.expression})"
+    prefix = f"({part.prefix})" if part.prefix is not None else ""
+    return f"{name}{prefix}{' desc' if part.descending else ''}"
+
+
+def written_reference(key: ForeignKey) -> str:
+    """`foreign key f (a) references shop.parents (id) on delete CASCADE`."""
+    told = (
+        f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
+        f"({', '.join(key.referenced)})"
+    )
+    for word, action in (("delete", key.on_delete), ("update", key.on_update)):
+        if action not in _ACTIONS:
+            told += f" on {word} {action}"
+    return told
+
+
+def written_options(table: TableSchema) -> str:
+    """Engine, collation, and what else is unusual of the table as a whole."""
+    words = [table.engine, *([table.collation] if table.collation else [])]
+    if table.row_format:
+        words.append(f"row_format {table.row_format}")
+    words += ["partitioned"] if table.partitioned else []
+    words += ["with system versioning"] if table.system_versioned else []
+    return ", ".join(words)

@@ -1,0 +1,14 @@
+"""`lockstep pause`: a person stops one table; the others go on."""
+
+from __future__ import annotations
+
+import argparse
+
+from lockstep.desk import Desk, Outcome
+from lockstep.table_orders import order
+from pipeline.batch import OrderKind
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """One order in the ledger; 5 where it does not fit the table's state."""
+    return order(arguments, desk, OrderKind.PAUSE)

@@ -1,0 +1,14 @@
+"""`lockstep resume`: bring a paused table back with the next run."""
+
+from __future__ import annotations
+
+import argparse
+
+from lockstep.desk import Desk, Outcome
+from lockstep.table_orders import order
+from pipeline.batch import OrderKind
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """One order in the ledger; 5 where it does not fit the table's state."""
+    return order(arguments, desk, OrderKind.RESUME)

@@ -1,0 +1,82 @@
+"""`lockstep schema TABLE`, `lockstep schema verify`: structures then and now."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits
+from lockstep.commands.verify import table_name
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError, place_argument
+from pipeline.errors import NothingMatches
+
+if TYPE_CHECKING:
+    from pipeline.places import Place
+    from pipeline.runs.context import Workplace
+    from pipeline.table import TableName
+    from resources.site import Site
+
+VERIFY = "verify"
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """A table's structure; or 4 where the history is not what it should be, 3 where the
+    source keeps moving."""
+    from resources.site import Site
+
+    verifies = arguments.table == VERIFY
+    if verifies and arguments.at:
+        raise UsageError(
+            "`lockstep schema verify` compares with the server as it is now.",
+            hint="leave --at out",
+        )
+    table = None if verifies else table_name(arguments.table)
+    place = place_argument(arguments.at, "--at", "schema") if arguments.at else None
+    with Site(desk.settings, on_warning=desk.note) as site:
+        if table is None:
+            return _verify(site, desk, arguments.source)
+        return _show(site, desk, arguments.source, table, place)
+
+
+def _show(
+    site: Site, desk: Desk, chosen: str | None, table: TableName, place: Place | None
+) -> Outcome:
+    """The first source that knows the table; the ledger alone is asked, if it can tell."""
+    from lockstep.schema_report import schema_json, show_schema_of
+    from pipeline.runs.context import Unwatched
+    from pipeline.runs.showing_schema import show_schema, unknown_table
+
+    known: list[TableName] = []
+    for source in desk.sources(chosen):
+        name = source.name
+
+        def work(name: str = name) -> Workplace:
+            return site.workplace(name, Unwatched())
+
+        try:
+            shown = show_schema(site.ledger(), name, table, place, work)
+        except NothingMatches:
+            known += site.ledger().last_versions(name)
+            continue
+        at = str(place) if place is not None else None
+        show_schema_of(desk, name, shown, at)
+        return Outcome(exits.DONE, schema_json(name, shown, at))
+    raise unknown_table(table, known, "the history")
+
+
+def _verify(site: Site, desk: Desk, chosen: str | None) -> Outcome:
+    from lockstep.progress import LiveProgress
+    from lockstep.schema_report import verification_json, verification_lines
+    from pipeline.runs.verify_schema import verify_schema
+
+    payload: dict[str, Any] = {}
+    codes = []
+    for source in desk.sources(chosen):
+        with LiveProgress(desk.console, source.name) as progress:
+            found = verify_schema(site.workplace(source.name, progress))
+        for line in verification_lines(source.name, found):
+            desk.say(line)
+        codes.append(exits.DONE if found.equal else exits.DIFFERENCES)
+        payload[source.name] = {**verification_json(found), "exit_code": codes[-1]}
+    return Outcome(exits.most_serious(codes), {"sources": payload})

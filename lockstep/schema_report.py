@@ -1,0 +1,233 @@
+"""A table's structure and its history twice: as a person sees them, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lockstep.column_words import (
+    keys_of,
+    more_of,
+    written_default,
+    written_key,
+    written_options,
+    written_reference,
+    written_type,
+)
+from lockstep.desk import Desk
+from lockstep.report import counted, show_table
+from pipeline.schema.history import Knowledge, Origin, SchemaStatement
+from pipeline.schema.model import ColumnSchema, TableSchema
+from pipeline.schema.shown import first_words
+from pipeline.standing.verdict import clock
+from pipeline.table import TableName
+
+if TYPE_CHECKING:
+    from pipeline.runs.showing_schema import ShownSchema, ToldVersion
+    from pipeline.runs.verify_schema import SchemaVerification
+    from pipeline.schema.refold import Disagreement
+
+_ORIGINS = {
+    Origin.BASELINE: "read from the server",
+    Origin.STATEMENT: "by a statement",
+    Origin.TABLE_MAP: "told by the log beside its rows",
+    Origin.CARRIED: "an older version holds again",
+    Origin.PERSON: "given by a person",
+}
+_UNSEEN = 5
+
+
+# -- one table ---------------------------------------------------------------------------
+
+
+def schema_json(source: str, shown: ShownSchema, at: str | None) -> dict[str, Any]:
+    """`at` is null for now. `schema` and `columns` are null where there is no structure to
+    show: dropped, or not known."""
+    schema = shown.shown.version.schema
+    return {
+        "source": source,
+        "table": str(shown.table),
+        "at": at,
+        **version_json(shown.shown, shown.table),
+        "columns": None if schema is None else [_column_json(c, schema) for c in schema.columns],
+        "schema": None if schema is None else schema.to_json(),
+        "versions": [version_json(one, shown.table) for one in shown.versions],
+    }
+
+
+def _column_json(column: ColumnSchema, table: TableSchema) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": written_type(column),
+        "nullable": column.nullable,
+        "default": written_default(column),
+        "keys": list(keys_of(column, table)),
+        "more": more_of(column, table),
+    }
+
+
+def version_json(told: ToldVersion, table: TableName) -> dict[str, Any]:
+    version, statement = told.version, told.statement
+    return {
+        "version": version.version,
+        "since": str(version.since),
+        "state": version.knowledge.value,
+        "reason": version.reason,
+        "origin": version.origin.value,
+        "batch": version.batch,
+        "changelog_generation": version.generation,
+        "statement": None
+        if statement is None
+        else {
+            "text": first_words(statement.text),
+            "gtid": statement.gtid,
+            "committed_at": statement.committed_at.isoformat() if statement.committed_at else None,
+            "outcome": statement.outcome,
+            "effects": list(effects_on(statement, table)),
+        },
+        "changes": list(told.changes),
+    }
+
+
+def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
+    """What the statement did to that table; all that it did where none of it names the
+    table."""
+    ours = tuple(
+        text
+        for text in statement.effects
+        if text.startswith(f"{table}: ") or text.endswith(f": is now called {table}")
+    )
+    return ours or statement.effects
+
+
+def show_schema_of(desk: Desk, source: str, shown: ShownSchema, at: str | None) -> None:
+    for line in _heading(source, shown, at):
+        desk.say(line)
+    schema = shown.shown.version.schema
+    if schema is not None:
+        _show_columns(desk, schema)
+    desk.say(f"  {counted(len(shown.versions), 'version')}:")
+    for one in shown.versions:
+        for line in _version_lines(one, shown.table, here=one is shown.shown):
+            desk.say(line)
+
+
+def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
+    version, statement = shown.shown.version, shown.shown.statement
+    place = f" at {at}" if at else ""
+    yield f"{source}: {shown.table}{place}: version {version.version}, since {version.since}"
+    if statement is None:
+        yield f"  {_ORIGINS[version.origin]}"
+    else:
+        when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
+        yield f"  {when}{first_words(statement.text)}"
+        for effect in effects_on(statement, shown.table):
+            yield f"    {effect}"
+    if version.knowledge is not Knowledge.KNOWN:
+        yield f"  {_state(shown.shown)}"
+
+
+def _show_columns(desk: Desk, schema: TableSchema) -> None:
+    show_table(
+        desk,
+        ("column", "type", "null", "default", "key", ""),
+        [
+            (
+                column.name,
+                written_type(column),
+                "yes" if column.nullable else "no",
+                written_default(column) or "",
+                ", ".join(keys_of(column, schema)),
+                more_of(column, schema),
+            )
+            for column in schema.columns
+        ],
+    )
+    for key in schema.keys:
+        desk.say(f"  {written_key(key)}")
+    for reference in schema.foreign_keys:
+        desk.say(f"  {written_reference(reference)}")
+    desk.say(f"  {written_options(schema)}\n")
+
+
+def _version_lines(told: ToldVersion, table: TableName, *, here: bool) -> Iterator[str]:
+    version, statement = told.version, told.statement
+    mark = "→" if here else " "
+    made = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
+    yield f"  {mark} {version.version:>3}  {version.since}  {made}"
+    if version.knowledge is not Knowledge.KNOWN:
+        yield f"         {_state(told)}"
+    for change in told.changes:
+        yield f"         {change}"
+
+
+def _state(told: ToldVersion) -> str:
+    if told.version.knowledge is Knowledge.DROPPED:
+        return "dropped"
+    return f"its structure is not known from here on: {told.version.reason}"
+
+
+# -- the whole history ---------------------------------------------------------------------
+
+
+def verification_json(found: SchemaVerification) -> dict[str, Any]:
+    return {
+        "at": str(found.at),
+        "equal": found.equal,
+        "statements": found.statements,
+        "versions": found.versions,
+        "tables": found.compared,
+        "folded_otherwise": [_disagreement_json(one) for one in found.folded],
+        "otherwise_on_the_server": [_disagreement_json(one) for one in found.differing],
+        "not_known": {str(one.table): one.reason for one in found.unknown},
+        "not_shown_by_the_server": [str(name) for name in found.unseen],
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def _disagreement_json(one: Disagreement) -> dict[str, Any]:
+    return {
+        "table": str(one.table) if one.table is not None else None,
+        "version": one.version,
+        "position": str(one.at),
+        "differences": list(one.sentences),
+    }
+
+
+def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
+    said = "is what its statements make" if not found.folded else "differs from its statements"
+    yield (
+        f"{source}: the history ({counted(found.statements, 'statement')}, "
+        f"{counted(found.versions, 'version')}) {said}"
+    )
+    for one in found.folded:
+        yield from _disagreement(one, "recorded, folded again")
+    equal = found.compared - len(found.differing) - len(found.unknown)
+    yield (
+        f"{source} at {found.at}: {equal} of {counted(found.compared, 'table')} "
+        f"{'is' if equal == 1 else 'are'} on the server as in the history, {found.seconds:.1f} s"
+    )
+    for one in found.differing:
+        yield from _disagreement(one, "history, server")
+    if found.differing:
+        yield (
+            "  hint: somebody altered it with sql_log_bin=0, or on another server; `lockstep "
+            "release` reads a table anew once it is set aside"
+        )
+    for version in found.unknown:
+        yield f"  {version.table}: not known since {version.since}: {version.reason}"
+    if found.unseen:
+        more = len(found.unseen) - _UNSEEN
+        names = ", ".join(map(str, found.unseen[:_UNSEEN]))
+        yield (
+            f"  not captured, and not shown to this account: {names}"
+            f"{f' and {more} more' if more > 0 else ''}"
+        )
+
+
+def _disagreement(one: Disagreement, sides: str) -> Iterator[str]:
+    about = str(one.table) if one.table is not None else "a statement"
+    number = f", version {one.version}" if one.version is not None else ""
+    yield f"  {about}{number}, at {one.at} ({sides}):"
+    for sentence in one.sentences:
+        yield f"    {sentence}"

@@ -1,0 +1,92 @@
+"""What `pause`, `resume` and `release` share: finding the source, taking its lock, telling
+what comes next.
+
+Belongs here: from the command line to one order. Does not: the order (`pipeline.runs.ordering`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits
+from lockstep.commands.verify import table_name
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeline.batch import OrderKind
+    from pipeline.runs.ordering import Ordered
+    from pipeline.table import TableName
+    from resources.config import SourceSettings
+    from resources.site import Site
+
+
+def order(
+    arguments: argparse.Namespace, desk: Desk, kind: OrderKind, statement: str | None = None
+) -> Outcome:
+    """Record the order; what no run could carry out is refused, and nothing is recorded."""
+    from pipeline.runs.context import Unwatched
+    from pipeline.runs.ordering import give_order
+    from resources.site import Site
+
+    table = table_name(arguments.table)
+    reason = _reason(arguments, kind)
+    author = arguments.author or getpass.getuser()
+    holder = f"{socket.gethostname()}, process {os.getpid()} ({kind})"
+    with Site(desk.settings, on_warning=desk.note) as site:
+        source = _source(site, desk.sources(arguments.source), table)
+        work = site.workplace(source, Unwatched())
+        with work.ledger.lock(source, holder, None) as lease:
+            done = give_order(
+                work, lease, kind, table, author=author, reason=reason, statement=statement
+            )
+    why = f": {reason}" if reason else ""
+    desk.say(f"{source}: recorded: {kind} {table} ({author}{why})\n  {done.next}")
+    return Outcome(exits.DONE, {"source": source, **ordered_json(done)})
+
+
+def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
+    reason: str = (arguments.reason or "").strip()
+    if not reason and arguments.reason is not None:
+        raise UsageError("--reason is empty.", hint=f"lockstep {kind} --help")
+    return reason
+
+
+def _source(site: Site, sources: Sequence[SourceSettings], table: TableName) -> str:
+    """The one source that has the table in the lake; `NothingMatches` for none."""
+    from pipeline.runs.showing_schema import unknown_table
+
+    states = {one.name: site.ledger().table_states(one.name) for one in sources}
+    names = [name for name, known in states.items() if table in known]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        known = [name for one in states.values() for name in one]
+        raise unknown_table(table, known, "the lake")
+    raise UsageError(
+        f"Several sources have a table {table}: {', '.join(names)}.",
+        hint="say which one: --source NAME",
+    )
+
+
+def ordered_json(done: Ordered) -> dict[str, Any]:
+    given, stopped = done.order, done.order.stopped
+    return {
+        "order": {
+            "id": given.id,
+            "table": str(given.table),
+            "kind": given.kind.value,
+            "author": given.author,
+            "reason": given.reason,
+            "ordered_at": given.ordered_at.isoformat(),
+            "schema": None if given.schema is None else given.schema.to_json(),
+        },
+        "stopped": str(stopped.at) if stopped else None,
+        "next": done.next,
+    }

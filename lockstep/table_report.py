@@ -1,0 +1,89 @@
+"""Tables that are not followed just now: set aside, paused, dropped, ordered back.
+
+Belongs here: how they are told, twice. Values in, text or JSON out. Does not: how the
+source stands as a whole (`status_report`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.batch import OrderKind, TableCondition, TableOrder, TableState
+from pipeline.standing.verdict import clock
+from pipeline.table import TableName
+
+_TOLD = {
+    TableCondition.QUARANTINED: "is set aside",
+    TableCondition.PAUSED: "is paused",
+    TableCondition.DROPPED: "was dropped at the source",
+}
+_ORDERED = {OrderKind.RESUME: "resumed", OrderKind.RELEASE: "released"}
+
+
+@dataclass(frozen=True, slots=True)
+class Inactive:
+    """A table that is not active, and the open order that brings it back."""
+
+    state: TableState
+    order: TableOrder | None
+
+    @property
+    def place(self) -> str:
+        stopped = self.state.stopped
+        return self.state.position or (str(stopped.at) if stopped is not None else "")
+
+
+def inactive(
+    states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
+) -> tuple[Inactive, ...]:
+    """Those that are not active, by name."""
+    of = {order.table: order for order in orders}
+    return tuple(
+        Inactive(state, of.get(table))
+        for table, state in sorted(states.items())
+        if state.condition is not TableCondition.ACTIVE
+    )
+
+
+def inactive_json(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
+    """`order` is null where nobody ordered the table back."""
+    return [
+        {
+            "table": str(one.state.table),
+            "state": one.state.condition.value,
+            "position": one.place or None,
+            "reason": one.state.reason,
+            "hint": one.state.hint,
+            "order": None if one.order is None else _order_json(one.order),
+        }
+        for one in tables
+    ]
+
+
+def _order_json(order: TableOrder) -> dict[str, Any]:
+    return {
+        "kind": order.kind.value,
+        "author": order.author,
+        "reason": order.reason,
+        "ordered_at": order.ordered_at.isoformat(),
+        "with_structure": order.schema is not None,
+    }
+
+
+def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
+    """What happened to each, and what is to be done, or will be."""
+    for one in tables:
+        state, order = one.state, one.order
+        at = f" at {one.place}" if one.place else ""
+        why = f": {state.reason}" if state.reason else ""
+        yield f"  {state.table} {_TOLD[state.condition]}{at}{why}"
+        if order is not None:
+            reason = f": {order.reason}" if order.reason else ""
+            yield (
+                f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
+                "the next run reads it from the source"
+            )
+        elif state.hint:
+            yield f"    hint: {state.hint}"

@@ -1,0 +1,60 @@
+"""Tables read from the source, joined with the log while it is read.
+
+Belongs here: where a table's rows begin to count again, and what the ledger records of it.
+Does not: reading the table (`rereading`), rows of the log (`segmenting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pipeline.batch import SnapshotPart
+from pipeline.binlog import ring as columns
+from pipeline.binlog.ring import Integers, Run
+from pipeline.position import Coordinates
+from pipeline.runs.rereading import Reread
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.table import TableName
+
+
+class Joining:
+    """The tables of `rereads` that still wait for their place in the log."""
+
+    def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
+        self._waiting = {one.table: one for one in rereads}
+        self._structures = structures
+        self.snapshots: list[SnapshotPart] = []
+
+    def waits(self, table: TableName) -> bool:
+        return table in self._waiting
+
+    def passed(self, at: Coordinates | None) -> Iterator[tuple[Reread, SchemaVersion | None]]:
+        """Tables whose rows from `at` on are changes to what was read (None: the log is
+        over), each with the version that was read; None for one that is gone."""
+        for table, one in list(self._waiting.items()):
+            if at is None or one.low <= at:
+                del self._waiting[table]
+                there = one.schema if one.error is None else None
+                version = None if there is None else self._structures.adopt(there, one.low)
+                yield one, version
+
+    def record(self, one: Reread, version: SchemaVersion, sequence: int) -> None:
+        """The table's rows belong behind the change of that number."""
+        self.snapshots.append(SnapshotPart(one.table, version.version, sequence, one.files))
+
+
+def behind(run: Run, events: Integers, low: Coordinates) -> Integers:
+    """Which events belong to transactions that end behind a place."""
+    rows = run.transactions[events[:, columns.TRANSACTION]]
+    ends = rows[:, columns.END_OFFSET]
+    numbers = np.array([file.number for file in run.files])[rows[:, columns.FILE]]
+    later = (numbers > low.file.number) | ((numbers == low.file.number) & (ends > low.offset))
+    return np.flatnonzero(later)
+
+
+def last_end(run: Run) -> Coordinates:
+    row = run.transactions[-1]
+    return Coordinates(run.files[row[columns.FILE]], int(row[columns.END_OFFSET]))

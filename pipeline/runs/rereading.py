@@ -1,0 +1,113 @@
+"""Tables that are read from the source in one piece, because the log cannot tell all of it.
+
+Belongs here: whose turn it is, the reading, and where in the log it belongs. Does not: how a
+server is read consistently (`SourceServer.snapshot`), joining the rows with the log
+(`joining`).
+
+A table that a run could not follow by the log alone is set aside there, and read by the
+next one: before the end of that run is fixed, so that the log up to the reading's high
+watermark is part of it. What the log holds of the table behind the low watermark wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.batch import Lease, SegmentFile, TableCondition, TableOrder
+from pipeline.changes.layout import snapshot_path
+from pipeline.errors import SourceMoving, StructureMoved, TableError
+from pipeline.position import Coordinates
+from pipeline.runs.context import Workplace
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName
+
+HINT: Final = "the next run reads it from the source"
+"""What a table is told that is set aside only to be read anew; whoever begins the next run
+knows it by that."""
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """A table as it was read: `schema` None where the source has it no more, `error` where
+    it cannot be read. The rows belong between `low` and `high`."""
+
+    order: TableOrder
+    schema: TableSchema | None
+    low: Coordinates
+    high: Coordinates
+    files: tuple[SegmentFile, ...] = ()
+    error: TableError | None = None
+
+    @property
+    def table(self) -> TableName:
+        return self.order.table
+
+
+def due(work: Workplace, lease: Lease) -> list[TableOrder]:
+    """Open orders for tables that still match, those that the last run left among them."""
+    source = work.source.name
+    ordered = {order.table for order in work.ledger.open_orders(source)}
+    for table, state in work.ledger.table_states(source).items():
+        waits = state.condition is TableCondition.QUARANTINED and state.hint == HINT
+        if waits and table not in ordered:
+            work.ledger.release_table(lease, table, author="lockstep", reason=state.reason or HINT)
+    return [
+        order
+        for order in work.ledger.open_orders(source)
+        if work.source.patterns.matches(order.table)
+    ]
+
+
+def reread(work: Workplace, orders: Sequence[TableOrder], batch: int) -> list[Reread]:
+    """Read each table; its rows are durable in files of the batch."""
+    found = []
+    for order in orders:
+        work.progress.note(f"{order.table} is read from the source: {order.reason}")
+        found.append(_reread(work, order, batch))
+    return found
+
+
+def _reread(work: Workplace, order: TableOrder, batch: int) -> Reread:
+    for _ in range(_TRIES):
+        baseline = work.server.baseline([order.table])
+        if not baseline.tables:
+            return Reread(order, None, baseline.low, baseline.high)
+        schema = baseline.tables[0]
+        try:
+            return _read(work, order, schema, batch)
+        except StructureMoved:
+            continue
+        except TableError as error:
+            return Reread(order, schema, baseline.low, baseline.high, error=error)
+    raise SourceMoving(
+        f"{order.table} was altered while it was read, again and again",
+        hint="run again when the schema changes are over",
+    )
+
+
+def _read(work: Workplace, order: TableOrder, schema: TableSchema, batch: int) -> Reread:
+    structure = row_structure(schema)
+    keyless = not structure.primary_key
+    with work.server.snapshot(schema, exact=keyless) as rows:
+        if keyless and not rows.exact:
+            raise TableError(
+                "it has no PRIMARY KEY, and no moment was found in which nothing was written",
+                hint="give the table a PRIMARY KEY, or release it again when fewer write",
+            )
+        writer = work.segments.open(
+            snapshot_path(work.source.name, order.table),
+            batch=batch,
+            schema_version=0,
+            schema=arrow_schema(structure),
+        )
+        for piece in rows.batches:
+            writer.write(pa.Table.from_batches([piece]))
+        return Reread(order, schema, rows.low, rows.high, writer.close())

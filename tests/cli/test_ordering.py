@@ -1,0 +1,169 @@
+"""What people order about one table, and what they are told comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from pipeline.batch import OrderKind, Stopped, TableCondition, TableOrder
+from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
+from pipeline.position import Coordinates
+from pipeline.runs.ordering import Ordered, give_order, read_definition, what_next
+from pipeline.schema.context import ServerFacts
+from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+
+ORDERS = TableName("shop", "orders")
+SHOP = ServerSchema(
+    databases={"shop": DatabaseSchema("shop", "latin1", "latin1_swedish_ci")},
+    tables={ORDERS: TableSchema(ORDERS, ())},
+)
+STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
+MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+
+
+def order(kind: OrderKind, schema: TableSchema | None = None) -> TableOrder:
+    return TableOrder(1, ORDERS, kind, "ann", "because", MOMENT, STOPPED, schema)
+
+
+# -- a structure given by a person -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create table shop.orders (id int primary key, v varchar(9))",
+        "CREATE TABLE `orders` (\n  `id` int NOT NULL,\n  `v` varchar(9) DEFAULT NULL,\n"
+        "  PRIMARY KEY (`id`)\n) ENGINE=InnoDB;\n",
+    ],
+)
+def test_a_definition_is_read_against_the_database(text: str) -> None:
+    """What it leaves open is the database's, and the table may be known already."""
+    table = read_definition(text, ORDERS, SHOP, ServerFacts())
+    assert table.name == ORDERS
+    assert (table.charset, table.primary_key) == ("latin1", ("id",))
+    assert [(one.name, one.charset) for one in table.columns] == [("id", None), ("v", "latin1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("create table shop.others (id int)", "it creates shop.others"),
+        ("alter table shop.orders add x int", "not one CREATE TABLE"),
+        ("create table shop.orders like shop.others", "not one CREATE TABLE"),
+        ("create table orders (id int primary key", "not understood"),
+        ("create table orders (id int); drop table orders", "not understood"),
+        ("grant select on *.* to x", "not one CREATE TABLE"),
+        ("", "not one CREATE TABLE"),
+    ],
+)
+def test_anything_else_is_refused(text: str, why: str) -> None:
+    """A sentence, and what to give instead."""
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        read_definition(text, ORDERS, SHOP, ServerFacts())
+    assert "show create table" in caught.value.hint
+
+
+def test_names_are_compared_as_the_server_does() -> None:
+    """With lower_case_table_names the case of a name says nothing."""
+    text = "create table Shop.ORDERS (id int)"
+    folding = replace(SHOP, lower_case_table_names=1)
+    assert read_definition(text, ORDERS, folding, ServerFacts(lower_case_table_names=1)).name == (
+        ORDERS
+    )
+    with pytest.raises(ConfigurationError):
+        read_definition(text, ORDERS, SHOP, ServerFacts())
+
+
+# -- what comes next ------------------------------------------------------------------------
+
+
+def test_what_happens_next_is_said() -> None:
+    """A pause is at once; the rest is the next run's."""
+    assert what_next(order(OrderKind.PAUSE)) == (
+        "shop.orders stops at binlog.000002:400; the other tables go on. `lockstep resume "
+        "shop.orders` ends it"
+    )
+    told = (
+        "the next run reads shop.orders, which stopped at binlog.000002:400, from the source, and "
+        "it goes on with the others"
+    )
+    assert what_next(order(OrderKind.RESUME)) == what_next(order(OrderKind.RELEASE)) == told
+    with_structure = order(OrderKind.RELEASE, TableSchema(ORDERS, ()))
+    assert what_next(with_structure) == f"{told}; the structure given is kept with the order"
+
+
+# -- orders ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def follower(mysql: MySqlStand, database: str) -> Follower:
+    """One table of one row, captured."""
+    mysql.execute("create table orders (id int primary key)", database=database)
+    found = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
+    mysql.execute("insert into orders values (1)", database=database)
+    found.capture()
+    return found
+
+
+def give(
+    follower: Follower, kind: OrderKind, database: str, statement: str | None = None
+) -> Ordered:
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        return give_order(
+            follower.work(),
+            lease,
+            kind,
+            TableName(database, "orders"),
+            author="ann",
+            reason="because",
+            statement=statement,
+        )
+
+
+def test_a_table_is_paused_and_resumed(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """It stops where the captures are; resumed, it waits for the next run as an open order."""
+    paused = give(follower, OrderKind.PAUSE, database)
+    table = paused.order.table
+    assert follower.ledger.table_states(SOURCE)[table].condition is TableCondition.PAUSED
+    assert f"`lockstep resume {table}`" in paused.next
+    assert follower.ledger.open_orders(SOURCE) == []
+    resumed = give(follower, OrderKind.RESUME, database)
+    assert resumed.next.startswith(f"the next run reads {table}, which stopped at {head(mysql)}")
+    assert [one.kind for one in follower.ledger.open_orders(SOURCE)] == [OrderKind.RESUME]
+
+
+def test_the_next_run_does_what_was_said(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """Rows written while the table was paused are there; the order is carried out."""
+    give(follower, OrderKind.PAUSE, database)
+    mysql.execute("insert into orders values (2)", database=database)
+    follower.run()
+    give(follower, OrderKind.RESUME, database)
+    mysql.execute("insert into orders values (3)", database=database)
+    follower.run()
+    assert follower.mirror(f"{database}.orders") == [{"id": 1}, {"id": 2}, {"id": 3}]
+    table = TableName(database, "orders")
+    assert follower.ledger.table_states(SOURCE)[table].condition is TableCondition.ACTIVE
+    assert follower.ledger.open_orders(SOURCE) == []
+
+
+def test_what_does_not_fit_is_refused_and_not_recorded(follower: Follower, database: str) -> None:
+    """An active table cannot be released, a table that nobody knows not be paused."""
+    with pytest.raises(LedgerRefused):
+        give(follower, OrderKind.RELEASE, database)
+    with pytest.raises(ConfigurationError):
+        give(follower, OrderKind.RELEASE, database, "create table orders (")
+    with pytest.raises(NothingMatches) as caught:
+        give(follower, OrderKind.PAUSE, database.upper())
+    assert f"{database}.orders" in caught.value.hint
+    assert follower.ledger.open_orders(SOURCE) == []

@@ -1,0 +1,174 @@
+"""`schema`, `pause`, `resume`, `release`, `plan` and `status` over a real server and real books."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.cli import main
+from pipeline.batch import Lease, SetAside
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.table import TableName
+from resources.config import load_settings
+from resources.site import Site
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+ADD = "alter table orders add note varchar(20) character set latin1"
+
+
+@dataclass
+class Typed:
+    """The command line on a project, in this process."""
+
+    project: Project
+    capfd: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str, expect: int = 0) -> str:
+        """What people are told."""
+        return self._run(*arguments, expect=expect)[1]
+
+    def json(self, *arguments: str, expect: int = 0) -> Any:
+        return json.loads(self._run(*arguments, "--json", expect=expect)[0])
+
+    def _run(self, *arguments: str, expect: int) -> tuple[str, str]:
+        file = str(self.project.folder / "lockstep.toml")
+        code = main([*arguments, "--config", file])
+        said = self.capfd.readouterr()
+        assert code == expect, said.err
+        return said
+
+    @contextmanager
+    def held(self) -> Iterator[tuple[Workplace, Lease]]:
+        """What a run has in its hands."""
+        settings = load_settings(self.project.folder / "lockstep.toml")
+        with (
+            Site(settings, on_warning=print) as site,
+            site.ledger().lock("shop", "test", None) as lease,
+        ):
+            yield site.workplace("shop", Unwatched()), lease
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An embedded ledger that nobody used, to be copied."""
+    made = Project.made(tmp_path_factory.mktemp("books"), port=1, tables=["shop.*"])
+    with Site(load_settings(made.folder / "lockstep.toml"), on_warning=print) as site:
+        site.ledger()
+    return made.folder / ".lockstep"
+
+
+@pytest.fixture
+def project(
+    mysql: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    books: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Typed:
+    """A table of one row, captured; then altered, and captured again."""
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
+    mysql.execute("create table orders (id int primary key)", database=database)
+    made = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start=head(mysql),
+        user=mysql.account,
+        extra='on_rewrite = "resnapshot"\n',
+    )
+    shutil.copytree(books, made.folder / ".lockstep", symlinks=True)
+    typed = Typed(made, capfd)
+    with typed.held() as (work, lease):
+        mysql.execute("insert into orders values (1)", database=database)
+        capture(work, lease)
+        mysql.execute(ADD, database=database)
+        capture(work, lease)
+    return typed
+
+
+def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Typed) -> None:
+    """The table as people see it, one object for programs, 4 once the server has another."""
+    table = f"{database}.orders"
+    said = project.run("schema", table)
+    assert f"shop: {table}: version 2, since " in said
+    assert "varchar(20)" in said
+    assert "primary key (id)" in said
+    assert "column note: new" in said
+    told = project.json("schema", table)
+    assert [one["name"] for one in told["columns"]] == ["id", "note"]
+    then = project.json("schema", table, "--at", told["versions"][0]["since"])
+    assert (then["version"], [one["name"] for one in then["columns"]]) == (1, ["id"])
+    wrong = project.json("schema", f"{database}.order", expect=2)
+    assert wrong["error"]["hint"] == f"did you mean {table}?"
+    project.run("schema", table, "--at", "binlog.999999:4", expect=5)
+    project.run("schema", "verify", "--at", "latest", expect=2)
+
+    assert "1 statement" in project.run("schema", "verify")
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute("alter table orders modify note varchar(40) character set latin1")
+    found = project.json("schema", "verify", expect=4)["sources"]["shop"]
+    assert [one["table"] for one in found["otherwise_on_the_server"]] == [table]
+    said = project.run("schema", "verify", expect=4)
+    assert "column note length: 20, 40" in said
+
+
+def test_a_plan_names_what_is_read_from_the_source(
+    mysql: MySqlStand, database: str, project: Typed
+) -> None:
+    """By policy, where stored values change without row events."""
+    mysql.execute("alter table orders modify note varchar(5)", database=database)
+    plan = project.json("plan")["sources"]["shop"]
+    assert list(plan["rereads"]) == [f"{database}.orders"]
+    assert f"{database}.orders is read from the source: " in project.run("plan")
+
+
+def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:
+    """Paused, resumed, set aside and released: recorded once, told by `status`."""
+    table = f"{database}.orders"
+    project.run("pause", table, expect=2)  # --reason is missing
+    project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
+    paused = project.json("pause", table, "--reason", "a load", "--author", "ann")
+    assert (paused["order"]["author"], paused["stopped"]) == ("ann", head(mysql))
+    status = project.json("status", expect=6)["sources"]["shop"]
+    assert [(one["state"], one["order"]) for one in status["tables"]] == [("paused", None)]
+    assert f"  {table} is paused at {head(mysql)}: ann paused it: a load" in (
+        project.run("status", expect=6).splitlines()
+    )
+    project.run("pause", table, "--reason", "again", expect=5)
+    project.run("release", table, "--reason", "no", expect=5)
+    assert "the next run reads" in project.run("resume", table)
+    (one,) = project.json("status", expect=6)["sources"]["shop"]["tables"]
+    assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
+
+
+def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
+    """Read from a file, in the database's character set; what is not one is refused."""
+    table = f"{database}.orders"
+    aside = SetAside(TableName(database, "orders"), "it broke", "mend it", head(mysql))
+    mysql.execute("create table another (id int primary key)", database=database)
+    with project.held() as (work, lease):
+        capture(work, lease)
+        work.ledger.set_aside(lease, aside)
+    file = project.project.folder / "orders.sql"
+    file.write_text("drop table orders")
+    line = ("release", table, "--reason", "mended", "--schema", str(file))
+    project.run(*line, expect=2)
+    project.run(*line[:-1], "nowhere.sql", expect=2)
+    file.write_text("create table orders (id int primary key, note varchar(7));\n")
+    released = project.json(*line)
+    assert "the structure given is kept" in released["next"]
+    (_, note) = released["order"]["schema"]["columns"]
+    assert (note["type"], note["length"], note["charset"]) == ("varchar", 7, "utf8mb4")
+    (one,) = project.json("status", expect=6)["sources"]["shop"]["tables"]
+    assert (one["state"], one["order"]["with_structure"]) == ("quarantined", True)

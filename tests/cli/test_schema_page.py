@@ -1,0 +1,43 @@
+"""The page of schema changes repeats what the rules say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.schema.consequences import RULES, LakePolicies
+from pipeline.schema.page import rewritten
+from resources.config.model import SourcePart
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/schema-changes.md").read_text()
+
+
+def test_the_page_s_table_is_the_rules() -> None:
+    """`python -m pipeline.schema.page docs/schema-changes.md` renews it."""
+    assert rewritten(PAGE) == PAGE
+
+
+def test_every_rule_is_on_the_page_by_its_name() -> None:
+    """Whoever reads a name finds it, and no two are the same."""
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if f"| `{name}` |" not in PAGE] == []
+
+
+def test_every_policy_is_on_the_page_with_its_default_first() -> None:
+    """But for those that a file may not choose yet."""
+    defaults = {
+        name: getattr(LakePolicies(), name)
+        for name in LakePolicies.__dataclass_fields__
+        if name in SourcePart.model_fields and name not in ("renames", "dropped_tables")
+    }
+    assert len(defaults) == 5
+    told = {n: f"| `{n}` | `{default}`, " in PAGE for n, default in defaults.items()}
+    assert told == dict.fromkeys(defaults, True)
+
+
+def test_a_page_without_a_place_is_refused() -> None:
+    """Nothing is appended somewhere."""
+    with pytest.raises(ValueError, match="no table"):
+        rewritten("# something else\n")

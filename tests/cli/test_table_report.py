@@ -1,0 +1,77 @@
+"""Tables that are not followed just now, as `lockstep status` tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from lockstep.table_report import inactive, inactive_json, inactive_lines
+from pipeline.batch import OrderKind, Stopped, TableCondition, TableOrder, TableState
+from pipeline.position import Coordinates
+from pipeline.runs.acknowledge import those_set_aside
+from pipeline.table import TableName
+
+MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
+
+
+def state(name: str, condition: TableCondition, reason: str | None = None) -> TableState:
+    table = TableName("shop", name)
+    found = TableState(table, condition, 1, f"shop/shop/{name}", f"shop/_changes/shop/{name}")
+    if condition is TableCondition.ACTIVE:
+        return found
+    hint = "do this" if reason else None
+    return replace(
+        found,
+        reason=reason,
+        hint=hint,
+        position=str(STOPPED.at) if reason else None,
+        stopped=STOPPED,
+    )
+
+
+STATES = {
+    one.table: one
+    for one in (
+        state("a", TableCondition.ACTIVE),
+        state("b", TableCondition.QUARANTINED, "bytes without meaning"),
+        state("c", TableCondition.PAUSED, "ann paused it: a load"),
+        state("d", TableCondition.DROPPED),
+        state("e", TableCondition.QUARANTINED, "its key changed"),
+    )
+}
+RELEASE = TableOrder(7, TableName("shop", "e"), OrderKind.RELEASE, "bob", "mended", MOMENT, STOPPED)
+TABLES = inactive(STATES, [RELEASE])
+
+
+def test_each_is_told_as_what_it_is() -> None:
+    """Set aside, paused and dropped; an order takes the hint's place."""
+    assert list(inactive_lines(TABLES)) == [
+        "  shop.b is set aside at binlog.000002:400: bytes without meaning",
+        "    hint: do this",
+        "  shop.c is paused at binlog.000002:400: ann paused it: a load",
+        "    hint: do this",
+        "  shop.d was dropped at the source at binlog.000002:400",
+        "  shop.e is set aside at binlog.000002:400: its key changed",
+        "    released by bob, 2026-11-01 06:00:00 UTC: mended; the next run reads it from the "
+        "source",
+    ]
+
+
+def test_a_dropped_table_is_not_set_aside() -> None:
+    """It has no changes that the lake could lack."""
+    assert [str(one.table) for one in those_set_aside(STATES)] == ["shop.b", "shop.c", "shop.e"]
+    assert {one.position for one in those_set_aside(STATES)} == {str(STOPPED.at)}
+
+
+def test_the_object_tells_the_order() -> None:
+    """Null where there is none; the structure itself is not repeated."""
+    told = {one["table"]: one for one in inactive_json(TABLES)}
+    assert (told["shop.d"]["state"], told["shop.d"]["order"]) == ("dropped", None)
+    assert told["shop.e"]["order"] == {
+        "kind": "release",
+        "author": "bob",
+        "reason": "mended",
+        "ordered_at": "2026-11-01T06:00:00+00:00",
+        "with_structure": False,
+    }

@@ -1,0 +1,235 @@
+"""The history is what its statements make, and what the server has; or it is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep.schema_report import verification_json, verification_lines
+from pipeline.errors import NothingMatches
+from pipeline.runs.verify_schema import verify_schema
+from pipeline.schema.context import StatementContext
+from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.model import ColumnSchema
+from pipeline.schema.refold import read_stored_context
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+
+STATEMENTS = (
+    "alter table orders add note varchar(20) default 'x', add key (note)",
+    "create table others like orders",
+    "rename table orders to old, others to orders",
+    "alter table orders modify note varchar(30) character set latin1",
+    "create table made (id int primary key, u char(36) default (uuid()), v int as (id + 1), "
+    "f float default 1.50, t timestamp default now(), e enum('a','b') default 'b')",
+    "truncate table old",
+    "create table gone (id int)",
+    "drop table gone, old",
+)
+
+
+def newest(follower: Follower, table: TableName) -> SchemaVersion:
+    """The newest version that a statement made."""
+    versions = follower.ledger.schema_versions(SOURCE, table)
+    return [one for one in versions if one.statement is not None][-1]
+
+
+def follower_of(mysql: MySqlStand, database: str) -> Follower:
+    """A table of two columns that a first capture is to find."""
+    mysql.execute("create table orders (id int primary key, v int)", database=database)
+    found = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
+    mysql.execute("insert into orders values (1, 1)", database=database)
+    return found
+
+
+@pytest.fixture
+def follower(mysql: MySqlStand, database: str) -> Follower:
+    """A baseline, and statements over two runs."""
+    found = follower_of(mysql, database)
+    found.capture()
+    mysql.execute(*STATEMENTS[:4], database=database)
+    found.capture()
+    mysql.execute(*STATEMENTS[4:], database=database)
+    found.capture()
+    return found
+
+
+def test_what_was_followed_is_what_the_server_has(follower: Follower, database: str) -> None:
+    """Nothing folded otherwise, nothing else on the server; expressions count as there."""
+    found = verify_schema(follower.work())
+    assert (found.folded, found.differing, found.unknown) == ((), (), ())
+    assert found.statements == len(STATEMENTS)
+    assert found.equal
+    told = verification_json(found)
+    assert (told["equal"], told["folded_otherwise"], told["statements"]) == (True, [], 8)
+
+
+def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
+    """And they are the same: defaults as expressions, names of character sets, JSON."""
+    name = mariadb.fresh_name()
+    mariadb.execute(f"create database {name} character set utf8mb4")
+    found = follower_of(mariadb, name)
+    found.capture()
+    mariadb.execute(
+        *STATEMENTS,
+        "create table more (id int primary key, j json, u uuid, b varchar(9) default 'it''s', "
+        "n int default null, d decimal(9,2) default 1.5, z int zerofill default 7)",
+        "create or replace table others (id int primary key, t text, unique key (t))",
+        "create table versioned (id int primary key) with system versioning",
+        database=name,
+    )
+    found.capture()
+    report = verify_schema(found.work())
+    assert (report.folded, report.differing, report.unknown) == ((), (), ())
+    mariadb.execute(f"drop database {name}")
+
+
+def test_statements_behind_the_last_batch_are_followed_first(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """The comparison is at the log's present end; nothing is recorded by it."""
+    before = follower.ledger.last_versions(SOURCE)
+    mysql.execute(
+        "alter table orders add w int", "create table another (id int)", database=database
+    )
+    found = verify_schema(follower.work())
+    assert found.equal
+    assert found.at == head(mysql)
+    assert follower.ledger.last_versions(SOURCE) == before
+
+
+def test_what_the_log_never_had_is_told(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """Altered, made and dropped with sql_log_bin=0: three tables, both sides shown."""
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute("alter table orders modify note varchar(40) character set latin1")
+        cursor.execute("create table hidden (id int)")
+        cursor.execute("drop table made")
+    found = verify_schema(follower.work())
+    assert not found.equal
+    assert found.folded == ()
+    assert {str(one.table).partition(".")[2]: one.sentences for one in found.differing} == {
+        "hidden": ("the server has it, and the history has nothing of it",),
+        "made": ("it is in the history, and the server does not show it",),
+        "orders": ("column note length: 30, 40",),
+    }
+    lines = list(verification_lines(SOURCE, found))
+    assert "    column note length: 30, 40" in lines
+    assert any(line.startswith("  hint: ") for line in lines)
+
+
+def test_a_table_that_is_not_captured_may_be_hidden(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """The account may lack a privilege: it is named, and no difference."""
+    narrow = replace(follower, tables=[f"{database}.orders"])
+    with mysql.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute("drop table made")
+    found = verify_schema(narrow.work())
+    assert found.equal
+    assert found.unseen == (TableName(database, "made"),)
+
+
+def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> None:
+    """The books with another version in place of the one with its number."""
+    books, key = follower.ledger.books, (SOURCE, table)
+    books.versions[key] = tuple(
+        change if one.version == change.version else one for one in books.versions[key]
+    )
+
+
+def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, database: str) -> None:
+    """At its place, by its number, with both sides; what follows from it is not."""
+    orders = TableName(database, "orders")
+    versions = follower.ledger.schema_versions(SOURCE, orders)
+    (wrong,) = [one for one in versions if one.version == 2]
+    assert wrong.schema is not None
+    columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
+    tampered(follower, orders, replace(wrong, schema=replace(wrong.schema, columns=columns)))
+    (one,) = verify_schema(follower.work()).folded
+    assert (one.table, one.version, one.at) == (orders, 2, wrong.since)
+    assert any("more" in sentence for sentence in one.sentences)
+
+
+def test_columns_from_elsewhere_are_told(follower: Follower, database: str) -> None:
+    """Where values come from is as much a part of a version as its columns."""
+    orders = TableName(database, "orders")
+    versions = follower.ledger.schema_versions(SOURCE, orders)
+    followed = [one for one in versions if one.statement is not None]
+    wrong = replace(followed[-1], columns_from=("id", "note", "v"))
+    tampered(follower, orders, wrong)
+    (one,) = verify_schema(follower.work()).folded
+    assert one.sentences == ("columns come from: (id note v), (id v note)",)
+
+
+def test_a_structure_that_is_unknown_is_listed(follower: Follower, database: str) -> None:
+    """With its reason; the server's is not held against it."""
+    made = TableName(database, "made")
+    lost = replace(
+        newest(follower, made),
+        knowledge=Knowledge.UNKNOWN,
+        schema=None,
+        columns_from=None,
+        reason="nobody could follow it",
+    )
+    tampered(follower, made, lost)
+    found = verify_schema(follower.work())
+    assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
+    assert found.differing == ()
+    assert [one.sentences for one in found.folded] == [
+        ("it is recorded as unknown, and comes out known",)
+    ]
+
+
+def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> None:
+    """What was unknown until its last statement, and known from there on by the server, is
+    taken as it is recorded."""
+    found = follower_of(mysql, database)
+    mysql.execute(*STATEMENTS, database=database)
+    found.capture()
+    orders = TableName(database, "orders")
+    versions = found.ledger.schema_versions(SOURCE, orders)
+    assert versions[0].knowledge is Knowledge.UNKNOWN
+    assert newest(found, orders).knowledge is Knowledge.KNOWN
+    report = verify_schema(found.work())
+    assert (report.folded, report.differing, report.unknown) == ((), (), ())
+
+
+def test_the_first_capture_comes_first(mysql: MySqlStand, database: str) -> None:
+    """Without a history there is nothing to prove."""
+    with pytest.raises(NothingMatches, match="no history"):
+        verify_schema(Follower(server(mysql), [f"{database}.*"]).work())
+
+
+def test_a_start_that_was_chosen_is_folded_as_it_was_read(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """Behind a gap the server is asked for its structures once more: there they begin."""
+    mysql.execute("alter table orders add y int", database=database)
+    follower.choose(str(head(mysql)))
+    mysql.execute("alter table orders add z int", database=database)
+    follower.capture()
+    mysql.execute("alter table orders drop y", database=database)
+    follower.capture()
+    found = verify_schema(follower.work())
+    assert (found.folded, found.differing) == ((), ())
+
+
+def test_a_stored_context_is_read_back() -> None:
+    """As JSON has it; what another version wrote besides is passed."""
+    context = StatementContext(database="shop", sql_mode=4, charset_collations={"utf8": "x"})
+    stored = {
+        "database": "shop",
+        "sql_mode": 4,
+        "charset_collations": {"utf8": "x"},
+        "facts": {"version": 90704, "later": 1},
+        "later": 1,
+    }
+    assert read_stored_context(stored) == context

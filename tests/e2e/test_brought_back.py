@@ -1,0 +1,52 @@
+"""Tables that a run captures, and finds at the merge that their mirrors cannot follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+
+def test_a_write_that_was_begun_in_vain_is_no_obstacle(
+    minimal: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """A value that only the source rounds: the next run reads the table anew by itself. A name
+    that Delta refuses: it waits until the column is renamed and the table released. Both
+    end equal, though the batch of their first try was acknowledged without them."""
+    start = head(minimal)
+    minimal.execute(
+        f"use {database}",
+        "create table rounded (id int primary key)",
+        "create table named (id int primary key)",
+        "insert into rounded values (1), (2)",
+        "insert into named values (1), (2)",
+    )
+    tables = [f"{database}.*"]
+    project = Project.made(tmp_path / "project", port=minimal.port, tables=tables, start=start)
+    project.run("run")
+    minimal.execute(
+        f"use {database}",
+        "alter table rounded add column f float(5, 2) default 1.239",
+        "insert into rounded values (3, 1)",
+        "delete from rounded where id = 2",
+        "alter table named add column `order items` int",
+        "insert into named values (3, 3)",
+    )
+    told = project.json("run", expect=6)["sources"]["shop"]["set_aside"]
+    assert {one["table"]: one["hint"] for one in told} == {
+        f"{database}.rounded": "the next run reads it from the source",
+        f"{database}.named": "rename the column at the source, or exclude the table",
+    }
+    minimal.execute(
+        f"use {database}",
+        "alter table named rename column `order items` to items",
+        "insert into named values (4, 4)",
+    )
+    project.run("release", f"{database}.named", "--reason", "the column has another name")
+    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {
+        f"{database}.rounded": True,
+        f"{database}.named": True,
+    }

@@ -1,0 +1,123 @@
+"""Structures that change between rows, and a log that names no columns: MySQL and the lake
+are equal after it.
+
+One project for the module: a run, then every statement of `altered`, then a run in it and
+one in a copy that reads again what the log cannot tell.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from tests.e2e import altered
+from tests.e2e.altered import DATABASE
+from tests.e2e.project import Project, head
+from tests.fix_mysql import MySqlStand
+
+SHRUNK, PARTS = f"{DATABASE}.shrunk", f"{DATABASE}.parts"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What was told (JSON): `aside` by the run in which `altered.THEN` was read, `read_anew`
+    by the one of the copy, with `then` its `verify`; `released` and `afterwards` by the run
+    and the `verify` behind `altered.AFTERWARDS`. `there`: the source's tables at the end."""
+
+    project: Project
+    aside: Any
+    read_anew: Any
+    then: Any
+    released: Any
+    afterwards: Any
+    there: frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def stages(minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Stages:
+    folder, start = tmp_path_factory.mktemp("following"), head(minimal)
+    minimal.execute(*altered.FIRST)
+    tables = [f"{DATABASE}.*"]
+    project = Project.made(folder / "default", port=minimal.port, tables=tables, start=start)
+    project.run("run")
+    resnapshot = project.copied(folder / "resnapshot")
+    with (resnapshot.folder / "lockstep.toml").open("a") as file:
+        file.write('on_rewrite = "resnapshot"\n')
+    minimal.execute(*altered.THEN)
+    aside = _told(project, "run", 6)
+    read_anew = _told(resnapshot, "run", 0)
+    then = _told(resnapshot, "verify", None)
+    minimal.execute(*altered.AFTERWARDS)
+    for table in (SHRUNK, PARTS):
+        project.run("release", table, "--reason", "what it has now is right")
+    released = _told(project, "run", 0)
+    afterwards = _told(project, "verify", None)
+    names = minimal.rows(f"show tables from {DATABASE}")
+    there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
+    return Stages(project, aside, read_anew, then, released, afterwards, there)
+
+
+def _told(project: Project, command: str, expect: int | None) -> Any:
+    done = project.run(command, "--json", expect=expect)
+    return json.loads(done.stdout)["sources"]["shop"]
+
+
+def unequal(told: Any) -> dict[str, Any]:
+    """The tables of a `verify` that are not equal, with what it says of them."""
+    return {name: one for name, one in told["tables"].items() if not one["equal"]}
+
+
+def lake_rows(project: Project, table: str) -> list[dict[str, Any]]:
+    """A mirror's rows as another reader of Delta sees them, by their `id`."""
+    mirror = DeltaTable(project.lake / "shop" / DATABASE / table)
+    query = QueryBuilder().register("mirror", mirror).execute("select * from mirror order by id")
+    rows: list[dict[str, Any]] = pa.table(query.read_all()).to_pylist()
+    return rows
+
+
+def test_rows_that_no_event_tells_of_set_their_table_aside(stages: Stages) -> None:
+    """By default: with what happened, where, and what brings the table back. All others are
+    followed."""
+    told = {one["table"]: one for one in stages.aside["set_aside"]}
+    assert sorted(told) == [PARTS, SHRUNK]
+    assert "stored values of v may have changed" in told[SHRUNK]["reason"]
+    assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
+    for table, one in told.items():
+        assert one["hint"] == f"`lockstep release {table}` brings it back"
+        assert one["position"].startswith("binlog.")
+
+
+def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
+    """The very same statements: within that run every table is equal, and nothing is left
+    for a person to do."""
+    assert stages.read_anew["set_aside"] == []
+    assert unequal(stages.then) == {}
+    assert set(stages.then["tables"]) == stages.there
+
+
+def test_rows_afterwards_and_released_tables(stages: Stages) -> None:
+    """One word for each table that was set aside; rows are followed by the new structures."""
+    assert stages.released["set_aside"] == []
+    assert unequal(stages.afterwards) == {}
+    assert set(stages.afterwards["tables"]) == stages.there
+    for table in stages.there:
+        transactions = stages.project.transactions(table)
+        assert len(transactions) == len(set(transactions))
+
+
+def test_dropped_columns_keep_what_they_held(stages: Stages) -> None:
+    """A row that came later has NULL there."""
+    rows = {row["id"]: row["v"] for row in lake_rows(stages.project, "kept")}
+    assert rows == {1: "one", 2: "two", 4: None}
+
+
+def test_dropped_tables_keep_what_they_held(stages: Stages) -> None:
+    """All up to the DROP; `verify` compares it with nothing."""
+    rows = lake_rows(stages.project, "gone")
+    assert rows == [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 3, "v": 3}]
+    assert f"{DATABASE}.gone" not in stages.then["tables"]
