@@ -67,6 +67,10 @@ _VERSION: Final = re.compile(r"\d{5,6}")
 _CLOSE: Final = re.compile(r"\*/")
 _COMMENT_END: Final = re.compile(r"\*/|/\*")
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_DOLLARS: Final = re.compile(
+    r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
+)
+_DOLLARS_SINCE: Final = 90000
 _MYSQL_ALONE: Final = range(50700, 100000)
 
 
@@ -93,6 +97,10 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield token
             at = token.end
             behind_name = at if token.is_name else -1
+            continue
+        if (body := _dollar_quoted(text, at, context)) is not None:
+            yield body
+            at, last, behind_name = body.end, "x", -1
             continue
         found = _PLACE.match(text, at)
         if found is None:
@@ -173,6 +181,15 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
             parts.append(letter)
             place += 1
     raise CannotRead(f"a quote opened at {at} is not closed")
+
+
+def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
+    """A string between two equal `$tag$`, as MySQL takes them from 9.0 on (bodies of
+    routines and libraries); None where none begins."""
+    if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
+        return None
+    found = _DOLLARS.match(text, at)
+    return found and Token("string", found["body"], at, found.end())
 
 
 def _plain(text: str, found: re.Match[str], context: StatementContext) -> Token:
