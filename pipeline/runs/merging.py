@@ -137,14 +137,11 @@ def _versions(
     history = work.ledger.schema_versions(work.source.name, table)
     numbers = [one.version for one in history]
     first = plan.first
-    if first is None:
-        first = state.mirror_version if after >= 0 else min(plan.versions, default=plan.final)
-    found = [one for one in history if one.version in {first, plan.final}]
-    if first is None or not found:
-        raise TableError(
-            "which version of it the mirror shows is not recorded",
-            hint=f"`lockstep release {table}` reads it anew",
-        )
+    if first is None and after >= 0:
+        # Ledgers of before kept no such number: their tables never changed.
+        first = state.mirror_version or numbers[0]
+    elif first is None:
+        first = min(plan.versions, default=plan.final)
     between = history[numbers.index(first) : numbers.index(plan.final) + 1]
     known = [one for one in between if one.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
@@ -159,7 +156,6 @@ def _folders(
     work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     """Where the files of each version are."""
-
     return {
         number: changelog_path(work.source.name, known[number].table, known[number].generation)
         for number in plan.versions
