@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from pipeline.batch import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import (
     AcknowledgeReport,
     CaptureReport,

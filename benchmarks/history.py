@@ -18,7 +18,7 @@ from rich.table import Table
 
 from pipeline.batch import Batch, CaptureRecord, Decision, Lease
 from pipeline.gtid import GtidSet
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.schema.history import DatabaseVersion, History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.model import (

@@ -7,8 +7,8 @@ from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import Run
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
-from pipeline.ports import CHANGE_TYPES
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from pipeline.tables import TablePatterns
 from resources.memory.spool import MemorySpool

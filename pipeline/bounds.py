@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pipeline.errors import StreamEndedEarly
 from pipeline.gtid import GtidSet
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 
 

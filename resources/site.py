@@ -16,7 +16,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
-from pipeline.ports import Consumers, Ledger, SourceServer
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 

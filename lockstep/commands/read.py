@@ -13,7 +13,7 @@ from pipeline.errors import NothingMatches
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
-    from pipeline.ports import Ledger
+    from pipeline.ports.ledger import Ledger
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:

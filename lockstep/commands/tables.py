@@ -10,7 +10,8 @@ from lockstep.desk import Desk, Outcome
 
 if TYPE_CHECKING:
     from pipeline.batch import TableState
-    from pipeline.ports import Ledger, SourceServer
+    from pipeline.ports.ledger import Ledger
+    from pipeline.ports.source import SourceServer
     from pipeline.table import TableName
     from pipeline.tables import TablePatterns
 

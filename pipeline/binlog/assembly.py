@@ -24,7 +24,7 @@ from pipeline.binlog.spill import Spill
 from pipeline.binlog.wire_format import WIRE
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
-from pipeline.ports import Spool
+from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 

@@ -35,7 +35,8 @@ from pipeline.binlog.table_map import read_table_map
 from pipeline.binlog.xa import PreparedTransactions
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
-from pipeline.ports import Received, Spool
+from pipeline.ports.source import Received
+from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
 

@@ -21,7 +21,7 @@ from pipeline.binlog.times import end_of_second
 from pipeline.binlog.walk import GTIDS, Seen, committed_at, walk
 from pipeline.errors import DamagedEvent, TransactionsWithoutGtid
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize
+from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile
 
 _COUNT: Final = (1 << 28) - 1

@@ -21,7 +21,7 @@ from pipeline.binlog.loads import Bytes
 from pipeline.binlog.refusals import is_end, refused_by
 from pipeline.binlog.wire_format import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
 from pipeline.errors import DamagedEvent
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 
 HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""

@@ -22,7 +22,7 @@ from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import Integers
 from pipeline.binlog.walk import step_over
 from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
-from pipeline.ports import BinlogDump, BinlogSize
+from pipeline.ports.source import BinlogDump, BinlogSize
 from pipeline.position import Coordinates, LogFile
 
 Tell = Callable[[int, int], None]

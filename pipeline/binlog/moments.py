@@ -18,7 +18,7 @@ from pipeline.binlog.heads import FileHead, read_file_head
 from pipeline.binlog.looking import Dumps, Look, Tell, log_between
 from pipeline.binlog.times import SECOND, commit_times, microseconds
 from pipeline.errors import MomentOutOfRange
-from pipeline.ports import BinlogSize
+from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile
 
 _ALL_HEADS: Final = 64

@@ -21,7 +21,7 @@ from pipeline.binlog.cells import Cells, Layout
 from pipeline.binlog.ring import Block, Integers
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
-from pipeline.ports import CHANGE_TYPES, RowImages
+from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17

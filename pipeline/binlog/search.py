@@ -24,7 +24,7 @@ from pipeline.binlog.ring import Integers
 from pipeline.binlog.walk import GTIDS, Seen, walk
 from pipeline.errors import EndNotReached, NotAnEventBoundary
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize
+from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, Position, Witness
 
 

@@ -21,7 +21,7 @@ from pipeline.binlog.maps import TableMaps
 from pipeline.binlog.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
 from pipeline.binlog.table_map import TableMap, read_table_map
 from pipeline.errors import SegmentsLost
-from pipeline.ports import EventFile
+from pipeline.ports.spool import EventFile
 
 _HEAD = struct.Struct("<QQQ")
 _MAP_HEAD = struct.Struct("<QQ")

@@ -14,7 +14,7 @@ from pipeline.batch import SegmentFile
 from pipeline.binlog.ring import Block
 from pipeline.binlog.spill import read_block
 from pipeline.errors import SegmentsLost
-from pipeline.ports import EventFile, Spool
+from pipeline.ports.spool import EventFile, Spool
 
 T = TypeVar("T")
 

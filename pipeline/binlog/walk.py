@@ -25,7 +25,7 @@ from pipeline.binlog.framing import (
     read_event,
 )
 from pipeline.binlog.intake import events
-from pipeline.ports import BinlogDump
+from pipeline.ports.source import BinlogDump
 from pipeline.position import Coordinates, LogFile
 
 GTIDS: Final = frozenset(

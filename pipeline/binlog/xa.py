@@ -18,7 +18,7 @@ from pipeline.binlog.maps import TableMaps
 from pipeline.binlog.ring import OFFSET, TRANSACTION, Block
 from pipeline.binlog.spill import Spill, read_prepared
 from pipeline.errors import PreparedElsewhere
-from pipeline.ports import EventFile, Spool
+from pipeline.ports.spool import EventFile, Spool
 from pipeline.position import Coordinates
 
 MEMORY_BYTES: Final = 32 << 20

@@ -17,7 +17,8 @@ from pipeline.changes.generations import SharedColumn, gathered, together
 from pipeline.changes.layout import changelog_path, changelog_schema
 from pipeline.consumers import Delivery
 from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAside
-from pipeline.ports import Ledger, SegmentStore
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.segments import SegmentStore
 from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.lineage import Lineage
 from pipeline.changes.widening import TypeChange, type_change
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,

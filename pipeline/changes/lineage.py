@@ -25,7 +25,7 @@ from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
-from pipeline.ports import Part, PartColumn
+from pipeline.ports.mirror_writes import Part, PartColumn
 from pipeline.schema.history import SchemaVersion
 
 

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from pipeline.batch import ChangeType
 from pipeline.changes.latest import comparable, is_present, latest
 from pipeline.changes.layout import changelog_names, keep_names
-from pipeline.ports import CHANGE_TYPES, PartColumn
+from pipeline.ports.mirror_writes import PartColumn
+from pipeline.row_images import CHANGE_TYPES
 
 Mapped = tuple[pa.Table, Sequence[PartColumn]]
 """Row images, and a `PartColumn` for each column of the mirror."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.batch import ChangeType, RowCounts
 from pipeline.changes.layout import MARKS
-from pipeline.ports import CHANGE_TYPES, RowImages
+from pipeline.row_images import CHANGE_TYPES, RowImages
 
 _NAMES = pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)

@@ -12,7 +12,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from pipeline.batch import TableState
-from pipeline.ports import Ledger, SourceServer
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import SourceServer
 from pipeline.preflight.evidence import Known, Looked
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now

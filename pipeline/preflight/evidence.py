@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from pipeline.batch import TableCondition, TableState
-from pipeline.ports import ServerFacts, SourceTable
+from pipeline.ports.source import ServerFacts, SourceTable
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
 from pipeline.tables import TablePatterns

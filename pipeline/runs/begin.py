@@ -25,7 +25,7 @@ from pipeline.errors import (
 )
 from pipeline.gtid import GtidSet
 from pipeline.places import parse_place
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.context import Workplace
 from pipeline.runs.finding import find_known_until, find_place, resolve_start

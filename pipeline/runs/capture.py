@@ -24,7 +24,7 @@ from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
 from pipeline.errors import PreparedBeforeStart, TransactionsMissing
 from pipeline.gtid import GtidSet
-from pipeline.ports import SegmentStore
+from pipeline.ports.segments import SegmentStore
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.captured import CapturedTables

@@ -25,7 +25,7 @@ from pipeline.batch import (
 from pipeline.changes.layout import changelog_path, changelog_schema, new_table
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
-from pipeline.ports import SegmentStore, SegmentWriter
+from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName

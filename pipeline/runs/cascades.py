@@ -26,7 +26,7 @@ from pipeline.batch import ChangeType
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
 from pipeline.binlog.ring import Integers
-from pipeline.ports import CHANGE_TYPES, RowImages
+from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.model import ForeignKey, ServerSchema
 from pipeline.table import TableName
 

@@ -12,15 +12,12 @@ from typing import Protocol
 from pipeline.batch import Continuity, RowCounts, SetAside
 from pipeline.bounds import Budget
 from pipeline.places import Place
-from pipeline.ports import (
-    Changelog,
-    Ledger,
-    Mirrors,
-    SegmentStore,
-    ServerFacts,
-    SourceServer,
-    Spool,
-)
+from pipeline.ports.changelog import Changelog
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.mirrors import Mirrors
+from pipeline.ports.segments import SegmentStore
+from pipeline.ports.source import ServerFacts, SourceServer
+from pipeline.ports.spool import Spool
 from pipeline.position import Position
 from pipeline.schema.consequences import LakePolicies
 from pipeline.start.question import StartPolicies

@@ -36,7 +36,7 @@ from pipeline.places import (
     Place,
     Snapshot,
 )
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.runs.context import Workplace
 from pipeline.start.question import Reached, Since, Where, size_of

@@ -21,7 +21,7 @@ from pipeline.batch import (
 )
 from pipeline.changes.layout import application_id
 from pipeline.errors import CommitConflict, ForeignCommit, TableError
-from pipeline.ports import MirrorCommit
+from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging import Job, prepare_job
 from pipeline.runs.publish import publish

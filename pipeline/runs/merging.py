@@ -25,7 +25,7 @@ from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
 from pipeline.errors import TableError
-from pipeline.ports import MirrorStep
+from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.context import Workplace
 from pipeline.runs.publish import commit_metadata
 from pipeline.runs.rereading import HINT

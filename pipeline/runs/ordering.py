@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.batch import Lease, OrderKind, TableOrder, TableState
 from pipeline.errors import ConfigurationError
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.runs.showing_schema import unknown_table
 from pipeline.runs.structures import facts_of_server

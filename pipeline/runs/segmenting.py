@@ -34,8 +34,8 @@ from pipeline.changes.marks import (
     with_marks,
 )
 from pipeline.errors import TableError
-from pipeline.ports import RowImages
 from pipeline.position import Coordinates
+from pipeline.row_images import RowImages
 from pipeline.runs.captured import CapturedTable, CapturedTables
 from pipeline.runs.cascades import changed_unseen, unlogged
 from pipeline.runs.joining import Joining, behind

@@ -29,7 +29,7 @@ from pipeline.places import (
     Place,
     Snapshot,
 )
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.runs.finding import resolve_end

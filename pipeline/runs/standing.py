@@ -9,7 +9,8 @@ from datetime import datetime
 
 from pipeline.binlog.heads import read_file_head
 from pipeline.errors import LockstepError
-from pipeline.ports import Ledger, ServerFacts, SourceServer
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather

@@ -24,7 +24,8 @@ from pipeline.binlog.limits import Limits
 from pipeline.changes.generations import next_generation
 from pipeline.errors import SourceMoving
 from pipeline.gtid import GtidSet
-from pipeline.ports import Baseline, Ledger, ServerFacts
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import Baseline, ServerFacts
 from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun, read_witness_of
 from pipeline.runs.context import Workplace

@@ -23,7 +23,7 @@ from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts
 from pipeline.binlog.unkept import UnkeptSpool
 from pipeline.errors import TableError
-from pipeline.ports import Spool
+from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.versions import checked, release_hint, version_for

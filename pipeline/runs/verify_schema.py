@@ -15,7 +15,8 @@ from typing import Final
 
 from pipeline.batch import Batch, BatchState, Cursor
 from pipeline.errors import NothingMatches, SourceMoving
-from pipeline.ports import Baseline, Ledger
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun, look
 from pipeline.runs.context import Workplace

@@ -17,7 +17,8 @@ from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import folded, kept_columns
 from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
 from pipeline.errors import ForeignCommit, TableError
-from pipeline.ports import MirrorCommit, MirrorWrite, Part
+from pipeline.ports.mirror_writes import MirrorWrite, Part
+from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging import Job, snapshot_paths
 

@@ -15,7 +15,7 @@ from pipeline.batch import (
     SetAside,
 )
 from pipeline.errors import LockstepError
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pipeline.batch import Batch, Continuity, Cursor, RecordedDecision
 from pipeline.binlog.looking import log_between
 from pipeline.gtid import GtidSet
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.standing.facts import Failures, Headroom, Lag, Overlap
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.batch import Continuity, Decision
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Witness
 from pipeline.start.question import Question, Refusal, Start, WitnessReading
 from pipeline.start.rules import TABLE

@@ -10,7 +10,7 @@ from pipeline.batch import Continuity, Cursor, Override
 from pipeline.errors import LockstepError
 from pipeline.gtid import GtidSet
 from pipeline.places import Place
-from pipeline.ports import BinlogSize, ServerFacts
+from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile
 
 

@@ -19,15 +19,15 @@ from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
 from pipeline.errors import ForeignCommit
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     Fill,
-    MirrorCommit,
     MirrorStep,
     RenameColumn,
     Rewrite,
     SetProperties,
 )
+from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
 from resources.lake.statement import step_statement
 from resources.lake.storage import lake_errors

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import CommitConflict
-from pipeline.ports import Published
+from pipeline.ports.changelog import Published
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.segments import refuse_damaged

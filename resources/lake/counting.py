@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.batch import ChangeType
 from pipeline.changes.layout import changelog_names
-from pipeline.ports import MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.parts import changes_of
 from resources.lake.statement import quoted
 

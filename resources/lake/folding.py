@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.batch import ChangeType
 from pipeline.changes.layout import changelog_names
-from pipeline.ports import MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.parts import changes_of, keep_marks
 from resources.lake.statement import quoted
 

@@ -21,7 +21,8 @@ from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.ports import MirrorCommit, MirrorStep, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.altering import (
     APP_ID,
     TXN_VERSION,

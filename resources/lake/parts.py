@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from pipeline.changes.layout import MARKS, changelog_names, keep_names
 from pipeline.changes.mapping import kept_columns
-from pipeline.ports import CHANGE_TYPES, MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.row_images import CHANGE_TYPES
 from resources.lake.statement import literal, quoted, sql_type
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.ports import MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 

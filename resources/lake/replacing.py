@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
-from pipeline.ports import MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.folding import folded
 from resources.lake.parts import empty_rows, snapshot_of, whole_parts

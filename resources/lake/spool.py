@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
-from pipeline.ports import EventFile
+from pipeline.ports.spool import EventFile
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import TableError
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import kept_columns
 from pipeline.errors import TableError
-from pipeline.ports import MirrorWrite, Rewrite
+from pipeline.ports.mirror_writes import MirrorWrite, Rewrite
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.folding import write_folded
 from resources.lake.parts import (

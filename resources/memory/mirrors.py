@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline.changes.layout import DELETED_AT, changelog_names, keep_names
 from pipeline.changes.mapping import cast_column, folded, kept_columns
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
-from pipeline.ports import EventFile
+from pipeline.ports.spool import EventFile
 
 
 @dataclass(slots=True)

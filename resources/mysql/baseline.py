@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from pymysql.cursors import Cursor
 
-from pipeline.ports import Baseline
+from pipeline.ports.source import Baseline
 from pipeline.table import TableName
 from resources.mysql.dialect import read_dialect
 from resources.mysql.schemas import read_databases, read_schemas

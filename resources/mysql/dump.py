@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 
 from pipeline.binlog.gtid_sets import encoded
 from pipeline.gtid import GtidSet
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 from pipeline.position import Coordinates
 from resources.mysql.connection import ConnectionSettings, open_connection, translated
 from resources.mysql.receiving import Receiver

@@ -22,7 +22,7 @@ import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
 from pipeline.errors import StructureMoved
-from pipeline.ports import TableSnapshot
+from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema

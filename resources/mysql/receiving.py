@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pipeline.binlog.intake import HEADROOM
 from pipeline.errors import SourceUnavailable
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6

@@ -20,7 +20,7 @@ from pipeline.binlog.framing import HEADER, EventType
 from pipeline.binlog.intake import HEADROOM
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure

@@ -18,7 +18,7 @@ from pipeline.batch import Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
-from pipeline.ports import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
+from pipeline.ports.source import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.errors import HostUnknown, SourceUnavailable
 from pipeline.gtid import GtidSet
-from pipeline.ports import (
+from pipeline.ports.source import (
     Baseline,
     BinlogDump,
     ServerFacts,

@@ -9,7 +9,8 @@ import pyarrow as pa
 from pipeline.changes.evolution import steps
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
 from pipeline.changes.mapping import folded, kept_columns
-from pipeline.ports import Mirrors, MirrorStep, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.ports.mirrors import Mirrors
 from tests.changes.server import Row, Server
 
 MIRROR = "shop/shop/people"

@@ -20,7 +20,7 @@ from pipeline.changes.layout import (
 )
 from pipeline.changes.mapping import mapped
 from pipeline.changes.marking import mark_row
-from pipeline.ports import PartColumn
+from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.rows import row_structure
 from pipeline.table import TableName
 from tests.changes.tables_made import ID, PLACE, TABLE, a_column, a_table, a_version

@@ -16,7 +16,7 @@ from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
 from pipeline.errors import TableError
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,

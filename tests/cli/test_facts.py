@@ -12,7 +12,7 @@ from lockstep.commands.read import snippets
 from lockstep.commands.verify import table_name
 from lockstep.grammar import UsageError
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, ServerFacts
+from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position
 from pipeline.standing.measures import log_distance
 from pipeline.table import TableName

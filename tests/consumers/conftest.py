@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lockstep
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from resources.lake.session import SparkProcess
 from resources.postgres.ledger import open_ledger
 from tests.consumers.shop import Shop, opened_shop

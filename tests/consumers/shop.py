@@ -25,7 +25,7 @@ from pipeline.changes.layout import (
     changelog_schema,
     new_table,
 )
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.rows import schema_of
 from pipeline.table import Column, TableName, TableStructure

@@ -15,7 +15,8 @@ from assets.definitions import build
 from assets.home import dagster_home, open_instance
 from assets.names import job_name
 from assets.sessions import RunRecord, Site
-from pipeline.ports import Ledger, SourceServer
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 from resources.config.load import parse_settings

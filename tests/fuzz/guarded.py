@@ -23,7 +23,7 @@ from pipeline.binlog import values
 from pipeline.binlog.assembly import Assembly
 from pipeline.binlog.intake import HEADROOM
 from pipeline.binlog.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 
 _PAGE: Final = mmap.PAGESIZE
 _NOTHING: Final = 0

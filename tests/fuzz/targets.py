@@ -29,7 +29,7 @@ from pipeline.binlog.scan import read_created, read_witness
 from pipeline.binlog.search import find_boundary, find_end_of
 from pipeline.errors import TableError
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, Received
+from pipeline.ports.source import BinlogSize, Received
 from pipeline.position import Coordinates, Position
 from resources.memory.spool import MemorySpool
 from tests.fuzz.decoding import Decoding

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.ports import Changelog, Mirrors, SegmentStore
+from pipeline.ports.changelog import Changelog
+from pipeline.ports.mirrors import Mirrors
+from pipeline.ports.segments import SegmentStore
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments

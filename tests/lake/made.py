@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.changes.layout import MARKS
-from pipeline.ports import Mirrors, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirrors import Mirrors
 
 PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, QueryBuilder, Schema
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost, TableError
-from pipeline.ports import Published
+from pipeline.ports.changelog import Published
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes

@@ -17,11 +17,10 @@ from deltalake import DeltaTable, QueryBuilder
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
 from pipeline.changes.lineage import MirrorPolicies
 from pipeline.errors import ForeignCommit
-from pipeline.ports import (
+from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,
-    Mirrors,
     MirrorStep,
     Part,
     PartColumn,
@@ -30,6 +29,7 @@ from pipeline.ports import (
     SetProperties,
     WidenColumn,
 )
+from pipeline.ports.mirrors import Mirrors
 from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
 from tests.changes.server import Server

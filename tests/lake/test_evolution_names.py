@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.ports import AddColumns, MirrorStep, PartColumn, RenameColumn, Rewrite
+from pipeline.ports.mirror_writes import AddColumns, MirrorStep, PartColumn, RenameColumn, Rewrite
 from tests.lake.conftest import Lake
 
 NEW = pa.schema([("order items", pa.int32())])

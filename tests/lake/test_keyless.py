@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.ports import Mirrors, MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
 from tests.lake.made import a_write, changes
 

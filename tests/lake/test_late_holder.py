@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline.errors import CommitConflict
-from pipeline.ports import MirrorCommit, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import transactions
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess

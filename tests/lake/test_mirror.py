@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.errors import ForeignCommit, LakeUnavailable, TableError
-from pipeline.ports import MirrorCommit
+from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, changes, content, delete, update

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.ports import Mirrors, MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
 

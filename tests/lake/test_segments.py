@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import LakeUnavailable
-from pipeline.ports import SegmentStore
+from pipeline.ports.segments import SegmentStore
 from resources.lake.segments import ParquetSegments
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes

@@ -21,7 +21,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from pipeline.ports import MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.room import open_lake
 
 warnings = []

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.batch import SegmentFile
 from pipeline.errors import LakeUnavailable, SegmentsLost
-from pipeline.ports import EventFile
+from pipeline.ports.spool import EventFile
 from resources.lake.spool import FileSpool
 from resources.memory.spool import MemorySpool
 

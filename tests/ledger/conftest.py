@@ -9,7 +9,8 @@ from itertools import count
 import pytest
 
 from pipeline.batch import Lease
-from pipeline.ports import Consumers, Ledger
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (

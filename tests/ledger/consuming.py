@@ -10,7 +10,8 @@ import pytest
 from pipeline.batch import Lease
 from pipeline.consumers import Delivery, DeliveryBounds
 from pipeline.errors import ConsumerRefused
-from pipeline.ports import Consumers, Ledger
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from tests.ledger.made import first_captured, merged, next_captured
 

@@ -21,7 +21,7 @@ from pipeline.batch import (
     Xid,
 )
 from pipeline.gtid import GtidSet
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.batch import Lease
 from pipeline.errors import LedgerRefused
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 
 
 def _books(ledger: Ledger, source: str) -> list[object]:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import psycopg2
 
-from pipeline.ports import Consumers, Ledger
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
 from resources.memory.books import MemoryBooks
 from resources.memory.ledger import MemoryLedger
 from resources.postgres.embedded import EmbeddedServer

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.batch import Gap, Lease, Override
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Lineage, Reign
 from tests.ledger.made import (
     CONTIGUOUS,

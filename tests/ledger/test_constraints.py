@@ -12,7 +12,7 @@ import pytest
 from psycopg2.extensions import cursor as Cursor
 
 from pipeline.batch import Batch, Ended, Lease
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from resources.ledger_rules import RULES
 from resources.postgres.ledger import open_ledger
 from resources.postgres.schema_dump import SCHEMA

@@ -7,7 +7,8 @@ import pytest
 from pipeline.batch import Lease
 from pipeline.consumers import MOST_BATCHES, Delivery, DeliveryBounds, chosen_batches
 from pipeline.errors import ConfigurationError
-from pipeline.ports import Consumers, Ledger
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
 from tests.ledger.consuming import ALL, NAME, acknowledged, cursor, given, refused
 from tests.ledger.made import (
     ORDERS,

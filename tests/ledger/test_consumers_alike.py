@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.consumers import Delivery, DeliveryBounds
 from pipeline.errors import ConsumerRefused
-from pipeline.ports import Consumers
+from pipeline.ports.consumers import Consumers
 from tests.ledger.made import first_captured, next_captured
 from tests.ledger.servers import Stand, memory_stand
 

@@ -10,7 +10,8 @@ import pytest
 from pipeline.batch import Lease
 from pipeline.consumers import ConsumerStart, DeliveryBounds
 from pipeline.errors import ConsumerRefused, ConsumerUnknown
-from pipeline.ports import Consumers, Ledger
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
 from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
 from tests.ledger.made import (
     ORDERS,

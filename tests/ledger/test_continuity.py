@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.batch import Continuity, Decision, Lease
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,

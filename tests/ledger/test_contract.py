@@ -12,7 +12,7 @@ from pipeline.batch import (
     TableCondition,
     VersionSetEntry,
 )
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Lineage
 from tests.ledger.made import (
     DECISION,

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from pipeline.batch import Batch, Lease
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,

@@ -18,7 +18,7 @@ from pipeline.batch import (
     TableEventKind,
     TableState,
 )
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History
 from tests.ledger.made import (
     ORDERS,

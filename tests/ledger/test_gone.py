@@ -16,7 +16,8 @@ import pytest
 from assets.sessions import PAUSES, RunRecord, Session
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
-from pipeline.ports import Ledger, SourceServer
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace

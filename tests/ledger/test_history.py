@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.batch import Batch, Lease
 from pipeline.errors import LedgerRefused
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import (
     DatabaseVersion,
     History,

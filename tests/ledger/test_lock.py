@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.batch import Lease, LeaseView
 from pipeline.errors import LeaseLost, SourceBusy
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from tests.ledger.made import DECISION, begun
 from tests.ledger.servers import Stand
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.batch import Lease, SetAside
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
 from pipeline.schema.history import History
 from tests.ledger.made import (

@@ -16,7 +16,7 @@ from pipeline.batch import (
     TableOrder,
     TableState,
 )
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from tests.ledger.made import (
     ORDERS,

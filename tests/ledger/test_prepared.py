@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.batch import Batch, BatchState, Ended, Lease, Prepared, SegmentFile, Xid
-from pipeline.ports import Ledger
+from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
     ORDERS,
     begun,

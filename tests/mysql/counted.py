@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipeline.ports import BinlogDump, Received
+from pipeline.ports.source import BinlogDump, Received
 from pipeline.position import Coordinates, LogFile
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand

@@ -14,8 +14,8 @@ from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import Run
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
-from pipeline.ports import CHANGE_TYPES, RowImages
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from resources.memory.spool import MemorySpool

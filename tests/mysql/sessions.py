@@ -12,8 +12,8 @@ from pipeline.binlog.intake import events
 from pipeline.binlog.ring import Run
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
-from pipeline.ports import CHANGE_TYPES
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from resources.memory.spool import MemorySpool
 from tests.fix_mysql import MySqlStand

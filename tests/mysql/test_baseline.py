@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from pipeline.ports import Baseline
+from pipeline.ports.source import Baseline
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

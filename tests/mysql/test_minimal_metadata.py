@@ -16,7 +16,7 @@ import pytest
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.errors import TableError
-from pipeline.ports import CHANGE_TYPES
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from resources.mysql.server import MySqlServer

@@ -17,8 +17,8 @@ from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.changes.latest import latest
-from pipeline.ports import CHANGE_TYPES, RowImages
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from tests.fix_mysql import MySqlStand

@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from pipeline.errors import SourceUnavailable, StructureMoved, TableError
-from pipeline.ports import TableSnapshot
+from pipeline.ports.source import TableSnapshot
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure

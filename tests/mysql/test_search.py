@@ -16,7 +16,7 @@ from pipeline.binlog.search import find_boundary, find_end_of
 from pipeline.binlog.times import commit_times
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize
+from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile, Position
 from tests.fix_mysql import MySqlStand
 from tests.mysql.counted import CountedDumps, Listed, listed

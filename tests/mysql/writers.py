@@ -19,8 +19,8 @@ import pymysql
 from pipeline.binlog import ring as columns
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts, read_structure
-from pipeline.ports import CHANGE_TYPES
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

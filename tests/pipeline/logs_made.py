@@ -10,7 +10,7 @@ from pipeline.binlog.framing import EventType
 from pipeline.binlog.gtid_sets import encoded
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, Received
+from pipeline.ports.source import BinlogSize, Received
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.made import Log, format_description, gtid, query, received, rotate, wire
 from tests.pipeline.made import packet as made_packet

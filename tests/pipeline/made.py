@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipeline.binlog.framing import HEADER, EventType
 from pipeline.binlog.intake import HEADROOM
-from pipeline.ports import Received
+from pipeline.ports.source import Received
 
 SERVER = "00000001-0000-0000-0000-000000000001"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.ports import SourceTable
+from pipeline.ports.source import SourceTable
 from pipeline.preflight.evidence import Known, Looked
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from pipeline.batch import Cursor, Override
 from pipeline.gtid import GtidSet
-from pipeline.ports import BinlogSize, ServerFacts
+from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.start.question import Reached, Refusal, Start, WitnessReading
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.batch import ChangeType
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
-from pipeline.ports import CHANGE_TYPES, RowImages
+from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.runs.cascades import changed_unseen, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from pipeline.table import TableName

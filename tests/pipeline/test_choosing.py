@@ -15,7 +15,7 @@ from pipeline.errors import (
     StartUnreachable,
 )
 from pipeline.places import parse_place
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.runs.choosing import Choice, choose_start
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand

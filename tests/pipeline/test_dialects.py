@@ -15,8 +15,8 @@ from pipeline.binlog.ring import COMMITTED_AT
 from pipeline.binlog.rows import TableDecoder, by_map
 from pipeline.binlog.table_map import read_layouts
 from pipeline.errors import DamagedEvent, TableError, UnsupportedEvent
-from pipeline.ports import CHANGE_TYPES
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
 from tests.pipeline.buffered import START, a_buffer, feed

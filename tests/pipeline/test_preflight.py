@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
-from pipeline.ports import SourceTable
+from pipeline.ports.source import SourceTable
 from pipeline.preflight import Finding
 from pipeline.preflight.columns import DELTA_REFUSES
 from pipeline.preflight.evidence import Known, Looked

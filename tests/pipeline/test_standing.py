@@ -19,7 +19,7 @@ from pipeline.batch import (
     SetAside,
 )
 from pipeline.errors import LedgerUnavailable, SourceUnavailable
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import (

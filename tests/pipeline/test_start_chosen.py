@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.batch import Continuity, Cursor
 from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question, Reached, Rule, Start, WitnessReading

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import NotYet, PositionPurged, SourceDiverged, StartNotChosen, StartUnreachable
 from pipeline.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.runs.context import SourcePlan, StandbyPlan
 from pipeline.start.decision import decide_start

@@ -13,7 +13,7 @@ from pipeline.errors import (
     SourceChanged,
     SourceDiverged,
 )
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.start.decision import decide_start
 from pipeline.start.question import (
     Question,

@@ -21,7 +21,7 @@ from pipeline.binlog.framing import EventType
 from pipeline.binlog.gtid_sets import encoded
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
-from pipeline.ports import (
+from pipeline.ports.source import (
     Baseline,
     BinlogSize,
     Received,

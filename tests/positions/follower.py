@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, parse_place
-from pipeline.ports import SourceServer
+from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatched, Workplace

@@ -15,7 +15,8 @@ from pipeline.errors import (
     LeaseLost,
     LockstepError,
 )
-from pipeline.ports import MirrorCommit, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace

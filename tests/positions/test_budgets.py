@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pipeline.bounds import Budget
-from pipeline.ports import BinlogDump, Received, SourceServer
+from pipeline.ports.source import BinlogDump, Received, SourceServer
 from pipeline.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE

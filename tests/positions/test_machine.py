@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from pipeline.batch import Batch, BatchState, Continuity
 from pipeline.errors import LockstepError
-from pipeline.ports import SourceServer
+from pipeline.ports.source import SourceServer
 from resources.memory.ledger import MemoryLedger
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time

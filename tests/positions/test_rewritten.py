@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import HistoryRewritten, PositionPurged
 from pipeline.gtid import GtidSet
-from pipeline.ports import ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.runs.begin import LAG_SECONDS
 from pipeline.start.question import Rule
 from resources.mysql.connection import ConnectionSettings

@@ -15,7 +15,8 @@ from pipeline.errors import (
     StreamEndedEarly,
     TransactionsMissing,
 )
-from pipeline.ports import BinlogDump, Ledger, Received, ServerFacts, SourceServer
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from pipeline.position import Coordinates
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace

@@ -1,0 +1,164 @@
+"""The books of a source: batches, tables, intents, decisions.
+
+Belongs here: the port to the ledger, and the order its methods are called in. Does not:
+the values it keeps (`pipeline.batch`), consumers' cursors (`ports.consumers`).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from pipeline.batch import (
+    Batch,
+    CaptureRecord,
+    Cursor,
+    Decision,
+    Gap,
+    Intent,
+    Lease,
+    LeaseView,
+    Override,
+    Prepared,
+    RecordedDecision,
+    Segment,
+    SetAside,
+    SettledWrite,
+    TableState,
+    VersionSetEntry,
+)
+from pipeline.ports.history import HistoryBooks
+from pipeline.ports.orders import OrderBooks
+from pipeline.position import Lineage, Position
+from pipeline.table import TableName
+
+
+class Ledger(HistoryBooks, OrderBooks, Protocol):
+    """The books. Each writing method is one transaction that checks the lease's token
+    (`LeaseLost` if an other run took over) and is refused whole (`LedgerRefused`) when
+    it is out of order. Connection trouble is `LedgerUnavailable`.
+
+    Order within a run: `lock` → `begin_batch` → `record_capture` → per table
+    `open_intent` → `settle` → `mark_merged` → `acknowledge`. Any step may be the first
+    that a new process makes: it asks the ledger, never its own memory.
+    """
+
+    def lock(
+        self, source: str, holder: str, dagster_run: str | None
+    ) -> AbstractContextManager[Lease]:
+        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
+        once. The lock goes with the connection; leaving the context releases both."""
+
+    def lease(self, source: str) -> LeaseView | None:
+        """The newest lease of a source, whoever holds it; None before the first."""
+
+    def captured_cursor(self, source: str) -> Cursor | None: ...
+
+    def acknowledged_cursor(self, source: str) -> Cursor | None: ...
+
+    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
+        """The newest batches, newest first, abandoned ones among them."""
+
+    def unfinished(self, source: str) -> list[Batch]:
+        """Batches that are capturing, captured or merged, oldest first."""
+
+    def segments(self, batch: int) -> list[Segment]:
+        """Segments of a batch, in the order they were recorded."""
+
+    def table_states(self, source: str) -> dict[TableName, TableState]: ...
+
+    def open_prepared(self, source: str) -> list[Prepared]:
+        """Prepared XA transactions that some live batch recorded and no live batch ended."""
+
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        """Prepared XA transactions that this batch ended; none if it was abandoned."""
+
+    def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
+        """Record a decision that makes no batch (a refusal, an idle run) or that the
+        next `begin_batch` refers to."""
+
+    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]: ...
+
+    def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
+        """Record an operator's one-shot choice; it takes the place of one still open."""
+
+    def open_override(self, source: str) -> Override | None:
+        """The newest choice, until a live batch was begun by it."""
+
+    def gaps(self, source: str) -> list[Gap]:
+        """What no batch read, by whose choice, oldest first."""
+
+    def lineage(self, source: str) -> Lineage:
+        """The servers the source was read from, in order."""
+
+    def captured_by(self, source: str, dagster_run: str) -> Batch | None:
+        """The newest live batch that a Dagster run captured; its id may be shortened."""
+
+    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
+        """The first captured batch from that server whose last commit is at or after the
+        moment: the time index."""
+
+    def begin_batch(
+        self,
+        lease: Lease,
+        start: Position,
+        *,
+        predecessor: int | None,
+        start_decision: int | None,
+    ) -> Batch:
+        """Open a *capturing* batch: exactly one of `predecessor` (whose end is its
+        start) and `start_decision`, which may follow a batch (`Decision.follows`). The
+        answer has its id and sequence base."""
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        """capturing → captured: segments, history, tables, events, snapshots, prepared
+        transactions (new and ended ones), orders carried out and end at once."""
+
+    def abandon(self, lease: Lease, batch: int, reason: str) -> None:
+        """capturing, or captured with no table merged → abandoned; the newest first."""
+
+    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+        """active → quarantined, outside a capture; repeating it changes nothing."""
+
+    def pending(self, source: str) -> dict[TableName, list[int]]:
+        """For each active or dropped table: captured batches with segments or events of it
+        that no settled write covers, oldest first; and those that a table missed while
+        it had stopped, whatever their state."""
+
+    def open_intents(self, source: str) -> list[Intent]: ...
+
+    def open_intent(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        app_id: str,
+        first_batch: int,
+        last_batch: int,
+        step: str,
+    ) -> Intent:
+        """Commit to a write; its `txn_version` comes from a ledger sequence. At most
+        one open intent per table."""
+
+    def settle(
+        self, lease: Lease, intent: Intent, delta_version: int, *, shows: int | None = None
+    ) -> None:
+        """The intent's commit was read back from the lake at that version; `shows`: the
+        schema version that the mirror has since, None for the one it had."""
+
+    def settled(self, source: str, batch: int) -> list[SettledWrite]:
+        """Settled writes that cover a batch."""
+
+    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
+        """The newest settled write of an application id; None before the first."""
+
+    def mark_merged(self, lease: Lease) -> list[int]:
+        """captured → merged for every batch, oldest first, all of whose tables have a
+        settled write or are set aside; the ids moved."""
+
+    def acknowledge(self, lease: Lease, batch: int) -> None:
+        """merged → acknowledged, in order, and record the version set: each active
+        table's newest settled write up to this batch."""
+
+    def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...

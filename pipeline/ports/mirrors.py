@@ -1,0 +1,82 @@
+"""Mirrors: Delta tables that hold what the source holds.
+
+Belongs here: the port that writes and reads them. Does not: the values of a write
+(`ports.mirror_writes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCommit:
+    """A commit read back from a mirror's log."""
+
+    delta_version: int
+    user_metadata: str
+
+
+class Mirrors(Protocol):
+    """Mirror Delta tables, written by Spark, read back without it."""
+
+    def require_ready(self) -> None:
+        """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),
+        without starting it."""
+
+    def prepare(self) -> None:
+        """Begin starting Spark in the background; repeating it changes nothing."""
+
+    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+        """The commit that recorded (app_id, txn_version), from the table's log, no JVM;
+        None if there is none. A higher recorded version without ours is
+        `ForeignCommit`."""
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        """Apply the write once: create the mirror if need be, commit with
+        txnAppId/txnVersion and userMetadata, read the commit back and require it to be
+        ours. Safe to call from several threads for different mirrors. A transaction
+        already recorded is not applied again; the commit that recorded it is returned."""
+
+    def evolve(
+        self,
+        mirror: str,
+        steps: Sequence[MirrorStep],
+        *,
+        app_id: str,
+        txn_version: int,
+        after: int,
+    ) -> tuple[MirrorCommit, ...]:
+        """Carry the steps out in their order, a commit each, whose userMetadata names it
+        by application, transaction and number; the commits.
+
+        A step is done iff a commit behind Delta version `after` says so, never because the
+        columns look right. `ForeignCommit` where that commit did something else: the steps
+        of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
+        and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        """The mirror's columns at a Delta version, in its order, no JVM; `_deleted_at`
+        included where there is one."""
+
+    def stage(self, name: str, changes: pa.Table) -> str:
+        """Write folded changes to a staging file; its absolute path."""
+
+    def unstage(self, path: str) -> None:
+        """Delete a staging file; missing is no error."""
+
+    def path(self, relative: str) -> str:
+        """A lake path as an absolute one."""
+
+    def version(self, mirror: str) -> int | None:
+        """The mirror's newest Delta version; None where there is no table."""
+
+    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+        """All rows of the mirror at a version, deletion vectors honoured; no JVM, except
+        for a mirror with widened columns."""

@@ -1,0 +1,44 @@
+"""What a person orders about one table, as the ledger keeps it.
+
+Belongs here: giving and reading orders. Does not: carrying them out, which a capture
+records (`CaptureRecord.orders_done`).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pipeline.batch import Lease, TableOrder
+from pipeline.schema.model import TableSchema
+from pipeline.table import TableName
+
+
+class OrderBooks(Protocol):
+    """Orders about tables; each is recorded with its author and reason."""
+
+    def pause_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        """active → paused, at once; the table stops where the captures are, and what of it
+        is not merged waits until it is resumed."""
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        """Have a paused table caught up by the next capture; open until then."""
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+    ) -> TableOrder:
+        """Have a quarantined table caught up by the next capture; open until then.
+        `schema`: the structure it has from where it stopped. Given again before that, the
+        newer one takes its place."""
+
+    def open_orders(self, source: str) -> list[TableOrder]:
+        """Orders that no live batch carried out, oldest first."""

@@ -1,0 +1,64 @@
+"""Decoded rows in durable Parquet files, before any table shows them.
+
+Belongs here: writing, reading and deleting segments. Does not: making them part of a
+Delta table (`ports.changelog`, `ports.mirrors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from pipeline.batch import SegmentFile
+
+
+class SegmentWriter(Protocol):
+    """One segment being written; files roll over by size. Not durable before `close`.
+
+    Writing may go on after `write` returned; what goes wrong then is raised by a later call.
+    """
+
+    def write(self, changes: pa.Table) -> None:
+        """Row images enough for a row group, or all there are."""
+
+    def cut(self) -> int:
+        """End the file at hand: what follows goes to files of its own. How many there are."""
+
+    def drop(self, files: int) -> None:
+        """Delete what was written behind the first so many files, as `cut` counted them."""
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        """Finish the files and make them and their folder durable (fsync)."""
+
+
+class SegmentStore(Protocol):
+    """Parquet files in the changelog's folders, not yet part of any Delta table.
+
+    `folder` is a `TableState.changelog`. File names carry the batch id, so that an
+    abandoned batch's files are found without a list of them.
+    """
+
+    def open(
+        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+    ) -> SegmentWriter: ...
+
+    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        """What is wrong with files that should be there (missing, other size, other
+        checksum), a sentence each; empty when all are intact."""
+
+    def read(
+        self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The files' row images in order, `columns` of them or all."""
+
+    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+        """Bytes of the files' values before compression, without reading them."""
+
+    def discard(self, source: str, batch: int) -> int:
+        """Delete every file of a batch below the source's changelogs; how many."""
+
+    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+        """Delete files that no table shows and nobody reads again. Repeating it changes
+        nothing."""

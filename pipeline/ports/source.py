@@ -1,0 +1,192 @@
+"""What a run asks of the source: facts, its log, its structures, its rows.
+
+Belongs here: the port to the MySQL server and what it answers with. Does not: what a
+preflight looks at (`pipeline.survey`), decoding the log (`pipeline.binlog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.batch import Xid
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.survey import Survey
+from pipeline.table import TableName, TableStructure
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogSize:
+    """A log file the server lists, with its size in bytes at that moment."""
+
+    file: LogFile
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the source said of itself in one round of questions.
+
+    `gtid_executed` is read before `head`, so it never names what lies beyond it.
+    `settings` holds global variables by lower-case name. `read_at` is the server's clock.
+    MariaDB has no server_uuid (`server-id:<id>` stands for it), always GTIDs, its binlog
+    state as what was executed, and the list at the head of its oldest file as what was
+    purged. `standby`: the source's standby answered.
+    """
+
+    server_uuid: str
+    server_id: int
+    version: str
+    flavour: str
+    gtid_mode: str
+    gtid_executed: str
+    gtid_purged: str
+    binlogs: tuple[BinlogSize, ...]
+    head: Coordinates
+    settings: Mapping[str, str]
+    read_at: datetime
+    standby: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a socket gave: `data[begin:end]`. The bytes before `begin`, 64 KiB of them, may
+    be written over; all of it is the dump's again at its next step."""
+
+    data: npt.NDArray[np.uint8]
+    begin: int
+    end: int
+
+
+class BinlogDump(Protocol):
+    """A bounded stream of packets from one connection; never reconnects.
+
+    Iterating gives the packets' bytes as they come, cut anywhere: the answer to
+    COM_BINLOG_DUMP, numbered from 1. It waits for more until it is closed, so whoever
+    reads must stop at the packet that ends the stream. A silent peer is
+    `SourceUnavailable` within the read timeout.
+    """
+
+    @property
+    def begins(self) -> Coordinates | None:
+        """Where the stream begins; None for a dump after a GTID set."""
+
+    def __iter__(self) -> Iterator[Received]: ...
+
+    def close(self) -> None:
+        """End the connection; called once, also after an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Structures as they were read from the server, between two places of its log.
+
+    Whatever was committed before `low` is in them, and nothing that was committed behind
+    `high`: where the log has no statement on a table between the two, its structure is the
+    one of either place and of every one between. `low_set` and `high_set` are the GTIDs
+    executed then, empty where the server has none: a statement with a GTID of `low_set`
+    is in what was read, wherever it stands. A table that was dropped meanwhile may be
+    missing, one that was altered may be as it never was.
+    """
+
+    tables: tuple[TableSchema, ...]
+    databases: tuple[DatabaseSchema, ...]
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """One table's rows in one consistent read, while it is open.
+
+    Whatever was committed before `low` (the transactions of `low_set`, where the server
+    has GTIDs) is in `batches`, and nothing that was committed behind `high`: the rows, and
+    then every change behind `low` over them, key by key, are the table from `high` on.
+    `exact`: nothing that concerns the table was committed between; `low` is `high` then,
+    and the changes behind it are all that is missing, also for a table without a key.
+    `batches` can be read once; each has the columns of `schema`, in no particular order of
+    rows. Reading raises what `SourceServer.snapshot` raises.
+    """
+
+    table: TableName
+    schema: pa.Schema
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+    exact: bool
+    batches: Iterator[pa.RecordBatch]
+
+
+class SourceServer(Protocol):
+    """One MySQL server. Every call may open a connection of its own."""
+
+    def facts(self) -> ServerFacts: ...
+
+    def survey(self) -> Survey:
+        """A close look, in a bounded number of questions; what the account may not see is
+        named in it. Works where `facts` is refused for a privilege or a setting."""
+
+    def dump(self, start: Coordinates) -> BinlogDump:
+        """A dump from `start`, which must be the beginning of an event; or, where a server
+        cannot begin that far in a file, from its beginning (`BinlogDump.begins`)."""
+
+    def dump_after(self, executed: GtidSet) -> BinlogDump:
+        """A dump of every transaction that is not in the set."""
+
+    def prepared(self) -> frozenset[Xid]:
+        """XA transactions that are prepared now; none where the account may not ask."""
+
+    def tables(self) -> list[SourceTable]:
+        """All base tables this account can see, system databases left out, sorted."""
+
+    def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        """The table's rows in one consistent read, columns typed by `schema.types`."""
+
+    def structure(self, table: TableName) -> TableStructure:
+        """The table's structure now, from information_schema; `NothingMatches` where the
+        account sees no such table."""
+
+    def structures(self) -> list[TableStructure]:
+        """The structure of every table in `tables`, in a bounded number of questions."""
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        """Every base table this account can see and every database, system ones left out,
+        or those of `names` that there are; in a bounded number of questions."""
+
+    def snapshot(
+        self,
+        table: TableSchema | TableStructure,
+        columns: Sequence[str] | None = None,
+        *,
+        exact: bool = False,
+    ) -> AbstractContextManager[TableSnapshot]:
+        """One consistent read of a table that is built as `table` says, or of its primary
+        key and these columns, typed by `schema.types` and equal to what the log says.
+
+        `exact`: wait for a moment in which nothing is committed, or lock the table for
+        one; it is tried for a few seconds, and `TableSnapshot.exact` tells. The table keeps
+        its structure until the snapshot is closed, whoever alters it waits. `StructureMoved`
+        where it is built otherwise, or gone; `TableError` for a value no Arrow type holds.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A base table of the source, for looking at: rows are the server's estimate."""
+
+    name: TableName
+    engine: str
+    rows: int
+    primary_key: tuple[str, ...]
