@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from assets.names import SOURCE_TAG, lease_tag
-from pipeline.batch import Lease, LeaseView
+from pipeline.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
 """How long a run may be under way before its first step asks for the lock."""

@@ -28,7 +28,7 @@ from assets.runs import SESSIONS, run_assets
 from assets.schedules import OpenSite, dead_run_sensor, source_schedule
 from assets.sessions import RunRecord, Session, Sessions
 from assets.tables import mirror_assets
-from pipeline.batch import Lease, LeaseView
+from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_place
 from pipeline.runs.context import Progress

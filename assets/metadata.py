@@ -10,10 +10,11 @@ from datetime import datetime
 
 import dagster as dg
 
-from pipeline.batch import Gap, SetAside
+from pipeline.decisions import Gap
 from pipeline.errors import LockstepError, Recovery
 from pipeline.position import Position
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
+from pipeline.table_state import SetAside
 
 Metadata = dict[str, dg.MetadataValue]
 

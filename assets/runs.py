@@ -29,7 +29,7 @@ from assets.metadata import (
 )
 from assets.names import acknowledged_key, captured_key, merged_key, table_key
 from assets.sessions import Session, Sessions
-from pipeline.batch import Lease
+from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.runs.acknowledge import acknowledge

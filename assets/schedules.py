@@ -17,7 +17,7 @@ from assets.dead_runs import report_dead, runs_under_way
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name
 from assets.sessions import Site
-from pipeline.batch import LeaseView
+from pipeline.decisions import LeaseView
 from pipeline.errors import LockstepError
 
 OpenSite = Callable[[], AbstractContextManager[Site]]

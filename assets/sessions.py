@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from pipeline.batch import Decision, Lease, LeaseView
+from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
 from pipeline.ports.ledger import Ledger

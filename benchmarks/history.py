@@ -16,7 +16,8 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.batch import Batch, CaptureRecord, Decision, Lease
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.decisions import Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness

@@ -29,8 +29,9 @@ from resources.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline.batch import Gap, Segment
+    from pipeline.decisions import Gap
     from pipeline.position import Position
+    from pipeline.segment import Segment
 
 CONFIG = "lockstep.toml"
 MAX_CHANGES = 1_000_000

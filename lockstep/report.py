@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.desk import Desk
-from pipeline.batch import RowCounts, SetAside
 from pipeline.errors import LockstepError
 from pipeline.position import Position
+from pipeline.segment import RowCounts
+from pipeline.table_state import SetAside
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from lockstep.report import aside_json, counted, error_json, lines, position_json
-from pipeline.batch import Batch, Cursor, Gap, LeaseView, Override, RecordedDecision
+from pipeline.batch import Batch, Cursor
+from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Headroom, Overlap, Standing
 from pipeline.standing.measures import why_not_by_gtid

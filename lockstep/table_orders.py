@@ -20,9 +20,9 @@ from lockstep.grammar import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.batch import OrderKind
     from pipeline.runs.ordering import Ordered
     from pipeline.table import TableName
+    from pipeline.table_state import OrderKind
     from resources.config import SourceSettings
     from resources.site import Site
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.batch import OrderKind, TableCondition, TableOrder, TableState
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 _TOLD = {
     TableCondition.QUARANTINED: "is set aside",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.batch import RecordedDecision
+from pipeline.decisions import RecordedDecision
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 

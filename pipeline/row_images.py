@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.batch import ChangeType
+from pipeline.segment import ChangeType
 
 CHANGE_TYPES = (
     ChangeType.INSERT,

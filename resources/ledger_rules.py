@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pipeline.batch import Stopped, TableCondition, TableState
 from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
 from pipeline.position import Coordinates
 from pipeline.table import TableName
+from pipeline.table_state import Stopped, TableCondition, TableState
 
 ORDER_HINT = "`lockstep status` shows each table that is set aside or paused, and what to do."
 

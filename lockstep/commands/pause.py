@@ -6,7 +6,7 @@ import argparse
 
 from lockstep.desk import Desk, Outcome
 from lockstep.table_orders import order
-from pipeline.batch import OrderKind
+from pipeline.table_state import OrderKind
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
 from lockstep.table_orders import order
-from pipeline.batch import OrderKind
+from pipeline.table_state import OrderKind
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits, report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError, place_argument
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 
 if TYPE_CHECKING:
     from pipeline.runs.choosing import Choice

@@ -9,10 +9,10 @@ from lockstep import exits, report
 from lockstep.desk import Desk, Outcome
 
 if TYPE_CHECKING:
-    from pipeline.batch import TableState
     from pipeline.ports.ledger import Ledger
     from pipeline.ports.source import SourceServer
     from pipeline.table import TableName
+    from pipeline.table_state import TableState
     from pipeline.tables import TablePatterns
 
 

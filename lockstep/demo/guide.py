@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from lockstep.demo import rebuilding, shop
 from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
-from pipeline.batch import RowCounts
 from pipeline.errors import LockstepError
 from pipeline.runs.context import Unwatched, VerifyReport
+from pipeline.segment import RowCounts
 from resources.mysql.connection import ConnectionSettings, open_connection
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, NoReturn, TypeVar
 
-from pipeline.batch import SegmentFile
 from pipeline.binlog.ring import Block
 from pipeline.binlog.spill import read_block
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile, Spool
+from pipeline.segment import SegmentFile
 
 T = TypeVar("T")
 

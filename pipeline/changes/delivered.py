@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline.batch import Segment, SegmentFile, TableCondition, TableState
 from pipeline.changes.generations import SharedColumn, gathered, together
 from pipeline.changes.layout import changelog_path, changelog_schema
 from pipeline.consumers import Delivery
@@ -20,7 +19,9 @@ from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAs
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.segments import SegmentStore
 from pipeline.schema.history import SchemaVersion
+from pipeline.segment import Segment, SegmentFile
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
 
 _COMPLETE = (TableCondition.ACTIVE, TableCondition.DROPPED)
 

@@ -11,9 +11,9 @@ import string
 
 import pyarrow as pa
 
-from pipeline.batch import TableCondition, TableState
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
+from pipeline.table_state import TableCondition, TableState
 
 _KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import ChangeType
 from pipeline.changes.latest import comparable, is_present, latest
 from pipeline.changes.layout import changelog_names, keep_names
 from pipeline.ports.mirror_writes import PartColumn
 from pipeline.row_images import CHANGE_TYPES
+from pipeline.segment import ChangeType
 
 Mapped = tuple[pa.Table, Sequence[PartColumn]]
 """Row images, and a `PartColumn` for each column of the mirror."""

@@ -10,8 +10,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from pipeline.batch import ChangeType
 from pipeline.position import Coordinates
+from pipeline.segment import ChangeType
 
 
 def mark_row(

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.batch import ChangeType, RowCounts
 from pipeline.changes.layout import MARKS
 from pipeline.row_images import CHANGE_TYPES, RowImages
+from pipeline.segment import ChangeType, RowCounts
 
 _NAMES = pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.batch import Segment, SnapshotPart, TableEvent, TableEventKind
+from pipeline.segment import Segment
+from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
 _SETTLES: Final = frozenset(
     {TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.REREAD}

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import RowCounts
+from pipeline.segment import RowCounts
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.batch import SegmentFile
+from pipeline.segment import SegmentFile
 
 
 @dataclass(frozen=True, slots=True)

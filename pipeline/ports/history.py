@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.batch import Batch, SnapshotPart, TableEvent
+from pipeline.batch import Batch
 from pipeline.position import Coordinates
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent
 
 
 class HistoryBooks(Protocol):

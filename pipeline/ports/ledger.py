@@ -10,28 +10,15 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    Cursor,
-    Decision,
-    Gap,
-    Intent,
-    Lease,
-    LeaseView,
-    Override,
-    Prepared,
-    RecordedDecision,
-    Segment,
-    SetAside,
-    SettledWrite,
-    TableState,
-    VersionSetEntry,
-)
+from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
+from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks
 from pipeline.position import Lineage, Position
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableState
 
 
 class Ledger(HistoryBooks, OrderBooks, Protocol):

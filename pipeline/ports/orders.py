@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.batch import Lease, TableOrder
+from pipeline.decisions import Lease
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
+from pipeline.table_state import TableOrder
 
 
 class OrderBooks(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.batch import SegmentFile
+from pipeline.segment import SegmentFile
 
 
 class EventFile(Protocol):

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Protocol
 
-from pipeline.batch import TableState
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.preflight.evidence import Known, Looked
@@ -20,6 +19,7 @@ from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
 from pipeline.survey import Survey
 from pipeline.table import TableName
+from pipeline.table_state import TableState
 from pipeline.tables import TablePatterns
 
 __all__ = ["Finding", "Level", "pause_from_now", "preflight", "require_ready"]

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pipeline.batch import TableCondition, TableState
 from pipeline.ports.source import ServerFacts, SourceTable
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
+from pipeline.table_state import TableCondition, TableState
 from pipeline.tables import TablePatterns
 
 

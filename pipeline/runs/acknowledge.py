@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter
 
-from pipeline.batch import BatchState, Lease, SetAside, TableCondition, TableState
+from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
+from pipeline.decisions import Lease
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition, TableState
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pipeline.batch import Continuity, Cursor, Lease, Override, Xid
+from pipeline.batch import Cursor, Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.intake import events
 from pipeline.binlog.scan import read_created, read_witness
+from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import (
     LockstepError,
     NotAnEventBoundary,

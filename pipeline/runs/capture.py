@@ -11,17 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import (
-    CaptureRecord,
-    Decision,
-    Lease,
-    RowCounts,
-    Segment,
-    TableCondition,
-    TableOrder,
-)
+from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
+from pipeline.decisions import Decision, Lease
 from pipeline.errors import PreparedBeforeStart, TransactionsMissing
 from pipeline.gtid import GtidSet
 from pipeline.ports.segments import SegmentStore
@@ -35,8 +28,10 @@ from pipeline.runs.repair import repair
 from pipeline.runs.rereading import HINT, Reread, due, reread
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.structures import structures_at
+from pipeline.segment import RowCounts, Segment
 from pipeline.start.decision import facts_json
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableOrder
 
 DECISIONS_READ = 10_000
 """How many decisions back a change of patterns is noticed."""

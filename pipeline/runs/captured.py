@@ -13,22 +13,15 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.batch import (
-    RowCounts,
-    Segment,
-    SetAside,
-    TableCondition,
-    TableEvent,
-    TableEventKind,
-    TableState,
-)
 from pipeline.changes.layout import changelog_path, changelog_schema, new_table
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
+from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition, TableEvent, TableEventKind, TableState
 
 GROUP_IMAGES = 128 * 1024
 """A table's images are written when there are so many: a row group, small enough that both

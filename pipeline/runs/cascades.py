@@ -22,12 +22,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import ChangeType
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
 from pipeline.binlog.ring import Integers
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.model import ForeignKey, ServerSchema
+from pipeline.segment import ChangeType
 from pipeline.table import TableName
 
 _BY_SQL: Final = 0x10

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.batch import Continuity, Lease, Override
+from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import LockstepError, NotYet, Recovery
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.position import Position

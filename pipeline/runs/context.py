@@ -9,8 +9,8 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
-from pipeline.batch import Continuity, RowCounts, SetAside
 from pipeline.bounds import Budget
+from pipeline.decisions import Continuity
 from pipeline.places import Place
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.ledger import Ledger
@@ -20,8 +20,10 @@ from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
 from pipeline.schema.consequences import LakePolicies
+from pipeline.segment import RowCounts
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from pipeline.tables import TablePatterns
 
 

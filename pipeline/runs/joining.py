@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipeline.batch import SnapshotPart
 from pipeline.binlog import ring as columns
 from pipeline.binlog.ring import Integers, Run
 from pipeline.position import Coordinates
@@ -18,6 +17,7 @@ from pipeline.runs.rereading import Reread
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart
 
 
 class Joining:

@@ -14,19 +14,17 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import (
-    Intent,
-    Lease,
-    SetAside,
-)
 from pipeline.changes.layout import application_id
+from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, ForeignCommit, TableError
+from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging import Job, prepare_job
 from pipeline.runs.publish import publish
 from pipeline.runs.writing import write_once
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 
 TABLES_AT_ONCE = 4
 CONFLICT_TRIES = 3

@@ -10,28 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    Continuity,
-    Intent,
-    RowCounts,
-    SnapshotPart,
-    TableState,
-)
+from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
 from pipeline.changes.fills import StatementMoment
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
+from pipeline.decisions import Continuity
 from pipeline.errors import TableError
+from pipeline.intent import Intent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.context import Workplace
 from pipeline.runs.publish import commit_metadata
 from pipeline.runs.rereading import HINT
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.zones import zone_of
+from pipeline.segment import RowCounts
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableState
 
 
 @dataclass(frozen=True, slots=True)

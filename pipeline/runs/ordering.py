@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.batch import Lease, OrderKind, TableOrder, TableState
+from pipeline.decisions import Lease
 from pipeline.errors import ConfigurationError
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
@@ -23,6 +23,7 @@ from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)

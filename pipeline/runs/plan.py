@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NoReturn
 
-from pipeline.batch import Batch, BatchState, Continuity, Cursor, LeaseView, SetAside
+from pipeline.batch import Batch, BatchState, Cursor
 from pipeline.binlog.looking import log_between
+from pipeline.decisions import Continuity, LeaseView
 from pipeline.errors import LockstepError, Recovery
 from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
@@ -27,6 +28,7 @@ from pipeline.runs.structures import structures_at
 from pipeline.runs.tallying import Largest, StatementSeen, TableTally, Tally
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 
 _BATCHES: Final = 1_000
 _RATED: Final = 10

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.batch import Batch, BatchState, Segment, TableState
+from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import application_id, changelog_path, changelog_schema
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import SchemaVersion
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.batch import Batch, BatchState, Lease, Override, Segment
+from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
+from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
 from pipeline.runs.acknowledge import remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
+from pipeline.segment import Segment
 
 SWEPT = 10
 """So many of the newest batches are looked through for files of abandoned ones."""

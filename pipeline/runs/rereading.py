@@ -17,15 +17,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.batch import Lease, SegmentFile, TableCondition, TableOrder
 from pipeline.changes.layout import snapshot_path
+from pipeline.decisions import Lease
 from pipeline.errors import SourceMoving, StructureMoved, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
+from pipeline.segment import SegmentFile
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableOrder
 
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run

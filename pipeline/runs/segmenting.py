@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.batch import ChangeType, SetAside, TableEventKind
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.identity import gtid_texts
@@ -46,7 +45,9 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.schema.zones import zone_of
+from pipeline.segment import ChangeType
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableEventKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from pipeline.batch import Batch, Continuity, Cursor
+from pipeline.batch import Batch, Cursor
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.limits import Limits
 from pipeline.changes.generations import next_generation
+from pipeline.decisions import Continuity
 from pipeline.errors import SourceMoving
 from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger

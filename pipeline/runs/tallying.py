@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.batch import RowCounts, SetAside
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.images import AFTER, DELETE, INSERT
@@ -32,7 +31,9 @@ from pipeline.schema.shown import first_words
 from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.schema.zones import zone_of
+from pipeline.segment import RowCounts
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from pipeline.tables import TablePatterns
 
 STATEMENTS: Final = 200

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import TableCondition, TableState
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import NothingMatches, SourceMoving
 from pipeline.position import Position
@@ -22,6 +21,7 @@ from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import TableDifference, VerifyReport, Workplace
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
+from pipeline.table_state import TableCondition, TableState
 
 EXAMPLES = 5
 _SIDE = "_lockstep_side"

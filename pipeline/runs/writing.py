@@ -12,7 +12,6 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import SegmentFile
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import folded, kept_columns
 from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
@@ -21,6 +20,7 @@ from pipeline.ports.mirror_writes import MirrorWrite, Part
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging import Job, snapshot_paths
+from pipeline.segment import SegmentFile
 
 _FOLDING = Lock()
 """One table is folded in memory at a time: what that takes is bounded per table."""

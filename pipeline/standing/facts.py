@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from pipeline.batch import (
-    Batch,
-    Cursor,
-    Gap,
-    LeaseView,
-    Override,
-    RecordedDecision,
-    SetAside,
-)
+from pipeline.batch import Batch, Cursor
+from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 
 
 @dataclass(frozen=True, slots=True)

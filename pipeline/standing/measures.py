@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from pipeline.batch import Batch, Continuity, Cursor, RecordedDecision
+from pipeline.batch import Batch, Cursor
 from pipeline.binlog.looking import log_between
+from pipeline.decisions import Continuity, RecordedDecision
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position

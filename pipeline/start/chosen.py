@@ -6,7 +6,8 @@ cursor. Does not: finding the place (`pipeline.runs.finding`).
 
 from __future__ import annotations
 
-from pipeline.batch import Continuity, Cursor
+from pipeline.batch import Cursor
+from pipeline.decisions import Continuity
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates
 from pipeline.start import refusals

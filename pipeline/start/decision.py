@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.batch import Continuity, Decision
+from pipeline.decisions import Continuity, Decision
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Witness
 from pipeline.start.question import Question, Refusal, Start, WitnessReading

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from pipeline.batch import Continuity, Cursor, Override
+from pipeline.batch import Cursor
+from pipeline.decisions import Continuity, Override
 from pipeline.errors import LockstepError
 from pipeline.gtid import GtidSet
 from pipeline.places import Place

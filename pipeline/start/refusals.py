@@ -5,7 +5,8 @@ Belongs here: what an operator is told, and what to type. Does not: when (`rules
 
 from __future__ import annotations
 
-from pipeline.batch import Cursor, Override
+from pipeline.batch import Cursor
+from pipeline.decisions import Override
 from pipeline.errors import (
     HistoryRewritten,
     LockstepError,

@@ -6,7 +6,8 @@ Belongs here: which facts let it go on, and from where. Does not: an operator's 
 
 from __future__ import annotations
 
-from pipeline.batch import Continuity, Cursor
+from pipeline.batch import Cursor
+from pipeline.decisions import Continuity
 from pipeline.places import (
     moment_text,
 )

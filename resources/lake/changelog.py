@@ -16,9 +16,9 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import CommitConflict
 from pipeline.ports.changelog import Published
+from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.segments import refuse_damaged

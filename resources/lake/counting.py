@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.batch import ChangeType
 from pipeline.changes.layout import changelog_names
 from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.segment import ChangeType
 from resources.lake.parts import changes_of
 from resources.lake.statement import quoted
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pipeline.batch import ChangeType
 from pipeline.changes.layout import changelog_names
 from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.segment import ChangeType
 from resources.lake.parts import changes_of, keep_marks
 from resources.lake.statement import quoted
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
+from pipeline.segment import SegmentFile
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 

@@ -19,9 +19,9 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.segment import SegmentFile
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 if TYPE_CHECKING:

@@ -11,26 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 
-from pipeline.batch import (
-    TRANSITIONS,
-    Batch,
-    BatchState,
-    CaptureRecord,
-    Intent,
-    LeaseView,
-    Override,
-    Prepared,
-    RecordedDecision,
-    Segment,
-    SettledWrite,
-    SnapshotPart,
-    TableCondition,
-    TableEvent,
-    TableOrder,
-    TableState,
-    VersionSetEntry,
-    Xid,
-)
+from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
+from pipeline.decisions import LeaseView, Override, RecordedDecision
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Position
 from pipeline.schema.history import (
     DatabaseVersion,
@@ -38,7 +21,9 @@ from pipeline.schema.history import (
     SchemaStatement,
     SchemaVersion,
 )
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableCondition, TableEvent, TableOrder, TableState
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 

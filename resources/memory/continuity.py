@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    Continuity,
-    Cursor,
-    Decision,
-    Gap,
-    Override,
-)
+from pipeline.batch import Batch, BatchState, Cursor
+from pipeline.decisions import Continuity, Decision, Gap, Override
 from pipeline.position import Lineage, Reign
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks

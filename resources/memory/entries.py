@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipeline.batch import (
-    Batch,
-    SetAside,
-    Stopped,
-    TableCondition,
-    TableState,
-    VersionSetEntry,
-)
+from pipeline.batch import Batch
+from pipeline.intent import VersionSetEntry
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, Stopped, TableCondition, TableState
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 

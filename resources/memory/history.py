@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    CaptureRecord,
-    TableEvent,
-    TableEventKind,
-)
+from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.position import Coordinates
 from pipeline.schema.history import (
     DatabaseVersion,
@@ -25,6 +19,7 @@ from pipeline.schema.history import (
     SchemaVersion,
 )
 from pipeline.table import TableName
+from pipeline.table_state import TableEvent, TableEventKind
 from resources.ledger_rules import refusal, unknown_statement, unknown_version
 from resources.memory.books import ENDED, MemoryBooks
 

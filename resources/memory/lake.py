@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.batch import SegmentFile
 from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.segment import SegmentFile
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
 

@@ -10,34 +10,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    CaptureRecord,
-    Cursor,
-    Decision,
-    Gap,
-    Intent,
-    Lease,
-    LeaseView,
+from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
+from pipeline.position import Coordinates, Lineage, Position
+from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
+from pipeline.schema.model import TableSchema
+from pipeline.segment import Segment
+from pipeline.table import TableName
+from pipeline.table_state import (
     OrderKind,
-    Override,
-    Prepared,
-    RecordedDecision,
-    Segment,
     SetAside,
-    SettledWrite,
     SnapshotPart,
     TableEvent,
     TableOrder,
     TableState,
-    VersionSetEntry,
 )
-from pipeline.errors import LeaseLost, SourceBusy
-from pipeline.position import Coordinates, Lineage, Position
-from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
-from pipeline.schema.model import TableSchema
-from pipeline.table import TableName
 from resources.ledger_rules import as_told, refusal
 from resources.memory import continuity, history, orders
 from resources.memory.books import ENDED, MemoryBooks, covers

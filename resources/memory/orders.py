@@ -9,17 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    OrderKind,
-    Stopped,
-    TableCondition,
-    TableOrder,
-    TableState,
-)
+from pipeline.batch import Batch, BatchState
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 from resources.ledger_rules import paused, refusal
 from resources.memory.books import ENDED, MemoryBooks, OrderEntry
 

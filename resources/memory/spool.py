@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.segment import SegmentFile
 
 
 @dataclass(slots=True)

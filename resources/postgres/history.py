@@ -11,16 +11,11 @@ from typing import Any
 
 from psycopg2.extras import RealDictCursor, execute_values
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    SnapshotPart,
-    TableEvent,
-    TableEventKind,
-)
+from pipeline.batch import Batch, CaptureRecord
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from resources.ledger_rules import refusal, unknown_statement, unknown_version
 from resources.postgres import history_rows, rows
 from resources.postgres.queries import query

@@ -18,33 +18,16 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    CaptureRecord,
-    Cursor,
-    Decision,
-    Gap,
-    Intent,
-    Lease,
-    LeaseView,
-    Override,
-    Prepared,
-    RecordedDecision,
-    Segment,
-    SetAside,
-    SettledWrite,
-    SnapshotPart,
-    TableEvent,
-    TableOrder,
-    TableState,
-    VersionSetEntry,
-)
+from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import SourceBusy
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableOrder, TableState
 from resources.postgres import history, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers

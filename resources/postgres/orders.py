@@ -10,9 +10,10 @@ from typing import Any
 
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import Lease, OrderKind, TableOrder
+from pipeline.decisions import Lease
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableOrder
 from resources.ledger_rules import paused, refusal
 from resources.postgres import rows
 from resources.postgres.queries import query

@@ -10,23 +10,13 @@ from typing import Any
 
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    Cursor,
-    Gap,
-    Intent,
-    LeaseView,
-    Override,
-    Prepared,
-    RecordedDecision,
-    Segment,
-    SettledWrite,
-    TableState,
-    VersionSetEntry,
-)
+from pipeline.batch import Batch, BatchState, Cursor, Prepared
+from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Lineage, Reign
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import TableState
 from resources.postgres import rows
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query

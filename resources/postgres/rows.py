@@ -9,35 +9,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    CaptureRecord,
-    Continuity,
-    Cursor,
-    Decision,
-    Gap,
-    Intent,
-    LeaseView,
-    Override,
-    Prepared,
-    RecordedDecision,
-    RowCounts,
-    Segment,
-    SegmentFile,
+from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
+from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
+from pipeline.gtid import GtidSet
+from pipeline.intent import Intent, SettledWrite, VersionSetEntry
+from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.segment import RowCounts, Segment, SegmentFile
+from pipeline.table import TableName
+from pipeline.table_state import (
     SetAside,
-    SettledWrite,
     SnapshotPart,
     Stopped,
     TableCondition,
     TableEvent,
     TableState,
-    VersionSetEntry,
-    Xid,
 )
-from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.table import TableName
 
 Row = Mapping[str, Any]
 

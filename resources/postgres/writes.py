@@ -9,20 +9,14 @@ from typing import Any
 
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    Decision,
-    Intent,
-    Lease,
-    Override,
-    RecordedDecision,
-    Segment,
-    SetAside,
-)
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.decisions import Decision, Lease, Override, RecordedDecision
 from pipeline.errors import LeaseLost
+from pipeline.intent import Intent
 from pipeline.position import Position
+from pipeline.segment import Segment
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from resources.ledger_rules import as_told, refusal
 from resources.postgres import history, rows
 from resources.postgres.orders import carry_out

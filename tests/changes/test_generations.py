@@ -8,7 +8,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pipeline.batch import ChangeType, TableCondition, TableState
 from pipeline.changes.generations import SharedColumn, fits, gathered, together
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
@@ -22,7 +21,9 @@ from pipeline.changes.mapping import mapped
 from pipeline.changes.marking import mark_row
 from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.rows import row_structure
+from pipeline.segment import ChangeType
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
 from tests.changes.tables_made import ID, PLACE, TABLE, a_column, a_table, a_version
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.batch import RowCounts, Segment, SnapshotPart, TableEvent, TableEventKind
 from pipeline.changes.merging import BatchPart, plan_merge
 from pipeline.position import Coordinates
+from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
 TABLE = TableName("shop", "orders")
 PLACE = Coordinates.parse("binlog.000001:4")

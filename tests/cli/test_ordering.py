@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.batch import OrderKind, Stopped, TableCondition, TableOrder
 from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
 from pipeline.position import Coordinates
 from pipeline.runs.ordering import Ordered, give_order, read_definition, what_next
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from lockstep.cli import main
-from pipeline.batch import Lease, SetAside
+from pipeline.decisions import Lease
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from resources.config import load_settings
 from resources.site import Site
 from tests.e2e.project import Project, head

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lockstep.table_report import inactive, inactive_json, inactive_lines
-from pipeline.batch import OrderKind, Stopped, TableCondition, TableOrder, TableState
 from pipeline.position import Coordinates
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.table import TableName
+from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
 STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))

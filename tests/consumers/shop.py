@@ -10,14 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    Lease,
-    RowCounts,
-    Segment,
-    SetAside,
-)
+from pipeline.batch import Batch, CaptureRecord
 from pipeline.changes.generations import next_generation
 from pipeline.changes.layout import (
     application_id,
@@ -25,10 +18,13 @@ from pipeline.changes.layout import (
     changelog_schema,
     new_table,
 )
+from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.rows import schema_of
+from pipeline.segment import RowCounts, Segment
 from pipeline.table import Column, TableName, TableStructure
+from pipeline.table_state import SetAside
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.segments import ParquetSegments
 from tests.ledger.made import WITNESS, begun, following, merged, place, position

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import lockstep
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import (
     ConfigurationError,
     ConsumerUnknown,

@@ -11,7 +11,7 @@ import pytest
 from assets.dead_runs import GRACE, RunUnderWay, why_dead
 from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
 from assets.schedules import why_busy
-from pipeline.batch import LeaseView
+from pipeline.decisions import LeaseView
 from tests.dagster.place import Stand, settings_for, stand_for
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assets.sessions import PAUSES, RunRecord, Session
-from pipeline.batch import Lease, LeaseView
+from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import (
     LeaseLost,
     LedgerUnavailable,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, Schema
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import SegmentsLost, TableError
 from pipeline.ports.changelog import Published
+from pipeline.segment import SegmentFile
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import LakeUnavailable
 from pipeline.ports.segments import SegmentStore
+from pipeline.segment import SegmentFile
 from resources.lake.segments import ParquetSegments
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes

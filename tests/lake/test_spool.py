@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.batch import SegmentFile
 from pipeline.errors import LakeUnavailable, SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.segment import SegmentFile
 from resources.lake.spool import FileSpool
 from resources.memory.spool import MemorySpool
 

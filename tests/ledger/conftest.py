@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from pipeline.batch import Lease
+from pipeline.decisions import Lease
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from tests.ledger.consuming import NAME, acknowledged

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.batch import Lease
 from pipeline.consumers import Delivery, DeliveryBounds
+from pipeline.decisions import Lease
 from pipeline.errors import ConsumerRefused
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger

@@ -5,27 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    Continuity,
-    Decision,
-    Intent,
-    Lease,
-    Prepared,
-    RowCounts,
-    Segment,
-    SegmentFile,
-    TableCondition,
-    TableState,
-    Xid,
-)
+from pipeline.batch import Batch, CaptureRecord, Prepared, Xid
+from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.gtid import GtidSet
+from pipeline.intent import Intent
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.batch import Lease
+from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.ports.ledger import Ledger
 

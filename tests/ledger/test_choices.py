@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Gap, Lease, Override
+from pipeline.decisions import Gap, Lease, Override
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Lineage, Reign
 from tests.ledger.made import (

@@ -11,7 +11,8 @@ import psycopg2
 import pytest
 from psycopg2.extensions import cursor as Cursor
 
-from pipeline.batch import Batch, Ended, Lease
+from pipeline.batch import Batch, Ended
+from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from resources.ledger_rules import RULES
 from resources.postgres.ledger import open_ledger

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.batch import Lease
 from pipeline.consumers import MOST_BATCHES, Delivery, DeliveryBounds, chosen_batches
+from pipeline.decisions import Lease
 from pipeline.errors import ConfigurationError
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.batch import Lease
 from pipeline.consumers import ConsumerStart, DeliveryBounds
+from pipeline.decisions import Lease
 from pipeline.errors import ConsumerRefused, ConsumerUnknown
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger

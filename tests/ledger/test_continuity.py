@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Continuity, Decision, Lease
+from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
     CONTIGUOUS,

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.batch import (
-    BatchState,
-    Cursor,
-    Lease,
-    SetAside,
-    TableCondition,
-    VersionSetEntry,
-)
+from pipeline.batch import BatchState, Cursor
+from pipeline.decisions import Lease
+from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Lineage
+from pipeline.table_state import SetAside, TableCondition
 from tests.ledger.made import (
     DECISION,
     MOMENT,

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.batch import Batch, Lease
+from pipeline.batch import Batch
+from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
     CONTIGUOUS,

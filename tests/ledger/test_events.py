@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import (
-    Batch,
-    CaptureRecord,
-    Lease,
-    SegmentFile,
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.schema.history import History
+from pipeline.segment import SegmentFile
+from pipeline.table_state import (
     SnapshotPart,
     Stopped,
     TableCondition,
@@ -18,8 +19,6 @@ from pipeline.batch import (
     TableEventKind,
     TableState,
 )
-from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import History
 from tests.ledger.made import (
     ORDERS,
     STOCK,

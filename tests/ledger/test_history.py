@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch, Lease
+from pipeline.batch import Batch
+from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Lease, LeaseView
+from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import LeaseLost, SourceBusy
 from pipeline.ports.ledger import Ledger
 from tests.ledger.made import DECISION, begun

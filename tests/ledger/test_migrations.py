@@ -12,11 +12,13 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
-from pipeline.batch import BatchState, Continuity, Decision, Stopped
+from pipeline.batch import BatchState
 from pipeline.coverage import past_ranges
+from pipeline.decisions import Continuity, Decision
 from pipeline.errors import LedgerNewer, LedgerRefused
 from pipeline.position import Lineage, Reign
 from pipeline.table import Column, TableStructure
+from pipeline.table_state import Stopped
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import open_ledger
 from resources.postgres.migrate import migrate, migrations

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Lease, SetAside
+from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
 from pipeline.schema.history import History
+from pipeline.table_state import SetAside
 from tests.ledger.made import (
     DECISION,
     ORDERS,

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import (
-    Batch,
-    Lease,
+from pipeline.batch import Batch
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.table import TableName
+from pipeline.table_state import (
     OrderKind,
     SetAside,
     Stopped,
@@ -16,8 +18,6 @@ from pipeline.batch import (
     TableOrder,
     TableState,
 )
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
 from tests.ledger.made import (
     ORDERS,
     STOCK,

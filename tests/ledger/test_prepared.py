@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch, BatchState, Ended, Lease, Prepared, SegmentFile, Xid
+from pipeline.batch import Batch, BatchState, Ended, Prepared, Xid
+from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
+from pipeline.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
     begun,

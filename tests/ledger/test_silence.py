@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.batch import Lease
+from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, SourceBusy
 from resources.postgres import heartbeat
 from resources.postgres import ledger as postgres_ledger

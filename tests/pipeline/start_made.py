@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import Cursor, Override
+from pipeline.batch import Cursor
+from pipeline.decisions import Override
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness

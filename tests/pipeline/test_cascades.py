@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.batch import ChangeType
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.runs.cascades import changed_unseen, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
+from pipeline.segment import ChangeType
 from pipeline.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))

@@ -10,7 +10,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import RowCounts
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
     changelog_names,
@@ -21,6 +20,7 @@ from pipeline.changes.layout import (
 from pipeline.changes.plan import key_bounds, only_inserts
 from pipeline.runs.verify import difference
 from pipeline.schema.types import arrow_schema
+from pipeline.segment import RowCounts
 from pipeline.table import Column, TableName, TableStructure
 
 IMAGES = st.lists(

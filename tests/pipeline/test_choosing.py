@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import (
     LockstepError,
     NotYet,

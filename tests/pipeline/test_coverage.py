@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import Decision, RecordedDecision
 from pipeline.coverage import PastRange, hole, past_ranges
+from pipeline.decisions import Decision, RecordedDecision
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 

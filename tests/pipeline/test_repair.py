@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Lease, SegmentFile
+from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.changes.layout import application_id, changelog_path
+from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
 from pipeline.runs.context import SourcePlan, Unwatched, Workplace
 from pipeline.runs.repair import repair
+from pipeline.segment import SegmentFile
 from pipeline.tables import TablePatterns
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from pipeline.batch import SetAside
 from pipeline.binlog.framing import EventType
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.segmenting import Segmenter
@@ -17,6 +16,7 @@ from pipeline.schema.consequences import LakePolicies
 from pipeline.schema.history import DatabaseVersion, SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from resources.memory.lake import MemoryLake, MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows, table_map

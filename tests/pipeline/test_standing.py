@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import (
-    Batch,
-    BatchState,
-    Continuity,
-    Decision,
-    Gap,
-    LeaseView,
-    RecordedDecision,
-    SetAside,
-)
+from pipeline.batch import Batch, BatchState
+from pipeline.decisions import Continuity, Decision, Gap, LeaseView, RecordedDecision
 from pipeline.errors import LedgerUnavailable, SourceUnavailable
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
@@ -35,6 +27,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
 from pipeline.table import TableName
+from pipeline.table_state import SetAside
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.batch import Continuity, Cursor
+from pipeline.batch import Cursor
+from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates

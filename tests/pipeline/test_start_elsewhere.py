@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import (
     PositionPurged,
     SourceChanged,

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import StartUnreachable
 from pipeline.gtid import GtidSet
 from pipeline.places import (

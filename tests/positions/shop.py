@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import RecordedDecision
+from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.start.question import Rule
 from tests.fix_mysql import MySqlStand

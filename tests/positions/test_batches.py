@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import BatchState, Lease
+from pipeline.batch import BatchState
+from pipeline.decisions import Lease
 from pipeline.errors import (
     JavaMissing,
     LakeUnavailable,

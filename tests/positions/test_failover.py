@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import PositionPurged, SourceDiverged
 from pipeline.position import Reign
 from pipeline.start.question import Rule

@@ -17,7 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pipeline.batch import Batch, BatchState, Continuity
+from pipeline.batch import Batch, BatchState
+from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 from pipeline.ports.source import SourceServer
 from resources.memory.ledger import MemoryLedger

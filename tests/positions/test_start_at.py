@@ -6,7 +6,8 @@ from datetime import UTC
 
 import pytest
 
-from pipeline.batch import BatchState, Continuity
+from pipeline.batch import BatchState
+from pipeline.decisions import Continuity
 from pipeline.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
 from pipeline.places import moment_text
 from pipeline.runs.capture import capture

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.batch import Continuity
+from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
 from pipeline.start.question import Rule
 from tests.fix_mysql import MySqlStand

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from pipeline.batch import BatchState, Lease
+from pipeline.batch import BatchState
+from pipeline.decisions import Lease
 from pipeline.errors import (
     LockstepError,
 )

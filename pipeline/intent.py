@@ -1,0 +1,46 @@
+"""Writes to mirrors, as the ledger keeps them: intended, settled, read together.
+
+Belongs here: the values. Does not: what is written (`ports.mirror_writes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write to one mirror that the ledger committed to before it was tried.
+
+    `batches` are the captured batches it merges, never regrouped; `txn_version` is
+    unique per application id and ascends. Until settled, it is the table's next write.
+    """
+
+    id: int
+    table: TableName
+    app_id: str
+    txn_version: int
+    first_batch: int
+    last_batch: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettledWrite:
+    """A settled intent: the Delta version that its commit made."""
+
+    intent: Intent
+    delta_version: int
+    settled_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSetEntry:
+    """Read `mirror` (a path in the lake) at `delta_version` for the batch's position."""
+
+    table: TableName
+    mirror: str
+    delta_version: int

@@ -1,0 +1,68 @@
+"""Files of changes: what a capture leaves for the lake.
+
+Belongs here: segments, their files and what is counted of them. Does not: which batch they
+belong to (`pipeline.batch`), writing them (`ports.segments`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipeline.table import TableName
+
+
+class ChangeType(StrEnum):
+    """`_change_type` of one row image, as in Delta's change data feed."""
+
+    INSERT = "insert"
+    UPDATE_PREIMAGE = "update_preimage"
+    UPDATE_POSTIMAGE = "update_postimage"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+    """The table was emptied here; the row stands for none of it."""
+    RESNAPSHOT = "resnapshot"
+    """The table was read anew: what happened to it here no row event tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Rows by operation; an update is one row although it has two images."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One durable Parquet file: path relative to the changelog table's folder, row
+    images in it, size in bytes and SHA-256 (hex) of its content."""
+
+    path: str
+    images: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The changes of one batch, one table, one schema version."""
+
+    table: TableName
+    schema_version: int
+    files: tuple[SegmentFile, ...]
+    counts: RowCounts
+    first_sequence: int
+    last_sequence: int

@@ -1,0 +1,154 @@
+"""Captured tables: the state of each, what happens to it, what a person orders.
+
+Belongs here: the values the ledger keeps of one table. Does not: its structures
+(`schema.history`), writes to its mirror (`pipeline.intent`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from pipeline.position import Coordinates
+from pipeline.schema.model import TableSchema
+from pipeline.segment import SegmentFile
+from pipeline.table import TableName
+
+
+class TableCondition(StrEnum):
+    """Only active tables are captured; active and dropped ones are merged."""
+
+    ACTIVE = "active"
+    QUARANTINED = "quarantined"
+    """Set aside by the system."""
+    PAUSED = "paused"
+    """Set aside by a person."""
+    DROPPED = "dropped"
+    """The source's table is gone; one that is made anew under its name is active again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """How far a table was captured: up to `at`, a place of the log that batch `batch` read
+    or ended at. Reading on from there catches it up."""
+
+    batch: int
+    at: Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Why a table was set aside: one sentence, the place in the log, the cure.
+
+    `at`: the exact place that a capture stopped the table at; its start without one.
+    Outside a capture the table stopped where the captures are.
+    """
+
+    table: TableName
+    reason: str
+    hint: str
+    position: str
+    at: Coordinates | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A captured table as the ledger knows it.
+
+    `generation` counts the lives of its lake tables (part of every application id);
+    `changelog_generation` those of the changelog within. `mirror` and `changelog` are paths
+    relative to the lake's folder. `mirror_version`: the schema version that the mirror
+    shows, None before its first write; only settled writes move it, and a new generation
+    begins without one. `stopped`: where it was set aside, paused or dropped (a capture that
+    tells no place: at its end); None where it is active, and where it was set aside before
+    Lockstep kept this. `behind`: the oldest
+    batch that the mirror lacks although the others have gone on; once the table is active
+    again it is pending from there.
+    """
+
+    table: TableName
+    condition: TableCondition
+    generation: int
+    mirror: str
+    changelog: str
+    reason: str | None = None
+    hint: str | None = None
+    position: str | None = None
+    mirror_version: int | None = None
+    changelog_generation: int = 1
+    stopped: Stopped | None = None
+    behind: int | None = None
+
+
+class OrderKind(StrEnum):
+    """What a person says of a table."""
+
+    PAUSE = "pause"
+    """active → paused, at once."""
+    RESUME = "resume"
+    """paused → active, by the capture that catches the table up."""
+    RELEASE = "release"
+    """quarantined → active, by the capture that catches the table up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOrder:
+    """A person's order about one table; open until a batch that is not abandoned carried
+    it out.
+
+    `stopped`: where to begin catching up. `schema`: the structure the table has from there
+    on, given with a release. A table's newest order counts; a pause is never open.
+    """
+
+    id: int
+    table: TableName
+    kind: OrderKind
+    author: str
+    reason: str
+    ordered_at: datetime
+    stopped: Stopped | None
+    schema: TableSchema | None = None
+
+
+class TableEventKind(StrEnum):
+    """What happens to a table between its changes."""
+
+    CREATED = "created"
+    """It is new, and empty, whatever the mirror held under its name."""
+    CHANGED = "changed"
+    """Its structure is `version` from here on."""
+    TRUNCATED = "truncated"
+    DROPPED = "dropped"
+    REREAD = "reread"
+    """What the log cannot tell was read from the source: see the batch's snapshots."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvent:
+    """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
+
+    `version`: the table's schema version from here on. `place`: behind the statement.
+    `reason`: a sentence, for REREAD.
+    """
+
+    table: TableName
+    kind: TableEventKind
+    sequence: int
+    version: int
+    place: Coordinates
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """A table's rows as one consistent read found them, in durable files.
+
+    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` lie
+    behind the read's low watermark: they win over its rows.
+    """
+
+    table: TableName
+    version: int
+    low_sequence: int
+    files: tuple[SegmentFile, ...]
