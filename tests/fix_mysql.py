@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,16 @@ class MySqlStand:
         with self.connect(database) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
+
+    def purge_to(self, file: str) -> None:
+        """Have every log file before this one gone. What a dump reads is kept, and the
+        server notices a little late that a reader has left."""
+        for _ in range(600):
+            self.execute(f"purge binary logs to '{file}'")
+            if self.rows("show binary logs")[0][0] == file:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"something still reads the log before {file}")
 
     def fresh_name(self) -> str:
         """A database name that nobody used in this session."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
@@ -15,3 +16,11 @@ def minimal(mysql: MySqlStand) -> Iterator[MySqlStand]:
     mysql.execute("set global binlog_row_metadata = MINIMAL")
     yield mysql
     mysql.execute("set global binlog_row_metadata = FULL")
+
+
+@pytest.fixture(scope="package")
+def warm() -> Iterator[WarmProcess]:
+    """One process and one Spark for the commands around what a test is about."""
+    process = WarmProcess()
+    yield process
+    process.stop()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
 
 
@@ -33,9 +33,11 @@ def head(mysql: MySqlStand) -> str:
 
 @dataclass
 class Project:
-    """`folder` holds lockstep.toml, the lake and .lockstep; commands run in processes."""
+    """`folder` holds lockstep.toml, the lake and .lockstep; commands run in processes of
+    their own, or in one that stays (`warm`)."""
 
     folder: Path
+    warm: WarmProcess | None = None
 
     @classmethod
     def made(
@@ -48,6 +50,7 @@ class Project:
         extra: str = "",
         user: str = "root",
         top: str = "",
+        warm: WarmProcess | None = None,
     ) -> Project:
         folder.mkdir(parents=True, exist_ok=True)
         chosen = f'start = "{start}"\n' if start else ""
@@ -57,16 +60,25 @@ class Project:
             f'password = "env:LOCKSTEP_TEST_PASSWORD"\ntls = "off"\n'
             f"tables = {json.dumps(tables)}\n{chosen}{extra}"
         )
-        return cls(folder)
+        return cls(folder, warm)
 
     def copied(self, folder: Path) -> Project:
         """The same project as it stands now, in another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Project(folder)
+        return Project(folder, self.warm)
+
+    @property
+    def cold(self) -> Project:
+        """The same project, each command in a process of its own."""
+        return Project(self.folder)
 
     def run(
         self, *arguments: str, expect: int | None = 0, **extra: str
     ) -> subprocess.CompletedProcess[str]:
+        if self.warm is not None:
+            surroundings = environment(**extra)
+            done = self.warm.run(arguments, folder=self.folder, environment=surroundings)
+            return _expected(done, expect)
         command = [sys.executable, "-m", "lockstep.cli", *arguments]
         return self._process(command, expect, extra)
 
@@ -91,9 +103,7 @@ class Project:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        if expect is not None:
-            assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
+        return _expected(done, expect)
 
     @property
     def lake(self) -> Path:
@@ -116,3 +126,11 @@ class Project:
             for commit in self.commits(table)
             if "txn" in commit
         ]
+
+
+def _expected(
+    done: subprocess.CompletedProcess[str], code: int | None
+) -> subprocess.CompletedProcess[str]:
+    if code is not None:
+        assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done

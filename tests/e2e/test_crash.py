@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.e2e.power_cuts import kill_runs, seed_of
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 CHANGELOG = "resources.lake.changelog:DeltaChangelog"
@@ -23,6 +25,7 @@ CASES = [
     ("after segments, before the ledger", f"{LEDGER}.record_capture", "before", 1),
     ("after the ledger, before publish", f"{LEDGER}.record_capture", "after", 1),
     ("after the first of two publishes", f"{CHANGELOG}.publish", "after", 1),
+    ("after the changelogs, before the transactions", f"{CHANGELOG}.publish", "after", 2),
     ("after publish, before merge", f"{LEDGER}.open_intent", "before", 1),
     ("after the intents, before any commit", f"{MIRRORS}.write", "before", 1),
     ("after a table's commit, before it is noted", f"{LEDGER}.settle", "before", 1),
@@ -30,10 +33,12 @@ CASES = [
     ("after merge, before acknowledge", f"{LEDGER}.acknowledge", "before", 1),
     ("after acknowledge", f"{LEDGER}.acknowledge", "after", 1),
 ]
+IN_THE_SOAK = (4,)
+"""Those that are much like another; `make soak` has them too."""
 
 
 @pytest.fixture(scope="module")
-def baseline(mysql: Any, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def baseline(mysql: Any, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess) -> Project:
     """A project after its first run over two tables with rows."""
     start = head(mysql)
     mysql.execute(
@@ -44,13 +49,18 @@ def baseline(mysql: Any, tmp_path_factory: pytest.TempPathFactory) -> Project:
         "insert into crash.b values (1, 1.5), (2, 2.5), (3, 3.5)",
     )
     folder = tmp_path_factory.mktemp("crash") / "baseline"
-    project = Project.made(folder, port=mysql.port, tables=["crash.*"], start=start)
+    project = Project.made(folder, port=mysql.port, tables=["crash.*"], start=start, warm=warm)
     project.run("run")
     return project
 
 
 @pytest.mark.parametrize(
-    ("target", "when", "nth"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+    ("target", "when", "nth"),
+    [
+        pytest.param(*case[1:], marks=[pytest.mark.soak] if number in IN_THE_SOAK else [])
+        for number, case in enumerate(CASES)
+    ],
+    ids=[case[0] for case in CASES],
 )
 def test_the_next_run_repairs(
     baseline: Project, mysql: Any, tmp_path: Path, target: str, when: str, nth: int
@@ -82,6 +92,9 @@ def test_the_next_run_repairs(
         transactions = project.transactions(table)
         assert len(transactions) == len(set(transactions)) == 2
         assert len(project.transactions(f"_changes.{table}")) == 2
+    assert len(project.transactions("_transactions")) == 2
+    read = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table()["_gtid"]
+    assert len(read) == len(set(read.to_pylist()))
     assert project.json("status")["sources"]["shop"]["open_batches"] == []
 
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
     start = head(mysql)
     mysql.execute(f"create table {database}.orders (id int primary key, v int)")
     return Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
 
 
@@ -96,7 +97,7 @@ def test_a_compressed_transaction_is_a_transaction(
 
 
 def test_a_budget_ends_a_run_between_transactions(
-    mysql: MySqlStand, database: str, tmp_path: Path
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """Each run takes its share, says so, and the next one goes on from there."""
     start = head(mysql)
@@ -108,6 +109,7 @@ def test_a_budget_ends_a_run_between_transactions(
         port=mysql.port,
         tables=[f"{database}.*"],
         start=start,
+        warm=warm,
         extra="[sources.bounds]\nmax_transactions = 2\nmax_bytes = '4GiB'\nmax_seconds = 100\n",
     )
     first = project.run("run")

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 from tests.e2e import altered
 from tests.e2e.altered import DATABASE
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 SHRUNK, PARTS = f"{DATABASE}.shrunk", f"{DATABASE}.parts"
@@ -26,10 +27,11 @@ SHRUNK, PARTS = f"{DATABASE}.shrunk", f"{DATABASE}.parts"
 @dataclass(frozen=True)
 class Stages:
     """What was told (JSON): `aside` by the run in which `altered.THEN` was read, `read_anew`
-    by the one of the copy, with `then` its `verify`; `released` and `afterwards` by the run
+    by the one of `copy`, with `then` its `verify`; `released` and `afterwards` by the run
     and the `verify` behind `altered.AFTERWARDS`. `there`: the source's tables at the end."""
 
     project: Project
+    copy: Project
     aside: Any
     read_anew: Any
     then: Any
@@ -39,15 +41,19 @@ class Stages:
 
 
 @pytest.fixture(scope="module")
-def stages(minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Stages:
+def stages(
+    minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+) -> Stages:
     folder, start = tmp_path_factory.mktemp("following"), head(minimal)
     minimal.execute(*altered.FIRST)
     tables = [f"{DATABASE}.*"]
-    project = Project.made(folder / "default", port=minimal.port, tables=tables, start=start)
+    project = Project.made(
+        folder / "default", port=minimal.port, tables=tables, start=start, warm=warm
+    )
     project.run("run")
     resnapshot = project.copied(folder / "resnapshot")
     with (resnapshot.folder / "lockstep.toml").open("a") as file:
-        file.write('on_rewrite = "resnapshot"\n')
+        file.write('on_rewrite = "resnapshot"\ndropped_tables = "drop"\n')
     minimal.execute(*altered.THEN)
     aside = _told(project, "run", 6)
     read_anew = _told(resnapshot, "run", 0)
@@ -59,7 +65,7 @@ def stages(minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Sta
     afterwards = _told(project, "verify", None)
     names = minimal.rows(f"show tables from {DATABASE}")
     there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
-    return Stages(project, aside, read_anew, then, released, afterwards, there)
+    return Stages(project, resnapshot, aside, read_anew, then, released, afterwards, there)
 
 
 def _told(project: Project, command: str, expect: int | None) -> Any:
@@ -121,3 +127,48 @@ def test_dropped_tables_keep_what_they_held(stages: Stages) -> None:
     rows = lake_rows(stages.project, "gone")
     assert rows == [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 3, "v": 3}]
     assert f"{DATABASE}.gone" not in stages.then["tables"]
+
+
+def test_dropped_tables_go_where_that_is_wanted(stages: Stages) -> None:
+    """`dropped_tables = "drop"`: with their folder, and nothing else; the changelog stays."""
+    lake = stages.copy.lake / "shop"
+    assert not (lake / DATABASE / "gone").exists()
+    assert not (lake / "_removed").exists()
+    assert (lake / "_changes" / DATABASE / "gone" / "_delta_log").is_dir()
+    there = {f"{DATABASE}.{path.name}" for path in (lake / DATABASE).iterdir()}
+    assert there == stages.there
+
+
+def test_every_statement_is_a_row(stages: Stages) -> None:
+    """Verbatim and in order, DROP TABLE as the server logs it; the changes before and behind it
+    are told apart by their numbers."""
+    path = stages.project.lake / "shop" / "_ddl"
+    rows = (
+        DeltaTable(path)
+        .to_pyarrow_table()
+        .sort_by([("_file", "ascending"), ("_offset", "ascending")])
+    )
+    told = [text for text in rows["statement"].to_pylist() if not text.startswith("DROP")]
+    words = ("create ", "alter ", "rename ", "truncate ")
+    done = (*altered.FIRST, *altered.THEN, *altered.AFTERWARDS)
+    assert told == [text for text in done if text.startswith(words)]
+    assert set(rows["outcome"].to_pylist()) == {"followed"}
+    (swap,) = (row for row in rows.to_pylist() if row["statement"].startswith("rename table"))
+    assert {"this", "that"} <= {one["name"] for one in swap["tables"] if one["action"] == "re-read"}
+    changelog = DeltaTable(stages.project.lake / "shop" / "_changes" / DATABASE / "this")
+    for change in changelog.to_pyarrow_table().to_pylist():
+        if change["_change_type"] != "resnapshot":
+            before = (change["_file"], change["_offset"]) < (swap["_file"], swap["_offset"])
+            assert (change["_sequence"] <= swap["_sequence"]) == before
+
+
+def test_every_transaction_is_a_row(stages: Stages) -> None:
+    """Once; those that changed captured rows know which."""
+    project = stages.project
+    rows = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table().to_pylist()
+    assert len({row["_gtid"] for row in rows}) == len(rows)
+    found = {row["_gtid"]: (row["first_sequence"], row["last_sequence"]) for row in rows}
+    changelog = DeltaTable(project.lake / "shop" / "_changes" / DATABASE / "added")
+    for change in changelog.to_pyarrow_table().to_pylist():
+        first, last = found[change["_gtid"]]
+        assert first <= change["_sequence"] <= last

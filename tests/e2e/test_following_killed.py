@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
@@ -31,7 +32,9 @@ TABLES = ("killed.columns", "killed.this", "killed.that")
 
 
 @pytest.fixture(scope="module")
-def baseline(minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def baseline(
+    minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+) -> Project:
     """A project after its first run over tables with rows."""
     start = head(minimal)
     minimal.execute(
@@ -44,7 +47,7 @@ def baseline(minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> P
         "insert into killed.that values (2, 2), (3, 3)",
     )
     folder = tmp_path_factory.mktemp("killed") / "baseline"
-    project = Project.made(folder, port=minimal.port, tables=["killed.*"], start=start)
+    project = Project.made(folder, port=minimal.port, tables=["killed.*"], start=start, warm=warm)
     project.run("run")
     return project
 

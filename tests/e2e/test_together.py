@@ -15,11 +15,12 @@ from assets.names import job_name
 from resources.config import load_settings
 from resources.site import Site
 from tests.e2e.project import Project, environment, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
     """A project with one table, a schedule, and no run yet."""
     start = head(mysql)
     mysql.execute(
@@ -31,6 +32,7 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
         port=mysql.port,
         tables=[f"{database}.*"],
         start=start,
+        warm=warm,
         extra='schedule = "*/10 * * * *"\n',
     )
 

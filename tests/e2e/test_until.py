@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
     """A source that begins at the log's end, with nothing but foreign traffic behind it."""
     mysql.execute(f"create table {database}.orders (id int primary key)")
     made = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.orders"], start=head(mysql)
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.orders"],
+        start=head(mysql),
+        warm=warm,
     )
     mysql.execute(f"create table {database}.notes (id int primary key)")
     return made

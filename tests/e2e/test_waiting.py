@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.project import TIMEOUT, Project, environment, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "waiting"
@@ -26,7 +27,9 @@ TABLES = ("a", "b")
 
 
 @pytest.fixture(scope="module")
-def followed(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def followed(
+    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+) -> Project:
     start = head(mysql)
     mysql.execute(
         f"create database {DATABASE}",
@@ -34,7 +37,7 @@ def followed(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Pro
         *(f"insert into {DATABASE}.{table} values (0, 0), (1, 0)" for table in TABLES),
     )
     folder = tmp_path_factory.mktemp("waiting") / "project"
-    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
+    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm)
     made.run("run")
     return made
 
@@ -110,7 +113,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     )
     for _ in range(2):
         write(mysql)
-        assert "Java" in project.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+        assert "Java" in project.cold.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
     assert project.json("status")["sources"]["shop"]["acknowledged"] == acknowledged
     project.run("run")

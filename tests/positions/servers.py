@@ -53,6 +53,11 @@ class Pair:
     b: MySqlStand
 
 
+def make_account(stand: MySqlStand) -> None:
+    """The account `lockstep`, on a server that has none."""
+    stand.execute(*_ACCOUNT)
+
+
 @contextmanager
 def private_mysql(
     program: Program, folder: Path, server_id: int, *, port: int = 0
@@ -62,7 +67,7 @@ def private_mysql(
     with mysql_server(program, folder, os.environ, port=port, options=options) as server:
         try:
             stand = MySqlStand(server)
-            stand.execute(*_ACCOUNT)
+            make_account(stand)
             yield stand
         finally:
             server.kill()  # quicker than a shutdown, which waits for replicas
@@ -151,12 +156,8 @@ def head(stand: MySqlStand) -> tuple[str, int]:
 
 def purge(stand: MySqlStand) -> None:
     """All log files but a new one."""
-    stand.execute("flush binary logs", f"purge binary logs to '{_after_flush(stand)}'")
-
-
-def _after_flush(stand: MySqlStand) -> str:
-    base, _, number = head(stand)[0].rpartition(".")
-    return f"{base}.{int(number) + 1:06d}"
+    stand.execute("flush binary logs")
+    stand.purge_to(head(stand)[0])
 
 
 def as_gtid(stand: MySqlStand, gtid: str, *statements: str) -> None:

@@ -82,7 +82,7 @@ def test_a_refusal_is_foreseen_before_any_run(
         f"insert into {database}.t values (2)",
     )
     newest = mysql.rows("show binary logs")[-1][0]
-    mysql.execute(f"purge binary logs to '{newest}'")
+    mysql.purge_to(newest)
     found = standing(follower)
     told = verdict(found, datetime.now(UTC), None)
     assert told.state is State.REFUSED
