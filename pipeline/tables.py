@@ -7,11 +7,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
+from typing import Final
 
 from pipeline.table import TableName
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 """Never captured, whatever a pattern says."""
+
+_HELPER: Final = re.compile(
+    r"_.+_(?:gho|ghc|ghk|del|new|old|chkpnt)"  # also with a moment or `rev` before `del`
+    r"|_.+_old_\d{8}_\d{6}"
+    r"|_spirit_(?:checkpoint|sentinel)",
+    re.DOTALL,
+)
+
+
+def is_helper(table: TableName) -> bool:
+    """Whether a table has the name of one that a tool for online schema changes makes beside
+    the table it changes. The name alone decides, so a table is one at every place of the log.
+
+    gh-ost 1.1.9 (go/base/context.go): `_t_gho`, `_t_ghc`, `_t_ghk`, `_t_del`,
+    `_t_<moment>_del`, `_t_rev_del`. spirit 0.16 (pkg/utils/tablename.go,
+    pkg/sentinel/sentinel.go): `_t_new`, `_t_old`, `_t_old_<moment>`, `_t_chkpnt`,
+    `_spirit_checkpoint`, `_spirit_sentinel`. pt-online-schema-change 3.2
+    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten `_` in front
+    where the name is taken. It cuts names off behind 64 characters: a helper of a table
+    whose name has 60 or more is not known by its name.
+    """
+    return _HELPER.fullmatch(table.name) is not None
 
 
 @dataclass(frozen=True)
@@ -19,7 +42,9 @@ class TablePatterns:
     """Shell patterns (`*`, `?`, `[…]`) over `database.table`; the first dot divides.
 
     Names are compared as the server spells them, case and all. `mysql`,
-    `information_schema`, `performance_schema` and `sys` never match.
+    `information_schema`, `performance_schema` and `sys` never match. A helper table of an
+    online schema change matches only a pattern whose table begins with `_`, written out: that
+    asks for it (`shop._orders_old`, `shop._*`), `shop.*` does not.
     """
 
     include: tuple[str, ...]
@@ -32,8 +57,15 @@ class TablePatterns:
         """Why a table is not captured, in a few words; None when it is."""
         if table.database.lower() in SYSTEM_DATABASES:
             return "a system database"
-        if not any(pattern.fullmatch(str(table)) for pattern in self._included):
+        matching = [
+            text
+            for text, pattern in zip(self.include, self._included, strict=True)
+            if pattern.fullmatch(str(table))
+        ]
+        if not matching:
             return "no pattern matches"
+        if is_helper(table) and not any(map(_asks_for_helpers, matching)):
+            return "a helper table of online schema changes; a pattern may name it"
         for text, pattern in zip(self.exclude, self._excluded, strict=True):
             if pattern.fullmatch(str(table)):
                 return f"excluded by {text!r}"
@@ -49,11 +81,15 @@ class TablePatterns:
 
     def idle(self, tables: Iterable[TableName]) -> list[str]:
         """Patterns of `include` that match none of `tables`."""
-        known = [str(table) for table in tables if table.database.lower() not in SYSTEM_DATABASES]
+        known = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
         return [
             text
             for text, pattern in zip(self.include, self._included, strict=True)
-            if not any(pattern.fullmatch(name) for name in known)
+            if not any(
+                pattern.fullmatch(str(table))
+                for table in known
+                if _asks_for_helpers(text) or not is_helper(table)
+            )
         ]
 
     @cached_property
@@ -63,3 +99,7 @@ class TablePatterns:
     @cached_property
     def _excluded(self) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(translate(text)) for text in self.exclude)
+
+
+def _asks_for_helpers(pattern: str) -> bool:
+    return pattern.partition(".")[2].startswith("_")

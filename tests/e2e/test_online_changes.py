@@ -1,86 +1,76 @@
-"""Tools that change a table's structure while others write to it: the mirror follows, and
-the tools' own tables never reach the lake.
+"""An online schema change by its program, native changes beside it, and the command line under
+the same writer: the lake follows, and the program's own tables never reach it.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.e2e.online_changes import Between, gh_ost, pt_online_schema_change
 from tests.e2e.project import Project, head
-from tests.e2e.writing import Writer
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.online.conftest import toolkit as toolkit
+from tests.online.load import Load
+from tests.online.made import ALTER, STILL, copied, make_table
+from tests.online.toolkit import PerconaToolkit
 
-ALTER = "add column note varchar(20) not null default 'none', modify v bigint"
-TABLES = ("ghosted", "triggered")
+INSTANT = (
+    "add column ahead int not null default 7 first",
+    "add column kind enum('a', 'b') not null default 'b' after id",
+    "modify kind enum('a', 'b', 'c') not null default 'c'",
+    "rename column ahead to renamed",
+    "drop column kind",
+)
 
 
-@pytest.fixture
-def project(minimal: MySqlStand, database: str, tmp_path: Path) -> Project:
-    """Two tables with rows after a first run; names that begin with _ are left out."""
+def test_a_run_in_the_middle_and_one_behind(
+    toolkit: PerconaToolkit, minimal: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """pt-online-schema-change on one table, ALGORITHM=INSTANT on another."""
     start = head(minimal)
-    for table in TABLES:
-        minimal.execute(
-            f"create table {database}.{table} (id int primary key, v int)",
-            f"insert into {database}.{table} with recursive n as"
-            " (select 100 as i union all select i + 1 from n where i < 200) select i, i from n",
-        )
-    made = Project.made(
-        tmp_path / "project",
-        port=minimal.port,
-        tables=[f"{database}.*"],
-        start=start,
-        extra=f'exclude = ["{database}._*"]\n',
+    swapped, instant = f"{database}.swapped", f"{database}.at_once"
+    for table in (swapped, instant):
+        make_table(minimal, table)
+    project = Project.made(
+        tmp_path / "project", port=minimal.port, tables=[f"{database}.*"], start=start, warm=warm
     )
-    made.run("run")
-    return made
+    log = tmp_path / "log"
+    with (
+        Load(minimal, [swapped, instant]) as load,
+        toolkit.online_schema_change(minimal, database, "swapped", ALTER, log) as tool,
+    ):
+        tool.hold(lambda: copied(minimal, database, "_swapped_new") > 0)
+        minimal.execute(f"alter table {instant} {INSTANT[0]}, algorithm=instant")
+        load.go_on()
+        project.run("run")
+        assert 0 < copied(minimal, database, "_swapped_new") < STILL
+        before = project.commits(swapped)
+        tool.go_on()
+        tool.require_done()
+        for change in INSTANT[1:]:
+            minimal.execute(f"alter table {instant} {change}, algorithm=instant")
+            load.go_on(1)
+    project.run("run")
+    require_replaced(before, project.commits(swapped))
+    require_followed(project, {swapped, instant})
 
 
-def require_followed(project: Project, mysql: MySqlStand, database: str) -> None:
-    """Equal, under the new structure, and no table of the tool's."""
+def require_replaced(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
+    """One commit more, and it brought the new table's columns."""
+    assert now[:-1] == before
+    assert "note" in now[-1]["metaData"]["schemaString"]
+
+
+def require_followed(project: Project, tables: set[str]) -> None:
+    """Equal, under the new structures, and no table of the program's."""
     told: Any = project.json("verify")["sources"]["shop"]
-    tables = [f"{database}.{table}" for table in TABLES]
     assert {name: one["equal"] for name, one in told["tables"].items()} == dict.fromkeys(
         tables, True
     )
     assert told["set_aside"] == []
+    names = {table.partition(".")[2] for table in tables}
+    database = min(tables).partition(".")[0]
     lake = project.lake / "shop"
     for folder in (lake / database, lake / "_changes" / database):
-        assert {path.name.partition("@")[0] for path in folder.iterdir()} == set(TABLES)
-    assert {row[0] for row in mysql.rows(f"show tables from {database}")} == set(TABLES)
-
-
-def test_statements_of_both_tools(project: Project, minimal: MySqlStand, database: str) -> None:
-    """Under a writer that never stops; a run while it goes on, and one when it is over."""
-    with Writer(minimal, [f"{database}.{table}" for table in TABLES]) as writer:
-        between: Between = writer.go_on
-        gh_ost(minimal, database, "ghosted", ALTER, between)
-        pt_online_schema_change(minimal, database, "triggered", ALTER, between)
-        writer.go_on()
-        project.run("run")
-        writer.go_on()
-    project.run("run")
-    require_followed(project, minimal, database)
-
-
-@pytest.mark.skipif(
-    shutil.which("pt-online-schema-change") is None, reason="Percona Toolkit is not here"
-)
-def test_pt_online_schema_change_itself(
-    project: Project, minimal: MySqlStand, database: str
-) -> None:
-    """The program, under the same writer."""
-    with Writer(minimal, [f"{database}.{table}" for table in TABLES]) as writer:
-        for table in TABLES:
-            dsn = f"h=127.0.0.1,P={minimal.port},u={minimal.server.user},D={database},t={table}"
-            command = ["pt-online-schema-change", "--execute", "--alter", ALTER, dsn]
-            subprocess.run(command, check=True, timeout=120, stdin=subprocess.DEVNULL)
-        writer.go_on()
-        project.run("run")
-    project.run("run")
-    require_followed(project, minimal, database)
+        assert {path.name.partition("@")[0] for path in folder.iterdir()} == names

@@ -1,0 +1,1 @@
+"""Online schema changes, by the tools themselves and by their statements, under writers."""

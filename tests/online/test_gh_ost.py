@@ -1,0 +1,69 @@
+"""gh-ost itself under a writer: the mirror is the table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lockstep.demo.mysql_search import MySql
+from lockstep.demo.mysqld import mysql_server
+from pipeline.errors import SetupIncomplete
+from tests.fix_mysql import MySqlStand
+from tests.online.load import Load
+from tests.online.made import ALTER, Shop, copied
+from tests.online.programs import gh_ost_itself
+from tests.positions.servers import make_account
+
+pytestmark = pytest.mark.soak
+
+OPTIONS = [
+    pytest.param(("--ok-to-drop-table",), set(), id="as it comes"),
+    pytest.param(("--cut-over=two-step",), {"_t_del"}, id="two-step, keeps the old table"),
+]
+
+
+@pytest.fixture(scope="module")
+def watched(mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
+    """A server with the performance schema, whose log names no columns."""
+    options = ("--performance-schema=ON", "--binlog-row-metadata=MINIMAL")
+    folder = tmp_path_factory.mktemp("watched")
+    with mysql_server(mysql_program, folder, os.environ, options=options) as server:
+        stand = MySqlStand(server)
+        make_account(stand)
+        yield stand
+
+
+@pytest.mark.parametrize(("options", "left"), OPTIONS)
+def test_a_run_in_the_middle_and_one_behind(
+    options: tuple[str, ...], left: set[str], watched: MySqlStand, tmp_path: Path
+) -> None:
+    """The first run comes while the program copies, the second while writers go on behind
+    the swap; the rows of the new table come in one commit."""
+    database = watched.fresh_name()
+    watched.execute(f"create database {database} character set utf8mb4")
+    shop = Shop.made(watched, database, ["t"], rows=20_000)
+    try:
+        started = gh_ost_itself(watched, database, "t", ALTER, tmp_path / "log", *options)
+    except SetupIncomplete as missing:
+        pytest.skip(f"{missing}: {missing.hint}")
+    with started as tool, Load(watched, shop.names) as load:
+        tool.hold(lambda: copied(watched, database, "_t_gho") > 0)
+        load.go_on()
+        assert "_t_gho" in shop.helpers()
+        shop.run()
+        before = shop.commits("t")
+        assert shop.columns("t") == ["id", "v"]
+        tool.go_on()
+        tool.require_done()
+        load.go_on()
+        shop.run()
+        assert shop.commits("t") == [*before, before[-1]]
+        load.go_on()
+    shop.run()
+    assert shop.columns("t") == ["id", "v", "note"]
+    assert shop.read_anew() == ["t"]
+    assert shop.helpers() == left
+    shop.require_followed()

@@ -1,0 +1,75 @@
+"""Which tables patterns capture, and why others are left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.table import TableName
+from pipeline.tables import TablePatterns, is_helper
+
+HELPERS = [
+    "_orders_gho",
+    "_orders_ghc",
+    "_orders_ghk",
+    "_orders_del",
+    "_orders_20261121180000_del",
+    "_orders_rev_del",
+    "_orders_new",
+    "__orders_new",
+    "_orders_old",
+    "__________orders_old",
+    "_orders_old_20261121_180000",
+    "_orders_chkpnt",
+    "__private_new",
+    "_spirit_checkpoint",
+    "_spirit_sentinel",
+]
+ORDINARY = [
+    "orders",
+    "orders_new",
+    "orders_old",
+    "_orders",
+    "_new",
+    "__new",
+    "_orders_news",
+    "_orders_old_2026",
+    "_orders_NEW",
+    "_spirit",
+    "_orders_gho_",
+]
+
+
+def named(name: str) -> TableName:
+    return TableName("shop", name)
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_helpers_of_online_schema_changes_are_left_out(name: str) -> None:
+    """Whatever a pattern for all tables, or for many, says; a pattern that begins as their
+    names do asks for them."""
+    table = named(name)
+    assert is_helper(table)
+    for pattern in ("shop.*", "*.*", "shop.?*", "shop.[_]*", "shop.*" + name[-4:]):
+        patterns = TablePatterns((pattern,))
+        assert patterns.reason(table) == (
+            "a helper table of online schema changes; a pattern may name it"
+        )
+        assert patterns.idle([table]) == [pattern]
+    for pattern in (f"shop.{name}", "shop._*", "*._*"):
+        patterns = TablePatterns(("shop.*", pattern))
+        assert patterns.matches(table)
+        assert patterns.idle([table]) == ["shop.*"]
+        assert not TablePatterns(("shop.*", pattern), exclude=(pattern,)).matches(table)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_other_tables_are_not_taken_for_helpers(name: str) -> None:
+    assert TablePatterns(("shop.*",)).matches(named(name))
+
+
+def test_why_a_table_is_left_out() -> None:
+    patterns = TablePatterns(("shop.*", "mysql.*"), exclude=("shop.tmp_*",))
+    assert patterns.reason(TableName("mysql", "user")) == "a system database"
+    assert patterns.reason(TableName("other", "orders")) == "no pattern matches"
+    assert patterns.reason(named("tmp_1")) == "excluded by 'shop.tmp_*'"
+    assert patterns.reason(named("orders")) is None
