@@ -1,7 +1,7 @@
 """Decoded row images: what a decoder hands on.
 
-Belongs here: the shape they have. Does not: decoding (`pipeline.binlog`), numbering
-(`pipeline.changes.marks`).
+Belongs here: the shape they have, and of the bits that say what an image leaves out. Does
+not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.segment import ChangeType
@@ -30,6 +32,9 @@ class RowImages:
     `event`: int32, index of the image's event in what was decoded. `row`: int32, the
     row's index within its event; an update's two images share it. `change_type`: int8,
     index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column.
+    `present`: binary, per image a bit for each column, the first one lowest: whether the
+    server logged it; where not, the column is NULL. NULL for an image with every column;
+    None where all images are so.
     """
 
     columns: pa.RecordBatch
@@ -37,3 +42,30 @@ class RowImages:
     row: pa.Int32Array
     change_type: pa.Int8Array
     softened: Mapping[str, int]
+    present: pa.BinaryArray | None = None
+
+
+def packed(there: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
+    """`there` (images x columns) as `RowImages.present` has it; NULL where `whole`."""
+    count = len(there)
+    bits = np.packbits(there, axis=1, bitorder="little")
+    width = bits.shape[1]
+    offsets = np.concatenate([[0], np.cumsum(np.where(whole, 0, width))]).astype(np.int32)
+    validity = np.packbits(~whole, bitorder="little")
+    buffers = [pa.py_buffer(one.tobytes()) for one in (validity, offsets, bits[~whole])]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def unpacked(bits: pa.Array) -> npt.NDArray[np.bool_]:
+    """Images x columns: what `packed` was given, with false for up to seven columns more;
+    true where it is NULL. No column where it is NULL everywhere."""
+    valid = bits.drop_null()
+    if not len(valid):
+        return np.ones((len(bits), 0), np.bool_)
+    _, offsets, data = valid.buffers()
+    ends = np.frombuffer(offsets, np.int32)[valid.offset :][: len(valid) + 1]
+    there = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
+    found = np.ones((len(bits), there.shape[1] * 8), np.bool_)
+    rows = bits.is_valid().to_numpy(zero_copy_only=False)
+    found[rows] = np.unpackbits(there, axis=1, bitorder="little").astype(np.bool_)
+    return found

@@ -40,9 +40,10 @@ class Assembly:
         wants: Callable[[TableName], bool],
         spool: Spool,
         limits: Limits,
+        keeps: Callable[[TableName], bool] | None = None,
     ) -> None:
         self.ring = ring
-        self.maps = TableMaps(wants)
+        self.maps = TableMaps(wants, keeps)
         self.files: list[LogFile] = [start.file]
         self.sources: list[str] = []
         self.input = Input(np.empty(0, np.uint8), 0, 0, WIRE)
@@ -115,7 +116,9 @@ class Assembly:
 
     # -- the open transaction --------------------------------------------------------
 
-    def begin(self, kind: int, high: int, low: int, number: int, committed_at: int) -> None:
+    def begin(
+        self, kind: int, high: int, low: int, number: int, committed_at: int, *, server: int
+    ) -> None:
         """Open one whose identity Python read; the columns are those of the index."""
         stream.begin(self.state, self.ring.transactions)
         one = self.ring.transactions[self.complete]
@@ -124,6 +127,7 @@ class Assembly:
         one[columns.GTID_LOW] = low
         one[columns.GTID_NUMBER] = number
         one[columns.COMMITTED_AT] = committed_at
+        one[columns.SERVER] = server
 
     def open_is_in(self, gtids: GtidSet) -> bool:
         """Whether the transaction that is open is one of the set."""

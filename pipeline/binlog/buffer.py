@@ -57,7 +57,8 @@ class TransactionBuffer:
     where transactions wait that are prepared or do not fit; `prepared`: those that earlier
     batches recorded and that are still open. `begins`: where the dump begins, if that is
     before `start`: what lies between is read and left out. `leave_out`: transactions that
-    were read before, from another server perhaps; they do not come out again. `created`:
+    were read before, from another server perhaps; they do not come out again. `keeps`:
+    whether rows of XA transactions are kept although they are not wanted now. `created`:
     when the file was made, if that is known. Sizes are in bytes and rows of the indexes.
     """
 
@@ -73,6 +74,7 @@ class TransactionBuffer:
         created: int = 0,
         limits: Limits | None = None,
         leave_out: GtidSet | None = None,
+        keeps: Callable[[TableName], bool] | None = None,
         ring_bytes: int = RING_BYTES,
         run_bytes: int = RUN_BYTES,
         events: int = EVENTS,
@@ -82,7 +84,9 @@ class TransactionBuffer:
         self._skip_to = start if begins is not None and begins != start else None
         self._limits = limits or Limits()
         first = self._limits if self._skip_to is None else Limits(end=start)
-        self._assembly = Assembly(begins or start, ring, wants=wants, spool=spool, limits=first)
+        self._assembly = Assembly(
+            begins or start, ring, wants=wants, spool=spool, limits=first, keeps=keeps
+        )
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.passing = self._skip_to is not None
         self._leave_out = LeaveOut(leave_out) if leave_out else None

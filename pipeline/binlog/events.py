@@ -83,6 +83,8 @@ class RareEvents:
             return False
         self._act(action, event, kind, query)
         self._assembly.state[registers.PHASE] = following
+        if (following is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
+            self._assembly.maps.prepares(following is Phase.XA_OPEN)
         return True
 
     def _act(self, action: Action, event: Event, kind: Input, query: Query | None) -> None:
@@ -171,7 +173,7 @@ class RareEvents:
                 raise damaged("a GTID event holds no GTID", event.at)
         if max(identity) >> 63:
             raise damaged("a GTID event has a number or a time that there cannot be", event.at)
-        self._assembly.begin(*identity)
+        self._assembly.begin(*identity, server=event.server_id)
 
     def _move(self, event: Event) -> None:
         assembly = self._assembly

@@ -25,10 +25,19 @@ _UNUSED = -1
 
 
 class TableMaps:
-    """Every distinct table map of a run, numbered from 0."""
+    """Every distinct table map of a run, numbered from 0. `wants`: whether a table's rows are
+    to come out; `keeps`: whether those of a transaction that may be prepared are kept for
+    later runs, though they do not come out of this one."""
 
-    def __init__(self, wants: Callable[[TableName], bool]) -> None:
+    def __init__(
+        self,
+        wants: Callable[[TableName], bool],
+        keeps: Callable[[TableName], bool] | None = None,
+    ) -> None:
         self._wants = wants
+        self._keeps = keeps
+        self._preparing = False
+        self._kept: list[bool] = []
         self._numbers: dict[bytes, int] = {}
         self.known: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
@@ -42,7 +51,9 @@ class TableMaps:
         key = table_map.raw[_BEHIND_ID:]
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
-            self._place(key, self._wants(table_map.table))
+            table = table_map.table
+            self._kept.append(self._keeps is not None and self._keeps(table))
+            self._place(key, self._asked(len(self.known), table))
             self.known.append(table_map)
         return self._numbers[key]
 
@@ -65,11 +76,27 @@ class TableMaps:
     def wanted(self, number: int) -> bool:
         return bool(self.places[number, 2])
 
+    def ask_again(self) -> None:
+        """Other tables' rows may be wanted than before."""
+        for number, known in enumerate(self.known):
+            self.places[number, 2] = self._asked(number, known.table)
+
+    def prepares(self, preparing: bool) -> None:
+        """Whether what comes is part of a transaction that may be prepared: another run may
+        see it committed, and want rows of it that this one does not."""
+        self._preparing = preparing
+        for number in np.flatnonzero(self._kept):
+            known = self.known[number]
+            self.places[number, 2] = self._asked(int(number), known.table)
+
+    def _asked(self, number: int, table: TableName) -> bool:
+        return (self._preparing and self._kept[number]) or self._wants(table)
+
     def drop(self, table: TableName) -> None:
         """The table's rows are not wanted any more."""
         for number, known in enumerate(self.known):
             if known.table == table:
-                self.places[number, 2] = 0
+                self.places[number, 2] = self._preparing and self._kept[number]
 
     def _entry(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1

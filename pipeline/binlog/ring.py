@@ -48,12 +48,13 @@ TRANSACTION: row in the index of transactions."""
     LAST_CRC,
     LAST_TIMESTAMP,
     LOG_BYTES,
-) = range(15)
-TRANSACTION_COLUMNS: Final = 15
+    SERVER,
+) = range(16)
+TRANSACTION_COLUMNS: Final = 16
 """FILE: index into `Run.files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
 domain and server, or an index into `Run.sources` and nothing. COMMITTED_AT: microseconds
 since the epoch, 0 where the log has none. LAST_…: its last event. LOG_BYTES: its length
-there."""
+there. SERVER: the id of the server that ran it first."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """What GTID_KIND counts in."""

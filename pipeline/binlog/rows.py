@@ -7,7 +7,7 @@ to the table, or what becomes of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog import images
+from pipeline.binlog import images, presence
 from pipeline.binlog import ring as columns
 from pipeline.binlog.cells import Cells, Layout
+from pipeline.binlog.rekeyed import first_changed
 from pipeline.binlog.ring import Block, Integers
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
@@ -88,12 +89,27 @@ class TableDecoder:
         for first, end in _portions(block.events):
             yield from self._decode(block.data, block.events[first:end], first)
 
+    def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
+        """Which of these columns (counted from 0) some update gave other bytes, each with the
+        first event that did (a row of the block's index). Errors are as of `count`."""
+        found: dict[int, int] = {}
+        for walked, count, _ in self._walks(block.data, block.events):
+            kinds = walked.kind[:count]
+            for column in of:
+                if column in found:
+                    continue
+                cells = walked.cells[column, :count]
+                image = first_changed(block.data, cells, kinds, self._layouts[column].size)
+                if image >= 0:
+                    found[column] = int(walked.event[image])
+        return found
+
     def count(self, block: Block) -> Counted:
         """The rows of the block's events, without reading a value. Errors are as of
         `decode`, but for those of values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
-        for walked, count in self._walks(block.data, block.events):
+        for walked, count, _ in self._walks(block.data, block.events):
             kind = walked.kind[:count]
             kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
             events = walked.event[:count][kind != images.BEFORE]
@@ -103,18 +119,21 @@ class TableDecoder:
     def _decode(
         self, data: npt.NDArray[np.uint8], events: Integers, first: int
     ) -> Iterator[RowImages]:
-        for walked, count in self._walks(data, events):
-            yield self._images(data, walked, count, first)
+        for walked, count, whole in self._walks(data, events):
+            present = None if whole else _left_out(walked, count)
+            yield self._images(data, walked, count, first, present)
 
     def _walks(
         self, data: npt.NDArray[np.uint8], events: Integers
-    ) -> Iterator[tuple[_Walked, int]]:
-        """Where the images lie, a batch at a time, with how many it has."""
+    ) -> Iterator[tuple[_Walked, int, bool]]:
+        """Where the images lie, a batch at a time, with how many it has, and whether they
+        have every column."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         room = self._room(events)
         code = images.FULL
         while code == images.FULL:
             walked = self._walked(room)
+            state[images.INCOMPLETE] = 0
             code = images.walk(
                 data,
                 events,
@@ -129,10 +148,11 @@ class TableDecoder:
             )
             if code not in (images.DONE, images.FULL):
                 raise self._wrong(code, int(events[state[images.EVENT], columns.OFFSET]))
-            self._complete = self._complete and not state[images.INCOMPLETE]
+            whole = not state[images.INCOMPLETE]
+            self._complete = self._complete and whole
             count = int(state[images.IMAGES])
             if count:
-                yield walked, count
+                yield walked, count, whole
 
     def _room(self, events: Integers) -> int:
         """Images to make room for: as many as the bytes can hold, or the limit."""
@@ -151,7 +171,12 @@ class TableDecoder:
         )
 
     def _images(
-        self, data: npt.NDArray[np.uint8], walked: _Walked, count: int, first: int
+        self,
+        data: npt.NDArray[np.uint8],
+        walked: _Walked,
+        count: int,
+        first: int,
+        present: pa.Array | None,
     ) -> RowImages:
         arrays, softened = [], {}
         for index, (column, layout) in enumerate(
@@ -168,6 +193,7 @@ class TableDecoder:
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
             softened=softened,
+            present=present,
         )
 
     def _allowed(self, column: str, softened: int) -> int:
@@ -196,6 +222,13 @@ class TableDecoder:
             f"a row event of {name} does not fit its table, at offset {offset}",
             hint="nothing was recorded; look at that place with mysqlbinlog -vv",
         )
+
+
+def _left_out(walked: _Walked, count: int) -> pa.Array | None:
+    """`RowImages.present`, once after images have what their before images have."""
+    cells = walked.cells[:, :count]
+    presence.put_before(cells, walked.kind[:count])
+    return presence.present(cells)
 
 
 def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:

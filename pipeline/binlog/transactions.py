@@ -42,6 +42,7 @@ def begin_transaction(
     """Open a transaction with the identity that its GTID event gives it."""
     one = transactions[state[TRANSACTIONS]]
     open_transaction(state, one)
+    one[columns.SERVER] = u32(wire, event + 5)
     body = event + HEADER
     if code == MARIADB_GTID:
         one[columns.GTID_KIND] = columns.MARIADB

@@ -158,6 +158,7 @@ def _opened(seen: Seen, found: SteppedOver) -> list[int]:
         found.files.append(seen.at.file)
     row[columns.FILE] = len(found.files) - 1
     row[columns.BEGIN_OFFSET] = seen.at.offset
+    row[columns.SERVER] = seen.server_id
     identity = _identity(seen, found.sources)
     for column, value in zip(_IDENTITY, identity, strict=True):
         row[column] = value

@@ -96,14 +96,31 @@ def changelog_names(columns: list[str]) -> list[str]:
 def keep_names(columns: list[str]) -> list[str]:
     """Names, in the same order, for the marks that tell whether a mirror's value stays; none
     is a name in `changelog_names`."""
-    taken = {name.lower() for name in changelog_names(columns)}
-    result = []
-    for index in range(len(columns)):
-        name = f"_keeps_{index}"
-        while name in taken:
-            name = f"_{name}"
-        result.append(name)
-    return result
+    return [_free(f"_keeps_{index}", columns) for index in range(len(columns))]
+
+
+def lack_names(columns: list[str]) -> list[str]:
+    """The same for the marks that tell whether a value is to be looked up, because every
+    image left it out …"""
+    return [_free(f"_lacks_{index}", columns) for index in range(len(columns))]
+
+
+def origin_names(columns: list[str]) -> list[str]:
+    """… and for the key of the row to look it up in."""
+    return [_free(f"_origin_{index}", columns) for index in range(len(columns))]
+
+
+def present_name(columns: list[str]) -> str:
+    """What `RowImages.present` is called in a segment's files: a column that no Delta table
+    lists."""
+    return _free("_present", columns)
+
+
+def _free(name: str, columns: list[str]) -> str:
+    taken = {one.lower() for one in changelog_names(columns)}
+    while name in taken:
+        name = f"_{name}"
+    return name
 
 
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:

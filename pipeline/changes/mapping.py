@@ -49,11 +49,16 @@ def mapped(
 ) -> pa.Table:
     """The row images of `changes` with the mirror's columns, as a changelog spells them,
     behind `marks`, which they have; NULL where they do not know a column."""
-    images = changes.filter(pc.is_in(changes.column("_change_type"), value_set=_IMAGES))
+    images = row_images(changes)
     found = [images.column(mark) for mark in marks]
     for column, field in zip(columns, schema, strict=True):
         found.append(_column(images, column, field.type))
     return pa.table(found, names=[*marks, *changelog_names(schema.names)])
+
+
+def row_images(changes: pa.Table) -> pa.Table:
+    """Without rows that stand for no row."""
+    return changes.filter(pc.is_in(changes.column("_change_type"), value_set=_IMAGES))
 
 
 def _column(images: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:

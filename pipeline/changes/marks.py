@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.changes.layout import MARKS
+from pipeline.changes.layout import MARKS, present_name
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.segment import ChangeType, RowCounts
 
@@ -67,7 +67,7 @@ def with_marks(
     schema_version: int,
 ) -> pa.RecordBatch:
     """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
-    `layout.changelog_schema`."""
+    `layout.changelog_schema`. With `images.present` as a last column where it is there."""
     count = images.columns.num_rows
     event = images.event.to_numpy()
     transaction = places.transaction[event]
@@ -87,6 +87,9 @@ def with_marks(
         "_derived": pa.repeat(pa.scalar(False), count),
     }
     arrays = [*(marks[name] for name in MARKS.names), *images.columns.columns]
+    if images.present is not None:
+        arrays.append(images.present)
+        schema = schema.append(pa.field(present_name(images.columns.schema.names), pa.binary()))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -77,13 +77,6 @@ _REQUIRED: Final = (
         _for_sessions("binlog_format", "'ROW'"),
     ),
     Wanted(
-        "binlog_row_image",
-        ("FULL",),
-        "refusal",
-        "rows would be logged in part",
-        _for_sessions("binlog_row_image", "'FULL'"),
-    ),
-    Wanted(
         "binlog_row_value_options",
         ("",),
         "refusal",
@@ -94,6 +87,15 @@ _REQUIRED: Final = (
 """What a run refuses. A session may still differ, and is then stopped."""
 
 _ADVISED: Final = (
+    Wanted(
+        "binlog_row_image",
+        ("FULL", "FULL_NODUP"),
+        "warning",
+        "rows are logged in part; what is left out is looked up in the mirror, so merges cost "
+        "more, changelogs have NULL there, and a table is set aside where the row is not in its "
+        "mirror, the log tells its rows by another key, or MariaDB leaves columns out of an update",
+        _for_sessions("binlog_row_image", "'FULL'"),
+    ),
     Wanted(
         "binlog_checksum",
         ("CRC32",),

@@ -25,7 +25,7 @@ SURPRISES: Final = {
     ),
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),
-        "its rows are logged in part; tables it changes are set aside",
+        "its rows are logged in part: merges look up what is left out, changelogs have NULL there",
     ),
     "binlog_row_value_options": (
         ("PARTIAL_JSON",),

@@ -10,13 +10,14 @@ logged only where MySQL itself keeps foreign keys (`innodb_native_foreign_keys` 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from pipeline.preflight.account import account_name
 from pipeline.preflight.evidence import Looked
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
 from pipeline.survey import ForeignKey
+from pipeline.table import TableName
 
 TOPIC: Final = "the tables"
 _ORDINARY: Final = "BASE TABLE"
@@ -95,8 +96,27 @@ def _cascades(looked: Looked) -> Iterator[Verdict]:
     if acting and not logs_cascades(looked):
         for key in acting:
             yield Fault(_cascade(key), str(key.child), _cascade_cure(looked, key))
+        yield from _unseen_parents(looked, captured)
     elif keys:
         yield Fine("what foreign keys change is logged, or they change nothing")
+
+
+def _unseen_parents(looked: Looked, captured: Collection[TableName]) -> Iterator[Verdict]:
+    """Tables above captured ones whose own foreign keys the account may not see."""
+    seen = {table.name for table in looked.survey.tables}
+    acting = [key for key in looked.survey.foreign_keys if _may_act(key)]
+    above: set[TableName] = set()
+    waiting = set(captured)
+    while waiting:
+        above |= waiting
+        waiting = {key.parent for key in acting if key.child in waiting} - above
+    for parent in sorted(above - seen):
+        yield Fault(
+            "captured tables refer to it, and the account may not see what it refers to itself: "
+            "rows lost together with those of a table further above go unnoticed",
+            str(parent),
+            f"GRANT SELECT ON `{parent.database}`.`{parent.name}` TO {account_name(looked)};",
+        )
 
 
 def _may_act(key: ForeignKey) -> bool:
@@ -175,7 +195,7 @@ CHECK_RULES: Final = (
         "warning",
         "MariaDB, MySQL before it kept foreign keys itself, and MySQL with "
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
-        "meets such a change of the parent sets the child aside, or reads it anew",
+        "meets such a change of a table above sets the child aside, or reads it anew",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
         f"server that does not have it: {_WITHOUT_SWITCH}",
         _cascades,

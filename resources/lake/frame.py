@@ -58,7 +58,7 @@ def _converted(session: SparkSession, lake: Path, found: DeliveredTable, number:
     for column in found.columns:
         source = column.sources[number]
         value = f.lit(None) if source is None else f.col(quoted(source))
-        columns.append(value.cast(_type(column.type)).alias(column.name))
+        columns.append(value.cast(spark_type(column.type)).alias(column.name))
     return frame.select(*columns)
 
 
@@ -75,10 +75,10 @@ def _read(
 def _struct(schema: pa.Schema) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    return StructType([StructField(field.name, _type(field.type)) for field in schema])
+    return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
 
 
-def _type(kind: pa.DataType) -> DataType:
+def spark_type(kind: pa.DataType) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(kind, prefer_timestamp_ntz=True)

@@ -40,9 +40,10 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
+from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors
-from resources.lake.writing import commit, copy_rows, staged_folder
+from resources.lake.storage import lake_errors, remove_folder
+from resources.lake.writing import commit, copy_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,10 +144,10 @@ class SparkMirrors:
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
         done = ours(steps)
         if None in done:
+            refuse_columns([name for step in steps for name in names_given(step)])
             with self._session() as session:
                 for number, step in enumerate(steps, start=1):
                     if done[number - 1] is None:
-                        refuse_columns(names_given(step))
                         said = words(step, number, app_id=app_id, txn_version=txn_version)
                         try:
                             self._step(session, mirror, step, said, app_id, txn_version)
@@ -156,6 +157,12 @@ class SparkMirrors:
                                 raise
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
+
+    def remove(self, mirror: str) -> None:
+        folder = self._lake / mirror
+        source, *_ = Path(mirror).parts
+        with lake_errors(folder):
+            remove_folder(folder, leaving=self._lake / source / "_removed")
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         return mirror_schema(self._lake / mirror, version)

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipeline.changes.layout import MARKS, changelog_names, keep_names
+from pipeline.changes.coalescing import HINT, OTHER_KEY, lacking_columns
+from pipeline.changes.layout import (
+    MARKS,
+    changelog_names,
+    keep_names,
+    lack_names,
+    origin_names,
+)
 from pipeline.changes.mapping import kept_columns
+from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.statement import literal, quoted, sql_type
@@ -39,18 +47,51 @@ def keep_marks(write: MirrorWrite) -> dict[str, str]:
     return {name: marks[name] for name in known}
 
 
+def is_folded(write: MirrorWrite) -> bool:
+    """Whether its files have one image per key, and what a fold says of it."""
+    return write.mode == "merge" or write.folded
+
+
+def lack_marks(write: MirrorWrite) -> dict[str, str]:
+    """Columns whose value may have to be looked up → the mark that says so."""
+    known = write.lacking if is_folded(write) else lacking_columns(write.parts, write.schema)
+    marks = dict(zip(write.schema.names, lack_names(write.schema.names), strict=True))
+    return {name: marks[name] for name in known}
+
+
+def refuse_partial(write: MirrorWrite) -> None:
+    """`TableError` for images that leave columns out, in a table without a key."""
+    if lack_marks(write):
+        raise TableError(OTHER_KEY, hint=HINT)
+
+
+def origins(write: MirrorWrite) -> dict[str, str]:
+    """Columns of the key → the column that has it of the row to look values up in; none
+    where none is looked up."""
+    if not lack_marks(write):
+        return {}
+    names = dict(zip(write.schema.names, origin_names(write.schema.names), strict=True))
+    return {name: names[name] for name in write.key}
+
+
 def changes_of(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) -> DataFrame:
     """The row images of all parts: `marks`, the mirror's columns as a changelog spells them,
-    and for a fold the keep marks."""
+    and for a fold the keep marks and lack marks; of one that is done also the origins."""
     from pyspark.sql import functions as f
 
     keeps = {write.schema.get_field_index(n): m for n, m in keep_marks(write).items()}
-    told = list(keeps.values()) if write.mode == "merge" else []
+    lacks = {write.schema.get_field_index(n): m for n, m in lack_marks(write).items()}
+    told: list[pa.Field] = []
+    if is_folded(write):
+        told = [pa.field(mark, pa.bool_()) for mark in (*keeps.values(), *lacks.values())]
+        told += [write.schema.field(n).with_name(m) for n, m in origins(write).items()]
     frames = []
     for part in whole_parts(write):
-        needed = [*marks, *told]
-        if part.above and "_sequence" not in needed:
-            needed.append("_sequence")
+        needed = [MARKS.field(mark) for mark in marks] + told
+        if part.above and "_sequence" not in marks:
+            needed.append(MARKS.field("_sequence"))
+        if part.present is not None:
+            needed.append(pa.field(part.present, pa.binary()))
         frame = _read(session, part, needed)
         if part.above:
             frame = frame.where(f.col("_sequence") > part.above)
@@ -58,13 +99,32 @@ def changes_of(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) 
         columns = [f.col(mark) for mark in marks]
         columns += _columns(part, write.schema, changelog_names(write.schema.names))
         if told:
-            columns += [f.col(mark) for mark in told]
-        else:
+            columns += [f.col(field.name) for field in told]
+        elif not is_folded(write):
             columns += [f.lit(part.columns[at].absent).alias(m) for at, m in keeps.items()]
+            columns += [_lacks(part, part.columns[at]).alias(m) for at, m in lacks.items()]
         frames.append(images.select(columns))
     if not frames:
         return _empty(session, write, marks)
     return reduce(lambda one, other: one.union(other), frames)
+
+
+def merged_changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
+    """Folded changes out of its files."""
+    marks = ["_committed_at"] if write.deletes == "soft" else []
+    return changes_of(session, write, ["_change_type", *marks])
+
+
+def _lacks(part: Part, column: PartColumn) -> Column:
+    """Whether an image leaves the column out."""
+    from pyspark.sql import functions as f
+
+    if part.present is None or column.bit is None:
+        return f.lit(False)
+    byte = f.expr(f"substring({quoted(part.present)}, {(column.bit >> 3) + 1}, 1)")
+    number = f.conv(f.hex(byte), 16, 10).cast("bigint")
+    there = number.bitwiseAND(f.lit(1 << (column.bit & 7))) != 0
+    return f.coalesce(~there, f.lit(False))
 
 
 def snapshot_of(session: SparkSession, write: MirrorWrite) -> DataFrame | None:
@@ -88,13 +148,11 @@ def _empty(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) -> D
     return empty_rows(session, pa.schema([*(MARKS.field(mark) for mark in marks), *spelled]))
 
 
-def _read(session: SparkSession, part: Part, marks: Sequence[str]) -> DataFrame:
-    from pyspark.sql.types import BooleanType, StructField, StructType
+def _read(session: SparkSession, part: Part, more: Sequence[pa.Field]) -> DataFrame:
+    from pyspark.sql.types import StructType
 
     columns = [(one.source, one.type) for one in part.columns if one.source is not None]
-    fields = _fields(pa.schema([*(MARKS.field(m) for m in marks if m in MARKS.names), *columns]))
-    fields += [StructField(m, BooleanType()) for m in marks if m not in MARKS.names]
-    schema = StructType(fields)
+    schema = StructType(_fields(pa.schema([*more, *columns])))
     if not part.files:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema).option("recursiveFileLookup", "true")

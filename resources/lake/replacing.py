@@ -5,15 +5,28 @@ Belongs here: Spark's frames of whole rows. Does not: committing them (`writing`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.counting import net_changes, with_changes
+from resources.lake.delta_log import newest_version
 from resources.lake.folding import folded
-from resources.lake.parts import empty_rows, snapshot_of, whole_parts
+from resources.lake.looking_up import looked_up
+from resources.lake.parts import (
+    empty_rows,
+    merged_changes,
+    refuse_partial,
+    snapshot_of,
+    whole_parts,
+)
+from resources.lake.scan import mirror_schema
 from resources.lake.statement import literal, quoted, sql_type
 
 if TYPE_CHECKING:
@@ -41,27 +54,38 @@ def named_rows(changes: DataFrame, write: MirrorWrite, *more: Column) -> DataFra
     return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
 
 
-def replaced(session: SparkSession, write: MirrorWrite, before: str | None) -> DataFrame:
-    """The snapshot's rows, changed; `before`: the mirror's path where there is one."""
+@contextmanager
+def replaced(
+    session: SparkSession, write: MirrorWrite, before: str | None, staging: Path
+) -> Iterator[DataFrame]:
+    """The snapshot's rows, changed, as long as the context lasts; `before`: the mirror's path
+    where there is one."""
     snapshot = snapshot_of(session, write)
     changed = any(part.files for part in whole_parts(write))
     if not write.key:
-        return _recounted(session, write, snapshot, changed)
-    rows = snapshot
-    if changed:
-        changes = folded(session, write)
-        rows = present_rows(changes, write)
-        if snapshot is not None:
-            touched = named_rows(changes, write).select(*map(column, write.key))
-            kept = _without(snapshot, touched, write.key)
-            rows = _with_mark(kept, write).unionByName(rows)
-    elif rows is not None:
-        rows = _with_mark(rows, write)
-    if rows is None:
-        rows = _with_mark(empty_rows(session, write.schema), write)
-    if write.deletes == "soft" and before is not None:
-        rows = rows.unionByName(_gone(session, write, before, rows))
-    return rows
+        refuse_partial(write)
+        yield _recounted(session, write, snapshot, changed)
+    elif not changed:
+        rows = empty_rows(session, write.schema) if snapshot is None else snapshot
+        yield _with_gone(session, write, before, _with_mark(rows, write))
+    else:
+        folds = merged_changes if write.folded else folded
+        changes = folds(session, write)
+        with looked_up(session, changes, write, snapshot, staging) as whole:
+            rows = present_rows(whole, write)
+            if snapshot is not None:
+                touched = named_rows(changes, write).select(*map(column, write.key))
+                kept = _without(snapshot, touched, write.key)
+                rows = _with_mark(kept, write).unionByName(rows)
+            yield _with_gone(session, write, before, rows)
+
+
+def _with_gone(
+    session: SparkSession, write: MirrorWrite, before: str | None, rows: DataFrame
+) -> DataFrame:
+    if write.deletes != "soft" or before is None:
+        return rows
+    return rows.unionByName(_gone(session, write, before, rows))
 
 
 def _recounted(
@@ -87,13 +111,16 @@ def _with_mark(rows: DataFrame, write: MirrorWrite) -> DataFrame:
 
 
 def _gone(session: SparkSession, write: MirrorWrite, path: str, rows: DataFrame) -> DataFrame:
-    """Rows of the mirror whose key is not among `rows`, marked as deleted."""
+    """Rows of the mirror whose key is not among `rows`, marked as deleted; none where they
+    have no such key."""
     from pyspark.sql import functions as f
 
     mirror = session.read.format("delta").load(path)
-    have = {name.lower() for name in mirror.columns}
+    stays = _staying(path, write)
+    if not stays >= {*write.key}:
+        return _with_mark(empty_rows(session, write.schema), write)
     columns = [
-        (column(field.name) if field.name.lower() in have else f.lit(None))
+        (column(field.name) if field.name in stays else f.lit(None))
         .cast(sql_type(field.type))
         .alias(field.name)
         for field in write.schema
@@ -103,6 +130,19 @@ def _gone(session: SparkSession, write: MirrorWrite, path: str, rows: DataFrame)
     moment = f.current_timestamp() if told is None else f.expr(literal(pa.scalar(told, _MOMENT)))
     mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
     return _without(mirror.select(*columns, mark), rows, write.key)
+
+
+def _staying(path: str, write: MirrorWrite) -> set[str]:
+    """The write's columns that can hold what the mirror has under their names."""
+    version = newest_version(Path(path))
+    assert version is not None, "there is a mirror"
+    have = {one.name.lower(): one.type for one in mirror_schema(Path(path), version)}
+    return {
+        one.name
+        for one in write.schema
+        if one.name.lower() in have
+        and type_change(have[one.name.lower()], one.type) is not TypeChange.REREAD
+    }
 
 
 def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFrame:

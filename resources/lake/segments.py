@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import SegmentFile
+from pipeline.segment import PARTIAL, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
@@ -32,7 +32,7 @@ GROUP_ROWS = 128 * 1024
 AHEAD = 2
 """Writes that may wait for the thread that writes."""
 
-_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}\.parquet")
+_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-partial)?\.parquet")
 
 
 class ParquetSegments:
@@ -70,12 +70,13 @@ class ParquetSegments:
 
     def discard(self, source: str, batch: int) -> int:
         removed = 0
-        changes = self._lake / source / "_changes"
-        with lake_errors(changes):
-            for path in changes.glob(f"*/*/batch-{batch:012d}-v*-*.parquet"):
-                if _NAME.fullmatch(path.name):
-                    path.unlink()
-                    removed += 1
+        below = self._lake / source
+        with lake_errors(below):
+            for folder in ("_changes/*/*", *SourceTable):
+                for path in below.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
+                    if _NAME.fullmatch(path.name):
+                        path.unlink()
+                        removed += 1
         return removed
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
@@ -147,6 +148,8 @@ class ParquetSegmentWriter:
 
     def _write(self, table: pa.Table) -> None:
         with lake_errors(self._folder):
+            if self._current is not None and self._current.width != len(table.schema):
+                self._finish(self._current)
             current = self._current or self._begin(table)
             self._current = current
             current.write(table)
@@ -155,8 +158,10 @@ class ParquetSegmentWriter:
 
     def _begin(self, first: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
-        name = f"{self._stem}-{len(self._finished):05d}.parquet"
-        return _OpenFile(self._folder / name, self._schema, choose(first))
+        partial = len(first.schema) > len(self._schema)
+        name = f"{self._stem}-{len(self._finished):05d}{PARTIAL if partial else '.parquet'}"
+        schema = first.schema if partial else self._schema
+        return _OpenFile(self._folder / name, schema, choose(first))
 
     def _finish(self, current: _OpenFile) -> None:
         with lake_errors(current.path):
@@ -169,6 +174,7 @@ class _OpenFile:
 
     def __init__(self, path: Path, schema: pa.Schema, encodings: Encodings) -> None:
         self.path = path
+        self.width = len(schema)
         self._images = 0
         self._sink = _HashingSink(path)
         self._writer = pq.ParquetWriter(

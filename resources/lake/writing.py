@@ -6,10 +6,7 @@ once (`mirror`), nor which transaction it records, which its session is set to.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,15 +18,19 @@ from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import MirrorWrite, Rewrite
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.folding import write_folded
+from resources.lake.looking_up import looked_up
 from resources.lake.parts import (
     changes_of,
     column_from,
     keep_marks,
+    lack_marks,
+    merged_changes,
+    refuse_partial,
     whole_parts,
 )
 from resources.lake.replacing import column, named_rows, present_rows, replaced
-from resources.lake.statement import count_statement, merge_statement
-from resources.lake.storage import lake_errors
+from resources.lake.staging import staged_folder
+from resources.lake.statement import count_statement, merge_statement, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,19 +59,17 @@ def commit(
             hint='give the table a PRIMARY KEY, or set deletes = "remove"',
         )
     if write.mode == "replace":
-        _overwrite(replaced(session, write, path if exists else None), write, path, exists)
+        with replaced(session, write, path if exists else None, staging) as rows:
+            _overwrite(rows, write, path, exists)
     elif write.mode == "append":
         _append(present_rows(changes_of(session, write, ["_change_type"]), write), write, path)
     elif not write.key:
+        refuse_partial(write)
         _count(session, write, path, staging, exists)
     elif write.mode == "merge":
-        _merge(session, changes_of(session, write, _merge_marks(write)), write, path, exists)
+        _merge(session, write, path, staging, exists)
     else:
         _fold(session, write, path, staging, exists)
-
-
-def _merge_marks(write: MirrorWrite) -> list[str]:
-    return ["_change_type", *(["_committed_at"] if write.deletes == "soft" else [])]
 
 
 def _fold(
@@ -79,17 +78,34 @@ def _fold(
     with staged_folder(staging) as folder:
         write_folded(session, write, folder)
         kept = kept_columns((part.columns for part in whole_parts(write)), write.schema)
-        staged = replace(write, mode="merge", files=(folder,), parts=(), kept=kept)
-        changes = changes_of(session, staged, _merge_marks(staged))
-        _merge(session, changes, staged, path, exists)
+        lacking = tuple(lack_marks(write))
+        _merge(
+            session,
+            replace(write, mode="merge", files=(folder,), parts=(), kept=kept, lacking=lacking),
+            path,
+            staging,
+            exists,
+        )
 
 
 def _merge(
-    session: SparkSession, changes: DataFrame, write: MirrorWrite, path: str, exists: bool
+    session: SparkSession, write: MirrorWrite, path: str, staging: Path, exists: bool
 ) -> None:
-    if not exists:
-        _append(present_rows(changes, write), write, path)
-        return
+    there = _between(session.read.format("delta").load(path), write) if exists else None
+    with looked_up(session, merged_changes(session, write), write, there, staging) as changes:
+        if exists:
+            _merge_into(session, changes, write, path)
+        else:
+            _append(present_rows(changes, write), write, path)
+
+
+def _between(rows: DataFrame, write: MirrorWrite) -> DataFrame:
+    for name, least, greatest in write.bounds:
+        rows = rows.where(f"{quoted(name)} between {least} and {greatest}")
+    return rows
+
+
+def _merge_into(session: SparkSession, changes: DataFrame, write: MirrorWrite, path: str) -> None:
     statement = merge_statement(
         mirror=path,
         source="changes",
@@ -174,15 +190,3 @@ def copy_rows(
 
 def _properties(write: MirrorWrite) -> Mapping[str, str]:
     return FOR_ANY_READER if write.readers == "any" else PROPERTIES
-
-
-@contextmanager
-def staged_folder(staging: Path) -> Iterator[str]:
-    """A folder for staged files that goes when it is done with."""
-    with lake_errors(staging):
-        staging.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix="folded-", dir=staging)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

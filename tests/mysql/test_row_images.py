@@ -18,7 +18,8 @@ from tests.mysql.sessions import changes_after
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])
 def test_columns_an_image_leaves_out_are_null(mysql: MySqlStand, database: str, image: str) -> None:
-    """What is there is decoded; that something is missing is said."""
+    """What is there is decoded, an after image with what its before image has; that something
+    is missing is said."""
     start, table = head(mysql), TableName(database, "t")
     mysql.execute(
         "create table t (id int primary key, a int, b varchar(9), c blob, d int default 4)",
@@ -33,7 +34,7 @@ def test_columns_an_image_leaves_out_are_null(mysql: MySqlStand, database: str, 
         "minimal": [
             ("insert", 1, 2, None, b"\xff", None),
             ("update_preimage", 1, None, None, None, None),
-            ("update_postimage", None, None, "x", None, None),
+            ("update_postimage", 1, None, "x", None, None),
             ("delete", 1, None, None, None, None),
         ],
         "noblob": [
@@ -92,7 +93,7 @@ def test_whole_documents_of_partial_json_are_read(mysql: MySqlStand, database: s
         (1, "[2]", 1),
         (1, None, None),
         (1, "[3]", None),
-        (None, None, 5),
+        (1, None, 5),
     ]
 
 

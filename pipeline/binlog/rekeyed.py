@@ -1,0 +1,59 @@
+"""Updates that gave a column another value, told from the bytes alone.
+
+Belongs here: comparing the two images of each update, cell by cell. Does not: what is in a
+cell (`values`), finding the cells (`images`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.cells import ABSENT, Places
+from pipeline.binlog.compiled import kernel, part
+from pipeline.binlog.images import BEFORE
+from pipeline.binlog.loads import Bytes, u8, u16, u32
+
+
+@kernel
+def first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
+    """The first image before an update that gave the column another value; -1 for none.
+
+    `at`: the column's cell in each image, `kinds`: what the images are, `size`: as
+    `cells.Layout.size`. An image that leaves the column out leaves its value alone, unless
+    only the one after has it: servers leave out what an update did not change.
+    """
+    for image in range(len(at) - 1):
+        if kinds[image] != BEFORE:
+            continue
+        old, new = at[image], at[image + 1]
+        if new == ABSENT or old == new:
+            continue
+        if old < 0 or new < 0 or not _same(data, old, new, size):
+            return image
+    return -1
+
+
+@part
+def _same(data: Bytes, old: int, new: int, size: int) -> bool:
+    length = _length(data, old, size)
+    if length != _length(data, new, size):
+        return False
+    same = 0
+    while same < length and u8(data, old + same) == u8(data, new + same):
+        same += 1
+    return same == length
+
+
+@part
+def _length(data: Bytes, at: int, size: int) -> int:
+    """The whole cell's size, its length bytes included."""
+    if size >= 0:
+        return size
+    if size == -1:
+        return 1 + u8(data, at)
+    if size == -2:
+        return 2 + u16(data, at)
+    if size == -3:
+        return 3 + (u16(data, at) | u8(data, at + 2) << 16)
+    return 4 + u32(data, at)

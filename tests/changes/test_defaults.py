@@ -1,0 +1,89 @@
+"""Inserted rows have the table's defaults where their images leave columns out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline.changes.defaults import with_defaults
+from pipeline.errors import TableError
+from pipeline.row_images import RowImages, packed, unpacked
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
+from tests.changes.tables_made import ID, a_column, a_table
+
+SCHEMA = pa.schema([("id", pa.int32()), ("a", pa.int32()), ("b", pa.string())])
+INSERT, BEFORE, AFTER = 0, 1, 2
+
+
+def images(*there: tuple[int, bool, bool]) -> RowImages:
+    """Of each its kind, and whether it has `a` and `b`."""
+    count = len(there)
+    has = [[True, a, b] for _, a, b in there]
+    return RowImages(
+        columns=pa.RecordBatch.from_pydict(
+            {
+                "id": list(range(count)),
+                "a": [9 if a else None for _, a, _ in there],
+                "b": ["given" if b else None for _, _, b in there],
+            },
+            schema=SCHEMA,
+        ),
+        event=pa.array([0] * count, pa.int32()),
+        row=pa.array(range(count), pa.int32()),
+        change_type=pa.array([kind for kind, _, _ in there], pa.int8()),
+        softened={},
+        present=_packed(has),
+    )
+
+
+def _packed(has: list[list[bool]]) -> pa.Array:
+    there = np.array(has, bool)
+    return packed(there, np.asarray(there.all(axis=1)))
+
+
+def table(*columns: ColumnSchema) -> TableSchema:
+    return a_table(ID, *columns)
+
+
+SEVEN = a_column("a", default=LiteralDefault("7"))
+EMPTY = a_column("b", "varchar", nullable=False)
+
+
+def test_what_is_left_out_is_the_default() -> None:
+    """A literal, and the type's own where NULL is not allowed; rows are whole then."""
+    found = with_defaults(images((INSERT, False, False), (INSERT, True, True)), table(SEVEN, EMPTY))
+    assert found.columns.to_pylist() == [
+        {"id": 0, "a": 7, "b": ""},
+        {"id": 1, "a": 9, "b": "given"},
+    ]
+    assert found.present is None
+
+
+def test_updates_are_left_as_they_are() -> None:
+    """What they leave out did not change, and is still told apart from NULL."""
+    found = with_defaults(
+        images((INSERT, False, True), (BEFORE, False, False), (AFTER, True, False)),
+        table(SEVEN, EMPTY),
+    )
+    assert found.columns.column("a").to_pylist() == [7, None, 9]
+    assert found.present is not None
+    assert unpacked(found.present)[:, :3].tolist() == [
+        [True, True, True],
+        [True, False, False],
+        [True, True, False],
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        table(SEVEN, a_column("b", "varchar", default=ExpressionDefault("uuid()"))),
+        table(SEVEN, a_column("b", "varchar", generated="a")),
+        None,
+    ],
+)
+def test_what_only_the_source_knows_is_refused(schema: TableSchema | None) -> None:
+    """No value is made up."""
+    with pytest.raises(TableError, match="leaves out column"):
+        with_defaults(images((INSERT, schema is not None, False)), schema)

@@ -1,0 +1,96 @@
+"""A real server's partial images in mirrors that Spark writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pipeline.runs.context import Workplace
+from pipeline.runs.verify import verify
+from pipeline.schema.consequences import LakePolicies
+from tests.fix_mysql import MySqlStand
+from tests.lake.conftest import Lake
+from tests.mysql.partial_writes import ALTERED, TABLES, PartialWrites
+from tests.mysql.reading import server
+from tests.positions.follower import Follower
+
+TRIED = ("paired", "keyless")
+
+
+@dataclass
+class DiskFollower(Follower):
+    """`disk` in place of the memory's lake."""
+
+    disk: Lake | None = None
+
+    def work(self, until: str | None = None) -> Workplace:
+        assert self.disk is not None
+        return replace(
+            super().work(until),
+            segments=self.disk.segments,
+            changelog=self.disk.changelog,
+            mirrors=self.disk.mirrors,
+        )
+
+
+def make_tables(mysql: MySqlStand, database: str) -> None:
+    creates = [f"create table {name} ({TABLES[name]})" for name in TRIED]
+    mysql.execute(*creates, database=database)
+
+
+def unequal(follower: Follower) -> list[str]:
+    found = verify(follower.work())
+    told = [str(one) for one in found.tables if not one.equal]
+    return told + [str(one) for one in found.set_aside]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3, 9))
+def test_mirrors_on_disk_are_equal(
+    mysql: MySqlStand, database: str, disk: Lake, folder: Path, seed: int
+) -> None:
+    """Also where columns come in between, and the changelog lists no column of ours."""
+    make_tables(mysql, database)
+    follower = DiskFollower(server(mysql), [f"{database}.*"], disk=disk)
+    follower.run()
+    writes = PartialWrites(Random(seed), TRIED)
+    for change in ALTERED:
+        mysql.execute(*writes.statements(30), database=database)
+        mysql.execute(*(f"alter table {name} {change}" for name in TRIED), database=database)
+        writes.added = ("added", "note")
+        mysql.execute(*writes.statements(30), database=database)
+        follower.run()
+        assert unequal(follower) == []
+    files = [path.name for path in (folder / "shop/_changes" / database).glob("paired*/*.parquet")]
+    assert any(name.endswith("-partial.parquet") for name in files)
+
+
+def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str, disk: Lake) -> None:
+    """`deletes = "soft"`: a delete logs the key alone."""
+    mysql.execute("create table t (id int primary key, a int, b text)", database=database)
+    policies = LakePolicies(deletes="soft")
+    follower = DiskFollower(server(mysql), [f"{database}.*"], lake_policies=policies, disk=disk)
+    mysql.execute("insert into t values (1, 1, 'x'), (2, 2, 'y')", database=database)
+    follower.start = "earliest"
+    follower.run()
+    mysql.execute(
+        "set binlog_row_image = minimal",
+        "update t set a = 7 where id = 1",
+        "delete from t where id = 1",
+        "update t set id = 3 where id = 2",
+        database=database,
+    )
+    follower.run()
+    mirror = f"shop/{database}/t"
+    version = disk.mirrors.version(mirror)
+    assert version is not None
+    rows = [
+        row
+        for batch in disk.mirrors.rows(mirror, ["id", "a", "b", "_deleted_at"], version)
+        for row in batch.to_pylist()
+    ]
+    told = sorted((row["id"], row["a"], row["b"], row["_deleted_at"] is None) for row in rows)
+    assert told == [(1, 7, "x", False), (2, 2, "y", False), (3, 2, "y", True)]

@@ -1,0 +1,155 @@
+"""Sessions with binlog_row_image=MINIMAL and NOBLOB: mirrors are equal to the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipeline.changes.coalescing import MOVED
+from pipeline.ports.source import TableSnapshot
+from pipeline.runs.verify import verify
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.partial_writes import ALTERED, TABLES, TRIGGERS, PartialWrites
+from tests.mysql.reading import server, settings
+from tests.positions.follower import Follower
+
+SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 30))]
+
+
+def made(stand: MySqlStand, database: str) -> Follower:
+    """Every table of `partial_writes`, followed from now on."""
+    creates = [f"create table {name} ({columns})" for name, columns in TABLES.items()]
+    stand.execute(*creates, *TRIGGERS, database=database)
+    follower = Follower(server(stand), [f"{database}.*"])
+    follower.run()
+    return follower
+
+
+def unequal(follower: Follower) -> list[str]:
+    """Tables whose mirror is another, and those that were set aside, with the reason."""
+    found = verify(follower.work())
+    told = [str(one) for one in found.tables if not one.equal]
+    return told + [str(one) for one in found.set_aside]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mirrors_are_equal_after_every_run(mysql: MySqlStand, database: str, seed: int) -> None:
+    """Inserts, updates, changes of keys, REPLACE and ON DUPLICATE KEY, over several runs."""
+    follower = made(mysql, database)
+    writes = PartialWrites(Random(seed))
+    for _ in range(4):
+        mysql.execute(*writes.statements(60), database=database)
+        follower.run()
+        assert unequal(follower) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_columns_come_and_go_in_between(mysql: MySqlStand, database: str, seed: int) -> None:
+    """What an image of before leaves out is the column's fill, or goes with it."""
+    follower = made(mysql, database)
+    writes = PartialWrites(Random(seed))
+    for change in ALTERED:
+        mysql.execute(*writes.statements(40), database=database)
+        mysql.execute(*(f"alter table {name} {change}" for name in TABLES), database=database)
+        writes.added = ("added", "note")
+        mysql.execute(*writes.statements(40), database=database)
+        follower.run()
+        assert unequal(follower) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mirrors_of_mariadb_are_equal_or_set_aside(mariadb: MySqlStand, seed: int) -> None:
+    """There REPLACE changes columns that its images leave out, and nothing tells which."""
+    database = mariadb.fresh_name()
+    mariadb.execute(f"create database `{database}` character set utf8mb4")
+    follower = made(mariadb, database)
+    writes = PartialWrites(Random(seed))
+    for _ in range(4):
+        mariadb.execute(*writes.statements(60), database=database)
+        follower.run()
+        found = verify(follower.work())
+        assert [str(one) for one in found.tables if not one.equal] == []
+    reasons = {one.table.name: one.reason for one in found.set_aside}
+    assert "keyless" not in reasons
+    assert all("binlog_row_image is not FULL" in reason for reason in reasons.values())
+
+
+def test_what_mariadb_tells_in_full_is_merged(mariadb11: MySqlStand) -> None:
+    """FULL_NODUP leaves out what did not change, and deletes of MINIMAL have the key."""
+    database = mariadb11.fresh_name()
+    mariadb11.execute(f"create database `{database}` character set utf8mb4")
+    mariadb11.execute(
+        "create table t (id int primary key, a int default 5, b text)", database=database
+    )
+    follower = Follower(server(mariadb11), [f"{database}.*"])
+    follower.run()
+    mariadb11.execute(
+        "set binlog_row_image = full_nodup",
+        "insert into t values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
+        "update t set a = 7 where id = 1",
+        "replace into t (id, b) values (2, 'new')",
+        "set binlog_row_image = minimal",
+        "delete from t where id = 3",
+        "insert into t (id) values (4)",
+        database=database,
+    )
+    follower.run()
+    assert unequal(follower) == []
+    assert [row["a"] for row in follower.mirror(f"{database}.t")] == [7, 5, 5]
+
+
+class Written(MySqlServer):
+    """A server that is written to while a table is read from it."""
+
+    def __init__(self, stand: MySqlStand, database: str, statements: Sequence[str]) -> None:
+        super().__init__(settings(stand))
+        self._stand, self._database, self._statements = stand, database, statements
+
+    @contextmanager
+    def snapshot(self, table: Any, *more: Any, **options: Any) -> Iterator[TableSnapshot]:
+        with super().snapshot(table, *more, **options) as found:
+            self._stand.execute(*self._statements, database=self._database)
+            yield found
+
+
+def read_anew(mysql: MySqlStand, database: str, *statements: str) -> Follower:
+    """A table whose key changed, read from the source while the statements run."""
+    mysql.execute(
+        "create table t (id int primary key, a int not null, b text)",
+        "insert into t values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
+        database=database,
+    )
+    follower = Follower(server(mysql), [f"{database}.*"], start="earliest")
+    follower.run()
+    mysql.execute("alter table t drop primary key, add primary key (a, id)", database=database)
+    follower.server = Written(mysql, database, ("set binlog_row_image = minimal", *statements))
+    follower.run()
+    follower.run()
+    return follower
+
+
+def test_changes_of_a_table_that_is_being_read_are_merged(mysql: MySqlStand, database: str) -> None:
+    """What they leave out is in the rows that were read, before or after them."""
+    follower = read_anew(
+        mysql,
+        database,
+        "update t set b = 'X' where id = 1",
+        "delete from t where id = 2",
+        "insert into t (id, a) values (4, 4)",
+        "update t set b = 'W' where id = 4",
+    )
+    assert unequal(follower) == []
+
+
+def test_a_key_that_changes_while_the_table_is_read_sets_it_aside(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The rows that were read may show it under either; `release` tries again."""
+    follower = read_anew(mysql, database, "update t set a = 9 where id = 1")
+    (aside,) = verify(follower.work()).set_aside
+    assert aside.reason == MOVED
