@@ -1,4 +1,4 @@
-"""The front door: the command line, what a person sees, the demo, and consumers in Python.
+"""The front door: the command line, what a person sees, the demo, changes in Python.
 
 Belongs here: arguments, sentences, tables, JSON, exit codes. Does not: any rule about
 data; a command is a few lines over `pipeline.runs`. `lockstep.consume` and its friends
@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lockstep.changelogs import read_changelog
     from lockstep.consuming import consume, drop_consumer, list_consumers, make_consumer
 
-__all__ = ["consume", "drop_consumer", "list_consumers", "make_consumer"]
+__all__ = ["consume", "drop_consumer", "list_consumers", "make_consumer", "read_changelog"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lockstep import consuming
+    from lockstep import changelogs, consuming
 
-    return getattr(consuming, name)
+    return getattr(changelogs if name == "read_changelog" else consuming, name)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.commands.verify import table_name
 from pipeline.changes.delivered import (
     DeliveredTable,
+    Generation,
     delivered_segments,
     delivered_table,
     read_in_order,
@@ -46,11 +47,9 @@ def consume(
 
     `ConsumerUnknown` before `make_consumer`. To be used with `with`.
     """
-    settings = _settings(config)
-    settings.source(source)
-    with Site(settings, on_warning=_warn) as site:
+    with open_site(source, config) as (site, lake):
         site.consumers().deliveries_out(source, consumer)
-        yield ChangelogConsumer(site, source, consumer, settings.lake_path().absolute())
+        yield ChangelogConsumer(site, source, consumer, lake)
 
 
 def make_consumer(
@@ -58,9 +57,7 @@ def make_consumer(
 ) -> Consumer:
     """A new consumer. `start`: "earliest" (everything), "latest" (what comes now), or a
     batch's id: everything after that. From now on it holds back what it needs."""
-    settings = _settings(config)
-    settings.source(source)
-    with Site(settings, on_warning=_warn) as site:
+    with open_site(source, config) as (site, _):
         return site.consumers().make_consumer(source, consumer, start)
 
 
@@ -179,6 +176,12 @@ class ChangelogDelivery:
         found = self._site.ledger().gaps(self._delivery.source)
         return [gap for gap in found if gap.batch in self.batches]
 
+    def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
+        """The generations of the table's changelog that its changes here are of, oldest first,
+        each with its columns: more than one where a column got another type meanwhile.
+        `arrow` and `spark` give the rows of all."""
+        return self._of(table, incomplete).generations
+
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
         """The table's changes in the order of `_sequence`, with the changelog's columns;
         none where `tables` does not name it. A column that changed its type within the
@@ -220,6 +223,15 @@ class ChangelogDelivery:
             table_name(table),
             incomplete=incomplete,
         )
+
+
+@contextmanager
+def open_site(source: str, config: str | Path) -> Iterator[tuple[Site, Path]]:
+    """What a configured source is worked with, and the lake's absolute folder."""
+    settings = _settings(config)
+    settings.source(source)
+    with Site(settings, on_warning=_warn) as site:
+        yield site, settings.lake_path().absolute()
 
 
 def _settings(config: str | Path) -> Settings:

@@ -112,6 +112,11 @@ def make_parser() -> argparse.ArgumentParser:
     _source(verify)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
+    read.add_argument(
+        "--changes",
+        action="store_true",
+        help="of its changelog: all generations as one relation",
+    )
     _source(read)
     return parser
 

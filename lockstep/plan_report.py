@@ -8,6 +8,7 @@ from typing import Any, Final
 from lockstep.desk import Desk
 from lockstep.report import aside_json, counted, error_json, position_json, show_aside, show_table
 from pipeline.runs.plan import Plan, PlannedReading, PlannedStart
+from pipeline.runs.returning import Returns
 from pipeline.standing.verdict import clock
 
 _GTIDS: Final = 120
@@ -18,6 +19,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "abandoned": list(plan.abandoned),
         "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
+        "returns": _returns_json(plan.returns),
         "start": _start_json(plan.start) if plan.start else None,
         "seconds": None if plan.seconds is None else round(plan.seconds, 1),
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
@@ -35,6 +37,23 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
         "continuity": start.continuity.value if start.continuity else None,
         "gap_tables": list(start.gap_tables),
     }
+
+
+def _returns_json(returns: Returns) -> list[dict[str, Any]]:
+    """`from` is where the table stopped; `reread`: why it is read from the source, null where
+    it is not."""
+    end = None if returns.cursor is None else str(returns.cursor.position.at)
+    return [
+        {
+            "table": str(order.table),
+            "from": str(order.stopped.at) if order.stopped else None,
+            "to": end,
+            "through_the_log": order.table in returns.spans,
+            "bytes": returns.log_bytes if order.table in returns.spans else 0,
+            "reread": returns.rereads.get(order.table) or returns.both.get(order.table),
+        }
+        for order in returns.orders
+    ]
 
 
 def _reading_json(reading: PlannedReading) -> dict[str, Any]:
@@ -111,7 +130,7 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        nothing = not plan.reading.transactions and not gap
+        nothing = not plan.reading.transactions and not gap and not plan.returns.orders
         yield f"{source}: the next run would {'find nothing new' if nothing else 'go through'}"
     if plan.busy is not None:
         yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
@@ -119,12 +138,29 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield f"  repair  {sentence}"
     for batch, tables in plan.waiting.items():
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
+    yield from return_lines(plan.returns)
     if plan.start is not None:
         yield f"  start   {_place(plan.start)}{plan.start.rule}: {plan.start.reason}"
         if plan.start.gap_tables:
             yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
     if plan.reading is not None:
         yield from _reading_lines(plan.reading, plan.seconds)
+
+
+def return_lines(returns: Returns) -> Iterator[str]:
+    """How each table that stopped comes back."""
+    end = "" if returns.cursor is None else str(returns.cursor.position.at)
+    for order in returns.orders:
+        table, stopped = order.table, order.stopped
+        if table in returns.spans:
+            low = returns.spans[table].low
+            yield f"  back    {table} catches up through the log, from {low} to {end}"
+        elif table in returns.joins and stopped is not None:
+            yield f"  back    {table} goes on from {stopped.at}, where the others are"
+        if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
+            yield f"  back    {table} is read from the source: {why}"
+    if returns.spans:
+        yield f"          {returns.log_bytes:,} bytes of log are read again for that"
 
 
 def _place(start: PlannedStart) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.runs.rereading import HINT
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -33,6 +34,14 @@ class Inactive:
     def place(self) -> str:
         stopped = self.state.stopped
         return self.state.position or (str(stopped.at) if stopped is not None else "")
+
+
+def _way(one: Inactive) -> str:
+    """How it comes back; whether the log is still there only `plan` looks."""
+    stopped = one.state.stopped
+    if one.state.hint == HINT or stopped is None:
+        return "reads it from the source"
+    return f"catches it up through the log from {stopped.at}"
 
 
 def inactive(
@@ -83,7 +92,7 @@ def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
             reason = f": {order.reason}" if order.reason else ""
             yield (
                 f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
-                "the next run reads it from the source"
+                f"the next run {_way(one)}"
             )
         elif state.hint:
             yield f"    hint: {state.hint}"

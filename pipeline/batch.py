@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Final
 
 from pipeline.decisions import Continuity
 from pipeline.position import Position, Witness
 from pipeline.schema.history import History
-from pipeline.segment import Segment, SegmentFile
+from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableState
 
 
@@ -52,6 +53,10 @@ TRANSITIONS: Mapping[tuple[BatchState, BatchEvent], BatchState] = MappingProxyTy
         (BatchState.MERGED, BatchEvent.ACKNOWLEDGED): BatchState.ACKNOWLEDGED,
     }
 )
+
+
+CATCHING_UP: Final = "catching-up"
+"""The rule of a batch by which tables come back that had stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Batch:
     captured. `base` is the `_sequence` just before the batch's first change; `changes`
     counts row images, so the next batch's base is `base + changes`. `follows` is the batch
     it goes on behind: its predecessor, or the one its start decision names, and then
-    `continuity` tells what lies between."""
+    `continuity` tells what lies between, and `rule` by which rule it was decided."""
 
     id: int
     source: str
@@ -116,6 +121,13 @@ class Batch:
     follows: int | None = None
     continuity: Continuity | None = None
     by_gtid: bool = False
+    rule: str | None = None
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether it read again, for tables that had stopped, what others had read before:
+        from `start` up to the end of the batch it follows."""
+        return self.rule == CATCHING_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +138,8 @@ class CaptureRecord:
     `last_versions`, and a version's `statement` is an index into `history.statements`.
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
     orders that this capture carries out; their tables are active before `tables`,
-    `set_aside` and the rest are recorded.
+    `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
+    source's own tables.
     """
 
     end: Position
@@ -144,6 +157,7 @@ class CaptureRecord:
     events: tuple[TableEvent, ...] = ()
     snapshots: tuple[SnapshotPart, ...] = ()
     orders_done: tuple[int, ...] = ()
+    source_parts: tuple[SourcePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

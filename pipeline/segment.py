@@ -45,6 +45,10 @@ class RowCounts:
         return self.inserted + self.updated + self.deleted
 
 
+PARTIAL = "-partial.parquet"
+"""How the names of files end whose images leave columns out."""
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
     """One durable Parquet file: path relative to the changelog table's folder, row
@@ -54,6 +58,26 @@ class SegmentFile:
     images: int
     size: int
     sha256: str
+
+    @property
+    def partial(self) -> bool:
+        """Whether images in it leave columns out: it has `layout.present_name` besides."""
+        return self.path.endswith(PARTIAL)
+
+
+class SourceTable(StrEnum):
+    """The tables in the lake that are a source's own, by the names of their folders."""
+
+    DDL = "_ddl"
+    TRANSACTIONS = "_transactions"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """What one batch adds to one of them."""
+
+    table: SourceTable
+    files: tuple[SegmentFile, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,12 @@ class TableState:
     stopped: Stopped | None = None
     behind: int | None = None
 
+    @property
+    def mirror_ended(self) -> bool:
+        """Whether the table was dropped, and its mirror with it."""
+        ended = self.generation > 1 and self.mirror_version is None
+        return ended and self.condition is TableCondition.DROPPED
+
 
 class OrderKind(StrEnum):
     """What a person says of a table."""
@@ -97,8 +103,9 @@ class TableOrder:
     """A person's order about one table; open until a batch that is not abandoned carried
     it out.
 
-    `stopped`: where to begin catching up. `schema`: the structure the table has from there
-    on, given with a release. A table's newest order counts; a pause is never open.
+    `stopped`: where to begin catching up; None where nobody recorded it. `schema`: the
+    structure the table has from there on, given with a release. A table's newest order
+    counts; a pause is never open.
     """
 
     id: int

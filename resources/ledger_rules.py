@@ -81,6 +81,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_states_source": "a table belongs to a known source",
         "table_states_condition_known": "a table is active, quarantined, paused or dropped",
         "table_states_generation_counts": "generations count from 1",
+        "table_states_dropped": "only a dropped table's mirror is removed",
         "table_states_quarantine_explained": (
             "a table set aside or paused has a reason, a hint and a position; others have none"
         ),
@@ -141,6 +142,14 @@ RULES: Mapping[str, str] = MappingProxyType(
         "snapshot_files_once": "a snapshot names a file once",
         "snapshot_files_counts": "a snapshot's rows and bytes are counted",
         "snapshot_files_stay": "a snapshot's file stays as it was recorded",
+        "source_files_pk": "a batch's files for a table of its source are numbered",
+        "source_files_batch": "a source's file belongs to a batch of it",
+        "source_files_name_known": "a source has the tables _ddl and _transactions",
+        "source_files_digest": "a source's file has its SHA-256",
+        "source_files_once": "a batch names a source's file once",
+        "source_files_counts": "a source's rows and bytes are counted",
+        "source_files_while_capturing": "a source's files are recorded while a batch is capturing",
+        "source_files_stay": "a source's file stays as it was recorded",
         "table_orders_lease": "an order is given under a lease",
         "table_orders_table": "an order is about a recorded table",
         "table_orders_kind_known": "a table is paused, resumed or released",
@@ -152,7 +161,6 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_orders_pause_captured": "a table is paused behind a captured batch",
         "table_orders_resume_paused": "only a paused table is resumed",
         "table_orders_release_quarantined": "only a table that is set aside is released",
-        "table_orders_place_known": "a table goes on from the place it stopped at",
         "table_orders_known": "the order was given for a table of this source and is no pause",
         "table_orders_newest_counts": "a table's newest order counts",
         "table_orders_done_batch": "an order is carried out by a batch of its source",
@@ -212,6 +220,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "writes_intent_first": "a write is an intent before it is settled",
         "writes_intent_stays": "an intent keeps its batches and its version",
         "writes_settled_once": "a write is settled once",
+        "writes_given_up_or_settled": "a write that is settled is not given up",
+        "writes_given_up_once": "a write that was given up stays so",
         "writes_of_captured_batches": "only captured batches are merged",
         "writes_of_active_tables": "a table that is set aside is not written",
         "writes_never_overlap": "a table merges a batch once",
@@ -274,10 +284,10 @@ def as_told(state: TableState, batch: int, end: Coordinates) -> TableState:
     return state
 
 
-def paused(order: str, author: str) -> tuple[str, str]:
+def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
     """Reason and hint of a table that a person paused; `order` is the person's reason."""
     why = f": {order}" if order else ""
-    return f"{author} paused it{why}", "`lockstep resume` has it caught up"
+    return f"{author} paused it{why}", f"`lockstep resume {table}` has it caught up"
 
 
 def unknown_version(table: TableName, number: int) -> LedgerRefused:

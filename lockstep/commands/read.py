@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits, report
 from lockstep.commands.verify import table_name
 from lockstep.desk import Desk, Outcome
+from lockstep.snippets import Opened, lockstep_snippet, table_snippets, together_snippets
 from pipeline.errors import NothingMatches
 from pipeline.table import TableName
 
@@ -17,21 +18,34 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """The mirror's path from the ledger, its version at the acknowledged position, and how
-    to open it. Asks neither MySQL nor the lake."""
+    """Of the mirror, its path and version at the acknowledged position, which the ledger
+    knows; of the changelog, its generations in the lake. And how to open it."""
     from resources.site import Site
 
     table = table_name(arguments.table)
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in desk.sources(arguments.source):
-            told = describe(site.ledger(), source.name, table, desk.settings.lake_path())
+            ledger, lake = site.ledger(), desk.settings.lake_path()
+            told = describe(ledger, source.name, table, lake)
             if told is not None:
+                if arguments.changes:
+                    told |= describe_changes(ledger, source.name, table, lake)
+                else:
+                    _require_mirror(ledger, source.name, table)
                 for reader, snippet in told["snippets"].items():
                     desk.say(f"# {reader}\n{snippet}\n")
                 return Outcome(exits.DONE, told)
     raise NothingMatches(
         f"No run has captured a table {table} yet.", hint="lockstep tables, then lockstep run"
     )
+
+
+def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
+    if ledger.table_states(source)[table].mirror_ended:
+        raise NothingMatches(
+            f"{table} was dropped at the source, and its mirror with it.",
+            hint=f"its changelog is there: lockstep read {table} --changes",
+        )
 
 
 def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any] | None:
@@ -50,19 +64,21 @@ def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[
         "delta_version": next((e.delta_version for e in versions if e.table == table), None),
         "position": report.position_json(cursor.position if cursor else None),
         "state": state.condition.value,
-        "snippets": snippets(path),
+        "snippets": table_snippets(path),
     }
 
 
-def snippets(path: str) -> dict[str, str]:
-    """Code per reader; the path is quoted as the reader's language wants it."""
-    quoted = "'" + path.replace("'", "''") + "'"
+def describe_changes(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any]:
+    """The changelog's generations, their columns together, and how to read it, as JSON."""
+    from lockstep.changelogs import whole_changelog
+
+    found = whole_changelog(ledger, lake.absolute(), source, table)
+    opened = [Opened(str(one.path), one.schema) for one in found.generations]
+    snippets = together_snippets(opened, found.columns)
     return {
-        "Spark": f'spark.read.format("delta").load({path!r})',
-        "delta-rs": (
-            "from deltalake import DeltaTable, QueryBuilder\n"
-            f'QueryBuilder().register("t", DeltaTable({path!r}))'
-            '.execute("select * from t").read_all()'
-        ),
-        "DuckDB": f"install delta; load delta;\nselect * from delta_scan({quoted});",
+        "generations": [
+            {"generation": one.number, "path": str(one.path)} for one in found.generations
+        ],
+        "columns": {column.name: str(column.type) for column in found.columns},
+        "snippets": {"Python": lockstep_snippet(source, str(table)), **snippets},
     }

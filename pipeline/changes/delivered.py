@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from pipeline.changes.generations import SharedColumn, gathered, together
+from pipeline.changes.generations import SharedColumn, all_columns, gathered, in_order, together
 from pipeline.changes.layout import changelog_path, changelog_schema
 from pipeline.consumers import Delivery
 from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAside
@@ -37,6 +36,14 @@ class DeliveredPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation of a changelog by its number, counted from 1, and the columns it has."""
+
+    number: int
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveredTable:
     """`columns` have a source for each of `parts`, which are in the order of the source."""
 
@@ -47,6 +54,15 @@ class DeliveredTable:
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(column.name, column.type) for column in self.columns])
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """Those that the parts are of, oldest first; a part may lack columns of its
+        generation."""
+        found: dict[int, list[pa.Schema]] = {}
+        for part in self.parts:
+            found.setdefault(part.generation, []).append(part.schema)
+        return tuple(Generation(number, all_columns(found[number])) for number in sorted(found))
 
 
 def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
@@ -73,7 +89,7 @@ def delivered_table(
         raise NothingMatches(
             f"No run has captured a table {table} of {delivery.source!r}.", hint="lockstep tables"
         )
-    if state.condition not in _COMPLETE and not incomplete:
+    if not incomplete and _stopped_by(state, delivery.last_batch):
         raise _set_aside(state)
     own = [one for one in segments if one.table == table]
     try:
@@ -102,11 +118,7 @@ def read_in_order(store: SegmentStore, found: DeliveredTable) -> pa.Table:
     require_files(store, found)
     if not found.parts:
         return found.schema.empty_table()
-    whole = gathered([_read(store, part) for part in found.parts], found.columns)
-    numbers = whole.column("_sequence").to_numpy()
-    if bool(np.all(numbers[1:] > numbers[:-1])):
-        return whole
-    return whole.take(pa.array(np.argsort(numbers, kind="stable")))
+    return in_order(gathered([_read(store, part) for part in found.parts], found.columns))
 
 
 def _parts(
@@ -149,6 +161,13 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def _stopped_by(state: TableState, batch: int) -> bool:
+    """Whether changes up to the end of a batch may be missing."""
+    if state.condition in _COMPLETE:
+        return False
+    return state.stopped is None or state.stopped.batch <= batch
 
 
 def _set_aside(state: TableState) -> TableSetAside:

@@ -7,9 +7,10 @@ under an application id of its own (`layout`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.changes.layout import changelog_schema
@@ -68,10 +69,12 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
     """The select list of generations, oldest first, read as one table.
 
     A name has its newest type. A generation whose type is not cast to it without loss gives
-    a column of its own, `name@generation`. Names are compared without case. `numbers`: the
+    a column of its own, `name@generation`, with a `_` in front as often as it takes where a
+    column of the table is called that. Names are compared without case. `numbers`: the
     generations' own, if some are left out.
     """
     found: dict[str, SharedColumn] = {}
+    taken = {name.lower() for schema in schemas for name in schema.names}
     count = len(schemas)
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
@@ -82,6 +85,8 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
                 name = field.name
             else:
                 name = f"{field.name}@{numbers[number - 1] if numbers else number}"
+                while name.lower() in taken:
+                    name = f"_{name}"
             known = found.get(name.lower(), SharedColumn(name, field.type, (None,) * count))
             sources = tuple(
                 field.name if at == number else source
@@ -105,6 +110,22 @@ def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.
         for at, table in enumerate(tables)
     ]
     return pa.concat_tables(parts)
+
+
+def in_order(changes: pa.Table) -> pa.Table:
+    """Changes in the order of `_sequence`."""
+    numbers = changes.column("_sequence").to_numpy()
+    if bool(np.all(numbers[1:] > numbers[:-1])):
+        return changes
+    return changes.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The columns of all structures of one generation, each once: a name has one type there."""
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        fields.update({field.name: field for field in schema if field.name not in fields})
+    return pa.schema(fields.values())
 
 
 def _safe(old: pa.DataType, new: pa.DataType) -> bool:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pipeline.changes.fills import StatementMoment
 from pipeline.changes.keys import merge_key
-from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
@@ -86,17 +86,23 @@ class Lineage:
         *,
         snapshot: bool = False,
         above: int = 0,
+        partial: bool = False,
     ) -> Part:
         """Files of a version's segments; or of a snapshot, which has the table's own names.
-        `above`: as in `Part`."""
+        `above`: as in `Part`; `partial`: the images leave columns out."""
         own = self.names[version]
         spelled = own if snapshot else changelog_names(list(own))
         names = dict(zip(own, spelled, strict=True))
         columns = (
-            one if one.source is None else PartColumn(names[one.source], one.type)
+            one
+            if one.source is None
+            else PartColumn(
+                names[one.source], one.type, bit=own.index(one.source) if partial else None
+            )
             for one in self.versions[version]
         )
-        return Part(files, tuple(columns), above)
+        present = present_name(list(own)) if partial else None
+        return Part(files, tuple(columns), above, present)
 
 
 _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})

@@ -42,6 +42,9 @@ class HistoryBooks(Protocol):
     def newest_schemas(self, source: str) -> list[SchemaVersion]:
         """Each table's newest version, by name; dropped ones left out."""
 
+    def referring_schemas(self, source: str) -> list[SchemaVersion]:
+        """Those of `newest_schemas` that have foreign keys."""
+
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         """The version of that number, whatever became of its batch; `LedgerRefused` where
         there is none."""
@@ -65,7 +68,7 @@ class HistoryBooks(Protocol):
 
     def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
         """The newest live captured batch from that server with the place between its start
-        and its end, both included."""
+        and its end, both included; not one that only caught tables up."""
 
     def table_events(self, source: str, batch: int) -> list[TableEvent]:
         """What happened to tables in a batch, each table's in order."""

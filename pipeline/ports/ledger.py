@@ -16,7 +16,7 @@ from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks
 from pipeline.position import Lineage, Position
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableState
 
@@ -50,8 +50,14 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def unfinished(self, source: str) -> list[Batch]:
         """Batches that are capturing, captured or merged, oldest first."""
 
+    def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
+        """Batches of these ids and between, abandoned ones left out, oldest first."""
+
     def segments(self, batch: int) -> list[Segment]:
         """Segments of a batch, in the order they were recorded."""
+
+    def source_parts(self, batch: int) -> list[SourcePart]:
+        """What a batch adds to the source's own tables, by their names."""
 
     def table_states(self, source: str) -> dict[TableName, TableState]: ...
 
@@ -76,6 +82,9 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def gaps(self, source: str) -> list[Gap]:
         """What no batch read, by whose choice, oldest first."""
 
+    def overlaps(self, source: str) -> list[Batch]:
+        """Live batches that began before the end of the one they follow, oldest first."""
+
     def lineage(self, source: str) -> Lineage:
         """The servers the source was read from, in order."""
 
@@ -99,14 +108,15 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
         answer has its id and sequence base."""
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
-        """capturing → captured: segments, history, tables, events, snapshots, prepared
-        transactions (new and ended ones), orders carried out and end at once."""
+        """capturing → captured: segments, source parts, history, tables, events, snapshots,
+        prepared transactions (new and ended ones), orders carried out and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""
 
     def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
-        """active → quarantined, outside a capture; repeating it changes nothing."""
+        """active → quarantined, outside a capture; repeating it changes nothing. The table's
+        open write is given up: to be called when nothing of it is in the lake."""
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
         """For each active or dropped table: captured batches with segments or events of it
@@ -147,5 +157,9 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def acknowledge(self, lease: Lease, batch: int) -> None:
         """merged → acknowledged, in order, and record the version set: each active
         table's newest settled write up to this batch."""
+
+    def end_mirror(self, lease: Lease, table: TableName) -> None:
+        """A dropped table's mirror is removed: what its name brings next is another
+        generation. Once done, repeating it changes nothing."""
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...

@@ -16,11 +16,13 @@ import pyarrow as pa
 class PartColumn:
     """Where files get a mirror's column from: their column `source`, of Arrow type `type`,
     which is cast; or `value` for every row. Neither: the files do not know the column.
-    A row then keeps what the mirror has, and a new row has NULL."""
+    A row then keeps what the mirror has, and a new row has NULL. `bit`: the place of
+    `source` in the bits of `Part.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None
     value: pa.Scalar | None = None
+    bit: int | None = None
 
     @property
     def absent(self) -> bool:
@@ -31,11 +33,13 @@ class PartColumn:
 class Part:
     """Parquet files of one structure: absolute paths, and a column for each of the
     write's schema, in its order. Of row images only those count whose `_sequence` is above
-    `above`."""
+    `above`. `present`: the files' column of bits that say what an image has of the table's
+    columns (`RowImages.present`); None where images have all."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
     above: int = 0
+    present: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,19 @@ class MirrorWrite:
     - "append": row images whose table columns become new rows.
     - "merge": one image per key, `_change_type` telling upsert (insert,
       update_postimage) from delete; `files` only. `kept`: columns with a mark of their own
-      there, true where the mirror's value stays (`layout.keep_names`).
+      there, true where the mirror's value stays (`layout.keep_names`). `lacking`: columns
+      with a mark, true where every image left the value out (`layout.lack_names`): it is
+      that of the mirror's row whose key is in `layout.origin_names`. `TableError` if there
+      is no such row.
     - "fold": row images, any number per key, which the lake folds to the last one in the
       order of `_sequence` before it merges. Without a `key`: copies are counted.
     - "replace": the mirror holds the rows of `snapshot` with the row images folded on top,
       and nothing else; also with other columns than before. Nothing of either: no rows.
+      `folded`: `files` are as for "merge", and the snapshot's row is looked up.
 
     `schema`: the mirror's columns, without `_deleted_at`. `key` () is a table without one:
     "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading
-    key columns, where known, as SQL literals for the ON clause. `deletes` "soft": the row
+    key columns, the origins' too, where known, as SQL literals for the ON clause. `deletes` "soft": the row
     of a delete stays, with the commit's moment in `_deleted_at` (files of "merge" have
     `_committed_at` then); "append" is for mirrors that hold no such row; a "replace" marks
     rows that are gone with `moment`. `readers` "any": a mirror that this write creates has
@@ -76,6 +84,8 @@ class MirrorWrite:
     parts: tuple[Part, ...] = ()
     snapshot: tuple[Part, ...] = ()
     kept: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    folded: bool = False
     deletes: str = "remove"
     moment: datetime | None = None
     readers: str = "spark"

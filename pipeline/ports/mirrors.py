@@ -61,6 +61,10 @@ class Mirrors(Protocol):
         of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
         and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
 
+    def remove(self, mirror: str) -> None:
+        """The mirror is gone when this returns, with all its versions; also where an earlier
+        try was cut off. None there is no error."""
+
     def schema(self, mirror: str, version: int) -> pa.Schema:
         """The mirror's columns at a Delta version, in its order, no JVM; `_deleted_at`
         included where there is one."""

@@ -21,7 +21,8 @@ class SegmentWriter(Protocol):
     """
 
     def write(self, changes: pa.Table) -> None:
-        """Row images enough for a row group, or all there are."""
+        """Row images enough for a row group, or all there are. Those that leave columns out
+        have `layout.present_name` as a last column, and go to files that end with `PARTIAL`."""
 
     def cut(self) -> int:
         """End the file at hand: what follows goes to files of its own. How many there are."""
@@ -36,7 +37,7 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is a `TableState.changelog`. File names carry the batch id, so that an
+    `folder` is a `TableState.changelog`, or one of the source's own tables. File names carry the batch id, so that an
     abandoned batch's files are found without a list of them.
     """
 
@@ -57,7 +58,8 @@ class SegmentStore(Protocol):
         """Bytes of the files' values before compression, without reading them."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete every file of a batch below the source's changelogs; how many."""
+        """Delete every file of a batch below the source's changelogs and in its own tables;
+        how many."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table shows and nobody reads again. Repeating it changes

@@ -10,7 +10,7 @@ from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition, TableState
+from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
@@ -21,12 +21,14 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     held: dict[int, tuple[TableName, ...]] = {}
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not held:
+            end_dropped(work, lease, batch.id)
             work.ledger.acknowledge(lease, batch.id)
             remove_ended(work, batch.id)
             remove_snapshots(work, batch.id)
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             held[batch.id] = _waited_for(work, batch.id)
+    remove_dropped(work)
     cursor = work.ledger.acknowledged_cursor(source)
     return AcknowledgeReport(
         acknowledged=tuple(done),
@@ -35,6 +37,37 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         set_aside=tables_set_aside(work),
         seconds=perf_counter() - clock,
     )
+
+
+def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
+    """With `dropped_tables = "drop"`, note that the mirrors of tables that this batch saw
+    dropped are to go. One that later batches tell of is theirs to end: what they have of it is
+    published under the generation it was captured in."""
+    if work.source.lake.dropped_tables != "drop":
+        return
+    ledger, source = work.ledger, work.source.name
+    last = {event.table: event.kind for event in ledger.table_events(source, batch)}
+    dropped = {table for table, kind in last.items() if kind is TableEventKind.DROPPED}
+    if not dropped:
+        return
+    dropped -= ledger.pending(source).keys()
+    later = [one.id for one in ledger.unfinished(source) if one.id > batch]
+    for number in later:
+        dropped -= {one.table for one in ledger.segments(number)}
+        dropped -= {one.table for one in ledger.table_events(source, number)}
+    states = ledger.table_states(source)
+    for table in sorted(dropped):
+        if states[table].condition is TableCondition.DROPPED:
+            ledger.end_mirror(lease, table)
+
+
+def remove_dropped(work: Workplace) -> None:
+    """Delete the mirrors that ended; again where that was cut off."""
+    if work.source.lake.dropped_tables != "drop":
+        return
+    for state in work.ledger.table_states(work.source.name).values():
+        if state.mirror_ended:
+            work.mirrors.remove(state.mirror)
 
 
 def remove_ended(work: Workplace, batch: int) -> None:

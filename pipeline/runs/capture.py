@@ -15,26 +15,24 @@ from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
 from pipeline.decisions import Decision, Lease
-from pipeline.errors import PreparedBeforeStart, TransactionsMissing
-from pipeline.gtid import GtidSet
 from pipeline.ports.segments import SegmentStore
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.captured import CapturedTables
+from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
+from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
 from pipeline.runs.rereading import HINT, Reread, due, reread
+from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
+from pipeline.runs.source_rows import SourceRows
 from pipeline.runs.structures import structures_at
 from pipeline.segment import RowCounts, Segment
 from pipeline.start.decision import facts_json
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableOrder
-
-DECISIONS_READ = 10_000
-"""How many decisions back a change of patterns is noticed."""
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
@@ -57,14 +55,28 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
         # worked says so before it writes anything.
         work.mirrors.require_ready()
     require_ready(work)
-    orders = due(work, lease)
+    returns = returns_of(work, due(work, lease))
+    caught_up = catch_up(work, lease, returns)
+    refused = caught_up if isinstance(caught_up, str) else None
+    back = Back.of(due(work, lease) if returns.orders else [], returns, refused)
+    report = _ordinary(work, lease, back, repaired, clock)
+    if not isinstance(caught_up, CaptureReport):
+        return report
+    again = {one.table for one in caught_up.set_aside if one.hint == HINT}
+    return report.behind(caught_up, again)
+
+
+def _ordinary(
+    work: Workplace, lease: Lease, back: Back, repaired: tuple[str, ...], clock: float
+) -> CaptureReport:
+    """From where the batches are to the end fixed beforehand."""
     begun = begin(work, lease)
     bounds = bounds_of(work, begun)
     start_seconds = perf_counter() - clock
-    if not orders and _goes_on(begun) and bounds.reached(begun.start.at):
+    if not back.orders and _goes_on(begun) and bounds.reached(begun.start.at):
         require_whole(work, bounds, begun, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
-    return _capture(work, lease, begun, orders, repaired, start_seconds)
+    return _capture(work, lease, begun, back, repaired, start_seconds)
 
 
 def _goes_on(begun: Begun) -> bool:
@@ -120,7 +132,7 @@ def _capture(
     work: Workplace,
     lease: Lease,
     begun: Begun,
-    orders: Sequence[TableOrder],
+    back: Back,
     repaired: tuple[str, ...],
     start_seconds: float,
 ) -> CaptureReport:
@@ -133,18 +145,20 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    rereads = reread(work, orders, batch.id)
+    rereads = reread(work, back.rereads, batch.id, back.why)
     if rereads:
         begun = _reaching(work, begun, rereads)
     bounds = bounds_of(work, begun)
-    tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in orders])
+    tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in back.orders])
     structures = structures_at(work, begun)
+    told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
         tables,
         batch=batch.id,
         base=batch.base,
         structures=structures,
         rereads=rereads,
+        told=told,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -153,7 +167,9 @@ def _capture(
         ),
     )
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
-    reading = Reading(work, segmenter, begun, bounds, prepared, structures)
+    # A table that is set aside may be back when a transaction is committed that is prepared.
+    keeps = work.source.patterns.matches
+    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -174,12 +190,13 @@ def _capture(
             history=structures.history,
             events=tuple(tables.events),
             snapshots=tuple(segmenter.joining.snapshots),
-            orders_done=tuple(order.id for order in orders),
+            orders_done=tuple(order.id for order in back.orders),
             tables=tuple(tables.touched.values()),
             set_aside=tuple(tables.set_aside.values()),
             prepared=kept,
             ended=tuple(reading.buffer.prepared.ended),
             by_gtid=reading.by_gtid,
+            source_parts=told.finish(structures.history),
         ),
     )
     if spent is not None:
@@ -238,14 +255,7 @@ def tables_of(
     source = work.source.name
     states = work.ledger.table_states(source)
     for table in active:
-        states[table] = replace(
-            states[table],
-            condition=TableCondition.ACTIVE,
-            reason=None,
-            hint=None,
-            position=None,
-            stopped=None,
-        )
+        states[table] = taken_up(states[table])
     return CapturedTables(
         segments,
         source=source,
@@ -255,30 +265,3 @@ def tables_of(
             work.ledger.decisions(source, limit=DECISIONS_READ), batch, str(begun.start)
         ),
     )
-
-
-def require_followed(begun: Begun, reading: Reading) -> None:
-    """What was prepared when a start was chosen is prepared behind it in the log."""
-    unseen = begun.prepared - reading.buffer.prepared.seen
-    if unseen:
-        first = min(unseen, key=str)
-        raise PreparedBeforeStart(
-            f"the XA transaction {first} was prepared before the start {begun.start}: its rows "
-            "would be missing once it is committed",
-            hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
-            "again; or start before its prepare",
-        )
-
-
-def require_whole(work: Workplace, bounds: RunBounds, begun: Begun, read: GtidSet) -> None:
-    """Every transaction the server had executed by the end was read, or purged."""
-    if not bounds.unread(read, GtidSet.parse(begun.facts.gtid_purged)):
-        return
-    missing = bounds.unread(read, GtidSet.parse(work.server.facts().gtid_purged))
-    if missing:
-        raise TransactionsMissing(
-            f"the server had executed {missing} when the run began, but its log up to "
-            f"{bounds.end} does not hold them",
-            hint="the log is not whole (restored backup, log filters, RESET?); nothing was "
-            "recorded. Compare SHOW BINARY LOGS with the server's history",
-        )

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.changes.layout import changelog_path, changelog_schema, new_table
+from pipeline.changes.layout import (
+    MARKS,
+    changelog_path,
+    changelog_schema,
+    new_table,
+    present_name,
+)
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
@@ -39,7 +45,8 @@ class CapturedTable:
     """A table under one version: the Arrow batches held, its writer and totals.
 
     `place` and `rows_there`: the last place in the log that rows of it were found at, and
-    how many, so that `_row` goes on where several events share a place.
+    how many, so that `_row` goes on where several events share a place. `partial`: whether
+    images of it left columns out; its files then say of each image what it has.
     """
 
     version: SchemaVersion
@@ -55,6 +62,7 @@ class CapturedTable:
     place: tuple[str, int] = ("", 0)
     rows_there: int = 0
     before: _Before | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,12 @@ class CapturedTables:
                 self._take_back(one, one.before)
         return aside
 
+    def stop_before(self, table: TableName, at: Coordinates) -> None:
+        """A table that is put aside goes no further than `at`."""
+        aside = self.set_aside[table]
+        if aside.at is not None and at < aside.at:
+            self.set_aside[table] = replace(aside, at=at)
+
     def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """… and the next run reads it from the source."""
         aside = self.rereads[table] = self.put_aside(table, at, error)
@@ -166,6 +180,12 @@ class CapturedTables:
             self._write(one)
             files = one.writer.cut() if one.writer is not None else 0
             one.before = _Before(files, one.counts, one.first, one.last)
+
+    @property
+    def rows_in_parts(self) -> int:
+        """Rows of the transaction so far, without what was taken back."""
+        parts = ((one.counts, one.before) for one in self._open.values())
+        return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
 
     def end_parts(self) -> None:
         """The transaction is whole: nothing of it is taken back any more."""
@@ -201,7 +221,7 @@ class CapturedTables:
                 schema_version=one.version.version,
                 schema=one.schema,
             )
-        one.writer.write(pa.Table.from_batches(one.held, schema=one.schema))
+        one.writer.write(_together(one))
         self._let_go(one)
 
     def _let_go(self, one: CapturedTable) -> None:
@@ -243,3 +263,18 @@ class CapturedTables:
                 "were not read",
                 hint=f"`lockstep release {table}` reads it from the source",
             )
+
+
+def _together(one: CapturedTable) -> pa.Table:
+    """The rows held; from the first image that leaves a column out, with what each has."""
+    count = len(one.schema)
+    one.partial = one.partial or any(len(batch.schema) > count for batch in one.held)
+    if not one.partial:
+        return pa.Table.from_batches(one.held, schema=one.schema)
+    present = pa.field(present_name(one.schema.names[len(MARKS) :]), pa.binary())
+    batches = []
+    for batch in one.held:
+        more = batch.columns[count:] or [pa.nulls(batch.num_rows, present.type)]
+        arrays = [*batch.columns[:count], *more]
+        batches.append(pa.RecordBatch.from_arrays(arrays, schema=one.schema.append(present)))
+    return pa.Table.from_batches(batches)

@@ -135,6 +135,14 @@ class CaptureReport:
     capture_seconds: float
     continuity: Continuity | None = None
 
+    def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
+        """With the batch before it that caught tables up; `reread`: those that it left to
+        this one."""
+        both = caught_up.followed_by(self, reread)
+        return replace(
+            both, rule=self.rule, reason=self.reason, start=self.start, continuity=self.continuity
+        )
+
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """Both as one; `reread`: tables that this one set aside and the other took up."""
         counts = dict(self.counts)

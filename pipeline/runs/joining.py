@@ -55,6 +55,12 @@ def behind(run: Run, events: Integers, low: Coordinates) -> Integers:
     return np.flatnonzero(later)
 
 
+def begin_of(run: Run, event: Integers) -> Coordinates:
+    """Where the event's transaction begins."""
+    row = run.transactions[event[columns.TRANSACTION]]
+    return Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
+
+
 def last_end(run: Run) -> Coordinates:
     row = run.transactions[-1]
     return Coordinates(run.files[row[columns.FILE]], int(row[columns.END_OFFSET]))

@@ -13,7 +13,7 @@ from typing import Final
 from pipeline.binlog.charsets import text_decoder
 from pipeline.binlog.control import Query, moment
 from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, Run
+from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
 from pipeline.position import Coordinates
 from pipeline.schema.context import ServerFacts, StatementContext, read_context
 from pipeline.schema.tracker import LoggedStatement
@@ -51,6 +51,7 @@ def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
                 gtid=gtid_text(row, run.sources),
                 committed_at=moment(committed),
                 executed_at=moment(query.second * _MICROSECONDS + context.microseconds),
+                server_id=int(row[SERVER]),
             )
         )
     return found

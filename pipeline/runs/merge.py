@@ -4,27 +4,33 @@ Belongs here: which batches a table's write covers, the order intent → commit 
 → settle, and several tables at a time. Does not: how Spark does it (`resources.lake`).
 
 Open intents are settled first, with the same batches and the same version, never
-regrouped: a holder that hung may still wake up and commit.
+regrouped: a holder that hung may still wake up and commit. One that is refused is given up
+with its table, which is set aside: when the table comes back, another write takes its
+batches together with what cured it. That one replaces the mirror (`catching_up`), whatever
+the refused write made of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from pipeline.changes.layout import application_id
+import pyarrow as pa
+
+from pipeline.batch import Batch
+from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, ForeignCommit, TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
-from pipeline.runs.merging import Job, prepare_job
+from pipeline.runs.merging import Job, Task, prepare_job, task_of
 from pipeline.runs.publish import publish
-from pipeline.runs.writing import write_once
+from pipeline.runs.writing import commit_made, write_once
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import SetAside, TableState
 
 TABLES_AT_ONCE = 4
 CONFLICT_TRIES = 3
@@ -42,15 +48,14 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
         work.mirrors.require_ready()
     _require_mirrors(work)
     published = perf_counter()
-    merged: list[TableMerge] = []
-    failed: list[SetAside] = []
-    while jobs := list(_jobs(work, lease, only, failed)):
-        _merge_tables(work, lease, jobs, merged, failed)
+    merging = _Merging(work, lease, only)
+    while merging.round():
+        pass
     moved = work.ledger.mark_merged(lease)
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merged=tuple(sorted(merged, key=lambda done: (done.table, done.first_batch))),
-        failed=tuple(failed),
+        merged=tuple(sorted(merging.merged, key=lambda done: (done.table, done.first_batch))),
+        failed=tuple(merging.failed),
         waiting=waiting,
         batches_merged=tuple(moved),
         publish_seconds=published - clock,
@@ -76,66 +81,126 @@ def _require_mirrors(work: Workplace) -> None:
             )
 
 
-def _merge_tables(
-    work: Workplace,
-    lease: Lease,
-    jobs: Sequence[Job],
-    merged: list[TableMerge],
-    failed: list[SetAside],
-) -> None:
-    """Write each job's table, several at a time; the ledger is told from this thread."""
-    errors: list[Exception] = []
-    with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
-        running = {pool.submit(_write, work, job): job for job in jobs}
-        for done, future in enumerate(as_completed(running), start=1):
-            job = running[future]
-            try:
-                commit, seconds = future.result()
-            except TableError as error:
-                failed.append(_put_aside(work, lease, job.intent, error))
-            except Exception as error:  # noqa: BLE001 - raised once the others are settled
-                errors.append(error)
-            else:
-                work.ledger.settle(lease, job.intent, commit.delta_version, shows=job.plan.final)
-                merged.append(_report(job, commit, seconds))
-            work.progress.merge(done=done, total=len(jobs), table=job.intent.table)
-    if errors:
-        raise errors[0]
+@dataclass(slots=True)
+class _Merging:
+    """Tables merged and set aside so far."""
 
+    work: Workplace
+    lease: Lease
+    only: frozenset[TableName] | None
+    merged: list[TableMerge] = field(default_factory=list)
+    failed: list[SetAside] = field(default_factory=list)
 
-def _jobs(
-    work: Workplace, lease: Lease, only: frozenset[TableName] | None, failed: list[SetAside]
-) -> Iterator[Job]:
-    """One write per table: its open intent as it stands, else a new one over all that is
-    captured. What came after an open intent is the next round's."""
-    source = work.source.name
-    batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
-    states = work.ledger.table_states(source)
-    pending = work.ledger.pending(source)
-    open_intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
-    for table in sorted(pending):
-        if only is not None and table not in only:
-            continue
-        state = states[table]
-        app_id = application_id(source, state, "mirror")
-        first, last = pending[table][0], pending[table][-1]
-        open_intent = open_intents.get(table)
-        # A table that cannot go on leaves no intent behind: nothing of it was tried.
-        intent = open_intent or Intent(0, table, app_id, 0, first, last, "merge")
+    def round(self) -> bool:
+        """One write per table: its open intent as it stands, else a new one over all that it
+        lacks. What came after an open intent is the next round's. Whether any was made."""
+        work, source = self.work, self.work.source.name
+        states = work.ledger.table_states(source)
+        intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+        before, jobs = len(self.merged), []
+        for table, batches in _lacking(work).items():
+            if self.only is None or table in self.only:
+                intent = intents.get(table) or _intent(source, states[table], batches)
+                job = self._prepared(intent, states[table], batches)
+                jobs += [job] if job is not None else []
+        self._write(jobs)
+        return len(self.merged) > before
+
+    def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
+        """None where nothing is to be written: the table cannot go on, or a commit that a dead
+        run made is found. Only what can be carried out becomes an intent."""
         try:
-            job = prepare_job(work, intent, state, batches)
+            task = task_of(self.work, intent, state, batches)
+            made = commit_made(self.work, task) if intent.id else None
+            if made is not None:
+                found = self.work.mirrors.schema(state.mirror, made.delta_version)
+                columns = [one for one in found if one.name != DELETED_AT.name]
+                self._settle(task, made, columns, 0.0)
+                return None
+            job = prepare_job(self.work, task)
         except TableError as error:
-            failed.append(_put_aside(work, lease, intent, error))
-            continue
-        if open_intent is None:
-            opened = work.ledger.open_intent(
-                lease, table, app_id=app_id, first_batch=first, last_batch=last, step="merge"
+            self._put_aside(intent, error)
+            return None
+        if intent.id:
+            return job
+        opened = self.work.ledger.open_intent(
+            self.lease,
+            intent.table,
+            app_id=intent.app_id,
+            first_batch=intent.first_batch,
+            last_batch=intent.last_batch,
+            step=intent.step,
+        )
+        return replace(job, task=replace(task, intent=opened))
+
+    def _write(self, jobs: Collection[Job]) -> None:
+        """Several tables at a time; the ledger is told from this thread."""
+        errors: list[Exception] = []
+        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
+            running = {pool.submit(_written, self.work, job): job for job in jobs}
+            for done, future in enumerate(as_completed(running), start=1):
+                job = running[future]
+                try:
+                    commit, seconds = future.result()
+                except TableError as error:
+                    self._put_aside(job.task.intent, error)
+                except Exception as error:  # noqa: BLE001 - raised once the others are settled
+                    errors.append(error)
+                else:
+                    self._settle(job.task, commit, list(job.lineage.schema), seconds)
+                table = job.task.intent.table
+                self.work.progress.merge(done=done, total=len(jobs), table=table)
+        if errors:
+            raise errors[0]
+
+    def _settle(
+        self, task: Task, commit: MirrorCommit, columns: Collection[pa.Field], seconds: float
+    ) -> None:
+        version = commit.delta_version
+        self.work.ledger.settle(self.lease, task.intent, version, shows=task.plan.final)
+        self.merged.append(
+            TableMerge(
+                table=task.intent.table,
+                counts=task.counts,
+                delta_version=version,
+                mirror=task.state.mirror,
+                changelog=task.state.changelog,
+                seconds=seconds,
+                first_batch=task.intent.first_batch,
+                last_batch=task.intent.last_batch,
+                columns=tuple((field.name, str(field.type)) for field in columns),
             )
-            job = replace(job, intent=opened)
-        yield job
+        )
+
+    def _put_aside(self, intent: Intent, error: TableError) -> None:
+        """Nothing of the intent is in the lake, or `commit_made` had found it."""
+        aside = SetAside(intent.table, error.reason, error.hint, f"batch {intent.first_batch}")
+        self.work.ledger.set_aside(self.lease, aside)
+        self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
+        self.failed.append(aside)
 
 
-def _write(work: Workplace, job: Job) -> tuple[MirrorCommit, float]:
+def _lacking(work: Workplace) -> Mapping[TableName, list[Batch]]:
+    """The batches that each table's mirror lacks, oldest first, those among them that were
+    acknowledged without it."""
+    source = work.source.name
+    pending = work.ledger.pending(source)
+    known = {batch.id: batch for batch in work.ledger.unfinished(source)}
+    missed = {number for numbers in pending.values() for number in numbers} - known.keys()
+    if missed:
+        found = work.ledger.live_batches(source, min(missed), max(missed))
+        known |= {batch.id: batch for batch in found}
+    return {table: [known[number] for number in pending[table]] for table in sorted(pending)}
+
+
+def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
+    """One over all batches, not yet recorded."""
+    numbers = [batch.id for batch in batches]
+    app_id = application_id(source, state, "mirror")
+    return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
+
+
+def _written(work: Workplace, job: Job) -> tuple[MirrorCommit, float]:
     """One table's commit, tried again on the same intent when somebody else was first."""
     clock = perf_counter()
     for attempt in range(1, CONFLICT_TRIES + 1):
@@ -145,24 +210,3 @@ def _write(work: Workplace, job: Job) -> tuple[MirrorCommit, float]:
             if attempt == CONFLICT_TRIES:
                 raise
     raise AssertionError("a loop over tries returns or raises")
-
-
-def _put_aside(work: Workplace, lease: Lease, intent: Intent, error: TableError) -> SetAside:
-    aside = SetAside(intent.table, error.reason, error.hint, f"batch {intent.first_batch}")
-    work.ledger.set_aside(lease, aside)
-    work.progress.note(f"{aside.table} was set aside: {aside.reason}")
-    return aside
-
-
-def _report(job: Job, commit: MirrorCommit, seconds: float) -> TableMerge:
-    return TableMerge(
-        table=job.intent.table,
-        counts=job.counts,
-        delta_version=commit.delta_version,
-        mirror=job.state.mirror,
-        changelog=job.state.changelog,
-        seconds=seconds,
-        first_batch=job.intent.first_batch,
-        last_batch=job.intent.last_batch,
-        columns=tuple((field.name, str(field.type)) for field in job.lineage.schema),
-    )

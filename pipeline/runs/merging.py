@@ -2,6 +2,10 @@
 
 Belongs here: which batches, versions and columns an intent comes down to. Does not: what a
 plan is (`pipeline.changes.merging`), carrying it out (`merge`).
+
+A table that came back may lack batches that were acknowledged without it; their images are
+in the changelog and are merged like others. Rows that one of them read from the source are
+not there any more: only reading it again helps.
 """
 
 from __future__ import annotations
@@ -16,14 +20,15 @@ from pipeline.changes.fills import StatementMoment
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
-from pipeline.decisions import Continuity
 from pipeline.errors import TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.context import Workplace
+from pipeline.runs.overlaps import reads_again
 from pipeline.runs.publish import commit_metadata
 from pipeline.runs.rereading import HINT
 from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
@@ -31,55 +36,105 @@ from pipeline.table_state import SnapshotPart, TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One table's write, ready to be tried: all it needs without asking the ledger.
-
-    `lineage` and `steps` are None and () for a table that is dropped and had nothing to
-    merge; `after`: the Delta version that the last settled write of the table made.
-    `all_new`: whether a row that the log inserts cannot be in the mirror yet.
-    """
+class Task:
+    """One table's write by the ledger alone: what its `intent` comes down to. `batches` are
+    those with something of the table, oldest first."""
 
     intent: Intent
     state: TableState
+    batches: tuple[Batch, ...]
     plan: MergePlan
-    lineage: Lineage
-    steps: tuple[MirrorStep, ...]
-    folders: Mapping[int, str]
     metadata: str
-    after: int
-    moment: datetime | None
-    all_new: bool
 
     @property
     def counts(self) -> RowCounts:
         return sum((segment.counts for segment in self.plan.segments), RowCounts())
 
 
-def prepare_job(
-    work: Workplace, intent: Intent, state: TableState, batches: Mapping[int, Batch]
-) -> Job:
-    """What the intent comes down to. TableError where the mirror cannot follow."""
-    table = intent.table
-    covered = [
-        batch
-        for number, batch in sorted(batches.items())
-        if intent.first_batch <= number <= intent.last_batch and batch.state is BatchState.CAPTURED
-    ] or _read_since(work, intent, batches)
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task that is ready to be tried.
+
+    `after`: the Delta version that the last settled write of the table made, -1 before the
+    first. `again`: whether some of the changes may have been read and merged before.
+    `all_new`: whether a row that the log inserts cannot be in the mirror yet.
+    """
+
+    task: Task
+    lineage: Lineage
+    key: tuple[str, ...]
+    steps: tuple[MirrorStep, ...]
+    folders: Mapping[int, str]
+    after: int
+    moment: datetime | None
+    again: bool
+    all_new: bool
+
+
+def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Task:
+    """`batches`: those that the table's mirror lacks, oldest first; an open intent covers some
+    of them. TableError where nothing is left of what it covered."""
+    covered = [one for one in batches if intent.first_batch <= one.id <= intent.last_batch]
     if not covered:
-        raise TableError(
-            "a write of it was begun, failed, and its batches were acknowledged without it",
-            hint="report this to us: the table cannot be written any more",
-        )
-    plan = plan_merge([_part(work, batch, table) for batch in covered])
-    if not plan.final and state.mirror_version is not None:
-        plan = replace(plan, final=state.mirror_version)
+        raise TableError("a write of it was begun, and its changes are gone", hint=HINT)
+    plan = plan_merge([_part(work, batch, intent.table) for batch in covered])
+    if not plan.final:
+        plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
+    metadata = commit_metadata(intent.table, covered)
+    return Task(intent, state, tuple(covered), plan, metadata)
+
+
+def _last_known(work: Workplace, table: TableName) -> int:
+    """For a table that went before anything of it was merged: an empty mirror tells of it."""
+    versions = work.ledger.schema_versions(work.source.name, table)
+    known = [one.version for one in versions if one.knowledge is Knowledge.KNOWN]
+    if not known:
+        raise TableError("it is gone, and its structure was never known", hint=HINT)
+    return known[-1]
+
+
+def prepare_job(work: Workplace, task: Task) -> Job:
+    """What the task takes. TableError where the mirror cannot follow."""
+    plan, state, intent = task.plan, task.state, task.intent
+    _require_snapshot(work, task)
     settled = work.ledger.last_settled(work.source.name, intent.app_id)
     after = -1 if settled is None else settled.delta_version
     versions = _versions(work, plan, state, after)
+    line = _lineage(work, task, versions, after)
+    key = line.key_of(plan.versions)
+    if key is None:
+        raise TableError("no key tells its rows apart in all versions there were", hint=HINT)
     known = {one.version: one for one in versions}
+    again = reads_again(work, task.batches)
+    # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
+    ends = [batch.end for batch in task.batches if batch.end is not None]
+    return Job(
+        task=task,
+        lineage=line,
+        key=key,
+        steps=() if plan.replaces else steps(line),
+        folders=_folders(work, plan, known),
+        after=after,
+        moment=ends[-1].committed_at if ends else None,
+        again=again,
+        all_new=not again and not work.ledger.gaps(work.source.name),
+    )
+
+
+def _require_snapshot(work: Workplace, task: Task) -> None:
+    """Rows that a batch read from the source go when it is acknowledged."""
+    if task.plan.snapshot is None:
+        return
+    for batch in task.batches:
+        found = work.ledger.snapshots(work.source.name, batch.id)
+        if batch.state is BatchState.ACKNOWLEDGED and task.plan.snapshot in found:
+            raise TableError("what was read of it was not merged in time", hint=HINT)
+
+
+def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int) -> Lineage:
     mirror = None
-    if after >= 0 and not plan.replaces:
-        mirror = work.mirrors.schema(state.mirror, after)
+    if after >= 0 and not task.plan.replaces:
+        mirror = work.mirrors.schema(task.state.mirror, after)
     policies = work.source.lake
     line = lineage(
         versions,
@@ -89,32 +144,7 @@ def prepare_job(
     )
     if line.reread:
         raise TableError(line.reread[0], hint=HINT)
-    # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
-    overlaps = any(batch.continuity is Continuity.OVERLAP for batch in covered)
-    ends = [batch.end for batch in covered if batch.end is not None]
-    return Job(
-        intent=intent,
-        state=state,
-        plan=plan,
-        lineage=line,
-        steps=() if plan.replaces else steps(line),
-        folders=_folders(work, plan, known),
-        metadata=commit_metadata(table, covered),
-        after=after,
-        moment=ends[-1].committed_at if ends else None,
-        all_new=not overlaps and not work.ledger.gaps(work.source.name),
-    )
-
-
-def _read_since(work: Workplace, intent: Intent, batches: Mapping[int, Batch]) -> list[Batch]:
-    """The batch that an old intent comes down to, which could not be carried out when its
-    own were merged: the first in which the table was read from the source since, or none."""
-    for number, batch in sorted(batches.items()):
-        if number > intent.last_batch and batch.state is BatchState.CAPTURED:
-            found = work.ledger.snapshots(work.source.name, batch.id)
-            if any(one.table == intent.table for one in found):
-                return [batch]
-    return []
+    return line
 
 
 def _part(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
@@ -139,13 +169,22 @@ def _versions(
     elif first is None:
         first = min(plan.versions, default=plan.final)
     between = history[numbers.index(first) : numbers.index(plan.final) + 1]
+    between = in_force(between, _catching_up(work, between))
     known = [one for one in between if one.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
         raise TableError(
-            f"its structure was not known between version {first} and {plan.final}",
-            hint=f"`lockstep release {table}` reads it anew",
+            f"its structure was not known between version {first} and {plan.final}", hint=HINT
         )
     return known
+
+
+def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
+    """Batches that caught tables up, of those that recorded versions out of their order."""
+    if not out_of_order(versions):
+        return set()
+    first, last = versions[0].batch, versions[-1].batch
+    found = work.ledger.live_batches(work.source.name, first, last)
+    return {batch.id for batch in found if batch.catches_up}
 
 
 def _folders(

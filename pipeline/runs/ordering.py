@@ -75,10 +75,10 @@ def what_next(order: TableOrder) -> str:
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     if order.kind is OrderKind.PAUSE:
         return f"{table} stops{at}; the other tables go on. `lockstep resume {table}` ends it"
-    given = "; the structure given is kept with the order" if order.schema is not None else ""
+    given = "; there it has the structure given" if order.schema is not None else ""
     return (
-        f"the next run reads {table}, which stopped{at}, from the source, and it goes on with the "
-        f"others{given}"
+        f"the next run catches {table} up through the log, from where it stopped{at}, or reads it "
+        f"from the source where the log cannot bring it; then it goes on with the others{given}"
     )
 
 

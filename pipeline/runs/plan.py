@@ -20,10 +20,13 @@ from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.begin import Begun, Looked, look
-from pipeline.runs.capture import bounds_of, require_followed, require_whole, tables_of
+from pipeline.runs.capture import bounds_of, tables_of
 from pipeline.runs.context import Workplace
+from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import Abandonment, foreseen
+from pipeline.runs.rereading import foreseen_orders
+from pipeline.runs.returning import Returns, returns_of
 from pipeline.runs.structures import structures_at
 from pipeline.runs.tallying import Largest, StatementSeen, TableTally, Tally
 from pipeline.start.question import Refusal
@@ -73,7 +76,8 @@ class PlannedReading:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
-    the tables that are still to be merged. `seconds`: to capture it, if earlier batches say
+    the tables that are still to be merged. `returns`: how tables that stopped come back.
+    `seconds`: to capture it, if earlier batches say
     how fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
     now."""
 
@@ -85,6 +89,7 @@ class Plan:
     refusal: LockstepError | None
     set_aside: tuple[SetAside, ...]
     busy: LeaseView | None
+    returns: Returns = field(default_factory=Returns)
 
 
 def make_plan(work: Workplace) -> Plan:
@@ -96,13 +101,15 @@ def make_plan(work: Workplace) -> Plan:
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
+    returns = Returns()
     try:
         looked = _looked(work, abandoned)
+        returns = returns_of(work, foreseen_orders(work))
         start = _start(work, looked)
         if isinstance(looked.decision, Refusal):
             refusal = looked.decision.error
         elif looked.begun is not None:
-            reading = _read(work, looked.begun)
+            reading = _read(work, looked.begun, returns)
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -118,6 +125,7 @@ def make_plan(work: Workplace) -> Plan:
         refusal=refusal,
         set_aside=tables_set_aside(work),
         busy=lease if lease is not None and lease.live else None,
+        returns=returns,
     )
 
 
@@ -180,14 +188,15 @@ def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tup
 # -- what lies between start and end -------------------------------------------------------
 
 
-def _read(work: Workplace, begun: Begun) -> PlannedReading:
+def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
     bounds = bounds_of(work, begun)
     budget = replace(bounds.budget, max_seconds=None)
     bounds = replace(bounds, budget=budget)
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
     structures = structures_at(work, begun)
-    tables = tables_of(work, begun, _NoSegments(), batch)
+    active = [order.table for order in returns.orders]
+    tables = tables_of(work, begun, _NoSegments(), batch, active)
     tally = Tally(tables, work.source.patterns, structures, work.source.lake)
     stops: list[LockstepError] = []
     prepared = {one.xid: one for one in work.ledger.open_prepared(work.source.name)}

@@ -1,4 +1,5 @@
-"""Publish: captured segments become part of their changelog tables.
+"""Publish: captured segments become part of their changelog tables, and what a batch adds to
+the source's own tables part of those.
 
 The first part of the step *merged*. Metadata commits only; a batch that a changelog
 already has is skipped, so publishing again is always right.
@@ -10,13 +11,13 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from pipeline.batch import Batch, BatchState
+from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import application_id, changelog_path, changelog_schema
+from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 
@@ -34,7 +35,8 @@ class _Versioned:
 
 
 def publish(work: Workplace) -> None:
-    """Add every captured batch's segments to their changelogs, oldest batch first."""
+    """Add every captured batch's segments to their changelogs, and its parts to the source's
+    own tables, oldest batch first."""
     source = work.source.name
     states = work.ledger.table_states(source)
     for batch in work.ledger.unfinished(source):
@@ -42,6 +44,8 @@ def publish(work: Workplace) -> None:
             continue
         for segments in _together(work, batch):
             _publish(work, batch, segments, states[segments[0].table])
+        for part in work.ledger.source_parts(batch.id):
+            _publish_part(work, batch, part)
 
 
 def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
@@ -63,21 +67,24 @@ def _publish(
         changelog_path(batch.source, table, generation),
         app_id=application_id(batch.source, state, "changelog", generation),
         batch=batch.id,
-        schema=_all_columns(changelog_schema(one.version.structure) for one in together),
+        schema=all_columns(changelog_schema(one.version.structure) for one in together),
         files=files,
         user_metadata=commit_metadata(table, [batch]),
     )
 
 
-def _all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """The columns of all, each once: in one generation a name has one type."""
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        fields.update({field.name: field for field in schema if field.name not in fields})
-    return pa.schema(fields.values())
+def _publish_part(work: Workplace, batch: Batch, part: SourcePart) -> None:
+    work.changelog.publish(
+        source_table_path(batch.source, part.table),
+        app_id=source_table_id(batch.source, part.table),
+        batch=batch.id,
+        schema=SCHEMAS[part.table],
+        files=part.files,
+        user_metadata=commit_metadata(part.table, [batch]),
+    )
 
 
-def commit_metadata(table: TableName, batches: Iterable[Batch]) -> str:
+def commit_metadata(table: TableName | SourceTable, batches: Iterable[Batch]) -> str:
     """What a commit in the lake says of itself: source, table, batches, and the position
     it shows (JSON, keys sorted)."""
     ordered = list(batches)

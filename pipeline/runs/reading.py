@@ -35,7 +35,8 @@ _TELL_SECONDS = 0.3
 class Taker(Protocol):
     """Who takes what is read: a segmenter, or a tally."""
 
-    changes: int
+    @property
+    def changes(self) -> int: ...
 
     @property
     def rows(self) -> int: ...
@@ -43,6 +44,9 @@ class Taker(Protocol):
     def follow(self, buffer: TransactionBuffer) -> None: ...
 
     def wanted(self, table: TableName) -> bool: ...
+
+    def watches(self, table: TableName) -> bool:
+        """Whether its events are wanted, captured or not: rows of others may go with its."""
 
     def reach(self, at: Coordinates | None) -> None: ...
 
@@ -58,7 +62,8 @@ def refuse(error: UnsupportedStatement) -> None:
 
 class Reading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
-    told of a statement that a run does not go past."""
+    told of a statement that a run does not go past; `keeps`: tables whose rows are kept
+    while their transaction is prepared, wanted or not."""
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class Reading:
         structures: SchemaTracker,
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
+        keeps: Callable[[TableName], bool] | None = None,
     ) -> None:
         self._work = work
         self._source: SourcePlan = work.source
@@ -96,6 +102,7 @@ class Reading:
             created=begun.witness.file_created if begun.witness else 0,
             limits=self._limits(),
             leave_out=begun.leave_out,
+            keeps=keeps,
         )
         taker.follow(self.buffer)
         self.transactions = 0
@@ -180,7 +187,8 @@ class Reading:
             self.buffer.ack()
 
     def _wants(self, table: TableName) -> bool:
-        return self._source.patterns.matches(table) and self._taker.wanted(table)
+        taken = self._source.patterns.matches(table) and self._taker.wanted(table)
+        return taken or self._taker.watches(table)
 
     def _take(self, run: Run) -> None:
         for logged in logged_statements(run, self._facts):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
+from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
 from pipeline.runs.acknowledge import remove_ended, remove_snapshots
@@ -99,9 +100,13 @@ def _damage(work: Workplace, batch: Batch) -> str | None:
         folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
         if wrong := work.segments.damaged(folder, segment.files):
             return wrong[0]
-    for part in work.ledger.snapshots(batch.source, batch.id):
-        folder = snapshot_path(batch.source, part.table)
+    for part in work.ledger.source_parts(batch.id):
+        folder = source_table_path(batch.source, part.table)
         if wrong := work.segments.damaged(folder, part.files):
+            return wrong[0]
+    for snapshot in work.ledger.snapshots(batch.source, batch.id):
+        folder = snapshot_path(batch.source, snapshot.table)
+        if wrong := work.segments.damaged(folder, snapshot.files):
             return wrong[0]
     for prepared in work.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
@@ -122,6 +127,11 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
         if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
             used.append(str(segment.table))
+    for part in work.ledger.source_parts(batch.id):
+        folder = source_table_path(batch.source, part.table)
+        app_id = source_table_id(batch.source, part.table)
+        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
+            used.append(str(part.table))
     return used
 
 
@@ -137,5 +147,5 @@ def _require_unused(work: Workplace, batch: Batch, why: str) -> None:
         raise SegmentsLost(
             f"captured files of batch {batch.id} are damaged ({why}), and {used[0]} already "
             "shows part of it",
-            hint="restore the lake's folder _changes from a backup, then run again",
+            hint="restore the source's folder in the lake from a backup, then run again",
         )

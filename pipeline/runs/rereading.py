@@ -11,7 +11,7 @@ watermark is part of it. What the log holds of the table behind the low watermar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +27,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableOrder
+from pipeline.table_state import OrderKind, TableCondition, TableOrder
 
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run
@@ -39,9 +39,10 @@ _TRIES: Final = 5
 @dataclass(frozen=True, slots=True)
 class Reread:
     """A table as it was read: `schema` None where the source has it no more, `error` where
-    it cannot be read. The rows belong between `low` and `high`."""
+    it cannot be read. The rows belong between `low` and `high`. `why` it was read."""
 
     order: TableOrder
+    why: str
     schema: TableSchema | None
     low: Coordinates
     high: Coordinates
@@ -68,34 +69,55 @@ def due(work: Workplace, lease: Lease) -> list[TableOrder]:
     ]
 
 
-def reread(work: Workplace, orders: Sequence[TableOrder], batch: int) -> list[Reread]:
-    """Read each table; its rows are durable in files of the batch."""
+def foreseen_orders(work: Workplace) -> list[TableOrder]:
+    """What `due` would give, found out without writing anything."""
+    source, now = work.source.name, work.clock()
+    orders = work.ledger.open_orders(source)
+    ordered = {order.table for order in orders}
+    orders += [
+        TableOrder(
+            0, table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
+        )
+        for table, state in work.ledger.table_states(source).items()
+        if state.condition is TableCondition.QUARANTINED
+        and state.hint == HINT
+        and table not in ordered
+    ]
+    return [order for order in orders if work.source.patterns.matches(order.table)]
+
+
+def reread(
+    work: Workplace, orders: Sequence[TableOrder], batch: int, why: Mapping[TableName, str]
+) -> list[Reread]:
+    """Read each table; its rows are durable in files of the batch. `why`: where that is not
+    what its order says."""
     found = []
     for order in orders:
-        work.progress.note(f"{order.table} is read from the source: {order.reason}")
-        found.append(_reread(work, order, batch))
+        reason = why.get(order.table) or order.reason or order.kind.value
+        work.progress.note(f"{order.table} is read from the source: {reason}")
+        found.append(_reread(work, order, reason, batch))
     return found
 
 
-def _reread(work: Workplace, order: TableOrder, batch: int) -> Reread:
+def _reread(work: Workplace, order: TableOrder, why: str, batch: int) -> Reread:
     for _ in range(_TRIES):
         baseline = work.server.baseline([order.table])
         if not baseline.tables:
-            return Reread(order, None, baseline.low, baseline.high)
+            return Reread(order, why, None, baseline.low, baseline.high)
         schema = baseline.tables[0]
         try:
-            return _read(work, order, schema, batch)
+            return _read(work, order, why, schema, batch)
         except StructureMoved:
             continue
         except TableError as error:
-            return Reread(order, schema, baseline.low, baseline.high, error=error)
+            return Reread(order, why, schema, baseline.low, baseline.high, error=error)
     raise SourceMoving(
         f"{order.table} was altered while it was read, again and again",
         hint="run again when the schema changes are over",
     )
 
 
-def _read(work: Workplace, order: TableOrder, schema: TableSchema, batch: int) -> Reread:
+def _read(work: Workplace, order: TableOrder, why: str, schema: TableSchema, batch: int) -> Reread:
     structure = row_structure(schema)
     keyless = not structure.primary_key
     with work.server.snapshot(schema, exact=keyless) as rows:
@@ -112,4 +134,4 @@ def _read(work: Workplace, order: TableOrder, schema: TableSchema, batch: int) -
         )
         for piece in rows.batches:
             writer.write(pa.Table.from_batches([piece]))
-        return Reread(order, schema, rows.low, rows.high, writer.close())
+        return Reread(order, why, schema, rows.low, rows.high, writer.close())

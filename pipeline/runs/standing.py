@@ -19,6 +19,7 @@ from pipeline.standing.facts import Headroom, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
+from pipeline.table_state import TableCondition
 
 _BATCHES = 1_000
 _DECISIONS = 100
@@ -34,6 +35,7 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished(source)
     pending = ledger.pending(source)
+    states = ledger.table_states(source)
     position = acknowledged.position if acknowledged else None
     needed = position or (captured.position if captured else None)
     facts: ServerFacts | None = None
@@ -68,7 +70,9 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
-        set_aside=those_set_aside(ledger.table_states(source)),
+        set_aside=those_set_aside(states),
+        paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
+        ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         decisions=tuple(decisions),
     )
 

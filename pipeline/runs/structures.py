@@ -36,7 +36,13 @@ from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVe
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.statements.touched import Touched, touched_by
-from pipeline.schema.tracker import KnownStructures, Later, LoggedStatement, SchemaTracker
+from pipeline.schema.tracker import (
+    KnownStructures,
+    Later,
+    LoggedStatement,
+    Recorded,
+    SchemaTracker,
+)
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 
@@ -67,6 +73,21 @@ def _tracker(
 ) -> SchemaTracker:
     return SchemaTracker(
         known, lower_case_table_names=folding, generation=next_generation, later=later
+    )
+
+
+def structures_behind(
+    work: Workplace, facts: ServerFacts, batch: Batch, at: Coordinates, recorded: Recorded
+) -> SchemaTracker:
+    """A tracker that knows what held at a place that the batch began or ended at."""
+    ledger, source = work.ledger, work.source.name
+    then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
+    databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
+    return SchemaTracker(
+        _Given(ledger, source, then, databases, ledger.last_versions(source)),
+        lower_case_table_names=facts_of_server(facts).lower_case_table_names,
+        generation=next_generation,
+        recorded=recorded,
     )
 
 
@@ -107,6 +128,9 @@ class _Newest:
     def all(self) -> Sequence[SchemaVersion]:
         return self._ledger.newest_schemas(self._source)
 
+    def referring(self) -> Sequence[SchemaVersion]:
+        return self._ledger.referring_schemas(self._source)
+
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self._ledger.schema_versions(self._source, table)
 
@@ -136,6 +160,9 @@ class _Given:
 
     def all(self) -> Sequence[SchemaVersion]:
         return [one for one in self.holds.values() if one.knowledge is not Knowledge.DROPPED]
+
+    def referring(self) -> Sequence[SchemaVersion]:
+        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.ledger.schema_versions(self.source, table)

@@ -129,6 +129,10 @@ class Tally:
     def wanted(self, table: TableName) -> bool:
         return self._captured.wanted(table)
 
+    def watches(self, table: TableName) -> bool:
+        """Nothing is counted of a table that is not captured."""
+        return False
+
     def reach(self, at: Coordinates | None) -> None:
         """Nothing that is read from the source is part of a plan."""
 
@@ -196,7 +200,6 @@ class Tally:
             try:
                 decoder = self._decoder(number, at)
                 counted = decoder.count(part)
-                _require_complete(decoder)
             except TableError as error:
                 self._put_aside(name, at, error)
                 continue
@@ -244,14 +247,6 @@ class Tally:
         if self._buffer is None:
             raise RuntimeError("follow a buffer first")
         return self._buffer
-
-
-def _require_complete(decoder: TableDecoder) -> None:
-    if not decoder.complete:
-        raise TableError(
-            "its row images are incomplete (binlog_row_image is not FULL in some session)",
-            hint="set binlog_row_image=FULL for every session that writes this table",
-        )
 
 
 def _begin(run: Run, number: int) -> Coordinates:

@@ -6,110 +6,118 @@ Belongs here: which of the lake's ways of writing a job takes. Does not: what th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.layout import changelog_names
+from pipeline.changes.coalescing import coalesced
+from pipeline.changes.layout import changelog_names, origin_names
 from pipeline.changes.mapping import folded, kept_columns
 from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
-from pipeline.errors import ForeignCommit, TableError
+from pipeline.errors import ForeignCommit
 from pipeline.ports.mirror_writes import MirrorWrite, Part
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging import Job, snapshot_paths
+from pipeline.runs.merging import Job, Task, snapshot_paths
 from pipeline.segment import SegmentFile
 
 _FOLDING = Lock()
 """One table is folded in memory at a time: what that takes is bounded per table."""
 
 
-def write_once(work: Workplace, job: Job) -> MirrorCommit:
-    """The job's commit, made or found. `CommitConflict` where somebody else was first."""
-    mirrors, intent = work.mirrors, job.intent
-    recorded = mirrors.recorded(job.state.mirror, intent.app_id, intent.txn_version)
-    if recorded is not None:
-        return _require_ours(job, recorded)
-    key = job.lineage.key_of(job.plan.versions)
-    if key is None:
-        raise TableError(
-            "no key tells its rows apart in all the versions that were captured",
-            hint=f"`lockstep release {intent.table}` reads it anew",
-        )
-    if job.steps:
-        mirrors.evolve(
-            job.state.mirror,
-            job.steps,
-            app_id=intent.app_id,
-            txn_version=intent.txn_version,
-            after=job.after,
-        )
-    return _write(work, job, key)
-
-
-def _write(work: Workplace, job: Job, key: tuple[str, ...]) -> MirrorCommit:
-    parts = _parts(work, job)
-    if job.plan.replaces:
-        return work.mirrors.write(
-            _mirror_write(job, "replace", key, parts=parts, snapshot=_snapshot(work, job))
-        )
-    inserts = only_inserts(segment.counts for segment in job.plan.segments)
-    if job.all_new and inserts and not job.lineage.marked:
-        return work.mirrors.write(_mirror_write(job, "append", key, parts=parts))
-    if not key or _too_many(work, job):
-        return work.mirrors.write(_mirror_write(job, "fold", key, parts=parts))
-    with _FOLDING:
-        staged, bounds = _stage(work, job, key)
-    kept = kept_columns((part.columns for part in parts), job.lineage.schema)
-    try:
-        return work.mirrors.write(
-            _mirror_write(job, "merge", key, files=(staged,), bounds=bounds, kept=kept)
-        )
-    finally:
-        work.mirrors.unstage(staged)
-
-
-def _require_ours(job: Job, commit: MirrorCommit) -> MirrorCommit:
-    """A commit under our number that says other words was made by another history: a
-    ledger restored from a backup, or made anew beside an old lake."""
-    if commit.user_metadata != job.metadata:
+def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
+    """The task's commit, if it is in the lake. `ForeignCommit` where that one says other
+    words: another history made it, a ledger restored from a backup or made anew beside an
+    old lake."""
+    intent = task.intent
+    commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
+    if commit is not None and commit.user_metadata != task.metadata:
         raise ForeignCommit(
-            f"version {commit.delta_version} of {job.state.mirror} carries write "
-            f"{job.intent.txn_version} of {job.intent.app_id}, but for another range of the log",
+            f"version {commit.delta_version} of {task.state.mirror} carries write "
+            f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
             hint="the ledger and the lake do not belong together (was one restored or deleted "
             "alone?): restore both from one moment, or begin again with a new lake folder",
         )
     return commit
 
 
+def write_once(work: Workplace, job: Job) -> MirrorCommit:
+    """The job's commit, made or found. `CommitConflict` where somebody else was first."""
+    made = commit_made(work, job.task)
+    if made is not None:
+        return made
+    if job.steps:
+        work.mirrors.evolve(
+            job.task.state.mirror,
+            job.steps,
+            app_id=job.task.intent.app_id,
+            txn_version=job.task.intent.txn_version,
+            after=job.after,
+        )
+    return _write(work, job)
+
+
+def _write(work: Workplace, job: Job) -> MirrorCommit:
+    parts = _parts(work, job)
+    if job.task.plan.replaces:
+        return _replace(work, job, parts)
+    inserts = only_inserts(segment.counts for segment in job.task.plan.segments)
+    if not parts or (job.all_new and inserts and not job.lineage.marked):
+        return work.mirrors.write(_mirror_write(job, "append", parts=parts))
+    if not job.key or _too_many(work, job):
+        return work.mirrors.write(_mirror_write(job, "fold", parts=parts))
+    with _staged(work, job, parts) as staged:
+        return work.mirrors.write(_mirror_write(job, "merge", parts=parts, staged=staged))
+
+
+def _replace(work: Workplace, job: Job, parts: tuple[Part, ...]) -> MirrorCommit:
+    snapshot = _snapshot(work, job)
+    partial = any(part.present is not None for part in parts)
+    if not partial or not job.key or _too_many(work, job):
+        return work.mirrors.write(_mirror_write(job, "replace", parts=parts, snapshot=snapshot))
+    with _staged(work, job, parts) as staged:
+        return work.mirrors.write(
+            _mirror_write(job, "replace", parts=parts, staged=staged, snapshot=snapshot)
+        )
+
+
 def _parts(work: Workplace, job: Job) -> tuple[Part, ...]:
-    """The segments' files by the version they were written under."""
+    """The segments' files by the version they were written under, those apart whose images
+    leave columns out."""
     return tuple(
         job.lineage.part(
             version,
-            tuple(
-                work.mirrors.path(f"{job.folders[version]}/{file.path}")
-                for file in _files(job, version)
-            ),
-            above=job.plan.above,
+            tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
+            above=job.task.plan.above,
+            partial=partial,
         )
-        for version in job.plan.versions
+        for version, partial, files in _by_kind(job)
     )
+
+
+def _by_kind(job: Job) -> Iterator[tuple[int, bool, list[SegmentFile]]]:
+    for version in job.task.plan.versions:
+        for partial in (False, True):
+            files = [file for file in _files(job, version) if file.partial is partial]
+            if files:
+                yield version, partial, files
 
 
 def _files(job: Job, version: int | None = None) -> list[SegmentFile]:
     return [
         file
-        for segment in job.plan.segments
+        for segment in job.task.plan.segments
         for file in segment.files
         if version is None or segment.schema_version == version
     ]
 
 
 def _snapshot(work: Workplace, job: Job) -> tuple[Part, ...]:
-    part = job.plan.snapshot
+    part = job.task.plan.snapshot
     if part is None:
         return ()
     return (job.lineage.part(part.version, snapshot_paths(work, part), snapshot=True),)
@@ -119,7 +127,7 @@ def _too_many(work: Workplace, job: Job) -> bool:
     files = _files(job)
     unpacked = sum(
         work.segments.unpacked(job.folders[version], _files(job, version))
-        for version in job.plan.versions
+        for version in job.task.plan.versions
     )
     return too_many_to_fold(sum(file.images for file in files), unpacked)
 
@@ -127,51 +135,88 @@ def _too_many(work: Workplace, job: Job) -> bool:
 def _mirror_write(
     job: Job,
     mode: str,
-    key: tuple[str, ...],
     *,
-    files: tuple[str, ...] = (),
     parts: tuple[Part, ...] = (),
+    staged: _Staged | None = None,
     snapshot: tuple[Part, ...] = (),
-    bounds: tuple[tuple[str, str, str], ...] = (),
-    kept: tuple[str, ...] = (),
 ) -> MirrorWrite:
     policies = job.lineage.policies
+    kept = kept_columns((part.columns for part in parts), job.lineage.schema)
     return MirrorWrite(
-        mirror=job.state.mirror,
+        mirror=job.task.state.mirror,
         mode=mode,
-        files=files,
+        files=() if staged is None else (staged.path,),
         schema=job.lineage.schema,
-        key=key,
-        app_id=job.intent.app_id,
-        txn_version=job.intent.txn_version,
-        user_metadata=job.metadata,
-        bounds=bounds,
-        parts=parts,
+        key=job.key,
+        app_id=job.task.intent.app_id,
+        txn_version=job.task.intent.txn_version,
+        user_metadata=job.task.metadata,
+        bounds=() if staged is None else staged.bounds,
+        parts=parts if staged is None else (),
         snapshot=snapshot,
-        kept=kept,
+        kept=() if staged is None else kept,
+        lacking=() if staged is None else staged.lacking,
+        folded=staged is not None,
         deletes=policies.deletes,
         moment=job.moment,
         readers=policies.readers,
     )
 
 
-def _stage(
-    work: Workplace, job: Job, key: Sequence[str]
-) -> tuple[str, tuple[tuple[str, str, str], ...]]:
-    """Fold the segments to the last image per key and write that for Spark to read."""
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Folded changes in a file for Spark to read, with the bounds of the keys that it is about,
+    in the mirror, and the columns that some of its rows lack."""
+
+    path: str
+    bounds: tuple[tuple[str, str, str], ...]
+    lacking: tuple[str, ...]
+
+
+@contextmanager
+def _staged(work: Workplace, job: Job, parts: Sequence[Part]) -> Iterator[_Staged]:
+    with _FOLDING:
+        staged = _stage(work, job, parts)
+    try:
+        yield staged
+    finally:
+        work.mirrors.unstage(staged.path)
+
+
+def _stage(work: Workplace, job: Job, parts: Sequence[Part]) -> _Staged:
+    """Fold the segments to the last image per key and write that."""
     line, schema = job.lineage, job.lineage.schema
     marks = ["_committed_at"] if line.policies.deletes == "soft" else []
     images = []
-    for version in job.plan.versions:
+    for (version, _, files), part in zip(_by_kind(job), parts, strict=True):
         own = changelog_names(list(line.names[version]))
-        columns = ["_change_type", "_sequence", *marks, *own]
-        read = work.segments.read(job.folders[version], _files(job, version), columns)
-        images.append((_above(read, job.plan.above), line.part(version).columns))
-    changes = folded(images, schema, key, marks)
-    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
-    bounds = key_bounds(changes, {spelled[name]: name for name in key})
-    staged = work.mirrors.stage(f"{work.source.name}-{job.intent.txn_version}", changes)
-    return staged, bounds
+        present = [] if part.present is None else [part.present]
+        columns = ["_change_type", "_sequence", *marks, *own, *present]
+        read = work.segments.read(job.folders[version], files, columns)
+        images.append((_above(read, job.task.plan.above), part))
+    lacking: tuple[str, ...] = ()
+    if any(part.present is not None for part in parts):
+        changes, lacking = coalesced(images, schema, job.key, marks, moves=_moves(job))
+    else:
+        changes = folded([(one, part.columns) for one, part in images], schema, job.key, marks)
+    path = work.mirrors.stage(f"{work.source.name}-{job.task.intent.txn_version}", changes)
+    return _Staged(path, _bounds(changes, job, lacking=bool(lacking)), lacking)
+
+
+def _bounds(changes: pa.Table, job: Job, *, lacking: bool) -> tuple[tuple[str, str, str], ...]:
+    names = job.lineage.schema.names
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    keys = changes.select([spelled[name] for name in job.key])
+    if lacking:
+        origins = dict(zip(names, origin_names(names), strict=True))
+        others = changes.select([origins[name] for name in job.key])
+        keys = pa.concat_tables([keys, others.rename_columns(keys.column_names)])
+    return key_bounds(keys, {spelled[name]: name for name in job.key})
+
+
+def _moves(job: Job) -> bool:
+    """Whether the mirror shows each row under the key of before the first change."""
+    return not job.again and job.task.plan.snapshot is None
 
 
 def _above(images: pa.Table, number: int) -> pa.Table:

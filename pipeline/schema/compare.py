@@ -31,8 +31,8 @@ def differences(one: TableSchema, other: TableSchema) -> tuple[str, ...]:
 def _differences(one: TableSchema, other: TableSchema) -> Iterator[str]:
     for part in _TABLE:
         yield from _differs(part, getattr(one, part), getattr(other, part))
-    names = [[column.name for column in table.columns] for table in (one, other)]
-    yield from _differs("columns", *map(", ".join, names))
+    names = [", ".join(column.name for column in table.columns) for table in (one, other)]
+    yield from _differs("columns", *(f"({listed})" for listed in names))
     for ours in one.columns:
         theirs = other.column(ours.name)
         if theirs is not None:

@@ -194,7 +194,7 @@ RULES: Final[tuple[Rule, ...]] = (
         (
             "DROP TABLE, DROP DATABASE; the old name of a RENAME",
             "the version ends",
-            "kept, marked dropped",
+            "kept, marked dropped; removed with dropped_tables = drop",
             "kept",
         ),
     ),

@@ -66,6 +66,9 @@ class _Known:
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.ever.get(table, ())
 
+    def referring(self) -> Sequence[SchemaVersion]:
+        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
+
     def databases(self) -> Sequence[DatabaseVersion]:
         return list(self.schemas.values())
 

@@ -23,7 +23,24 @@ _TEXTS: Final = {"tinytext": 255, "text": 65535, "mediumtext": (1 << 24) - 1}
 _TEXTS_AND_LONG: Final = {**_TEXTS, "longtext": (1 << 32) - 1}
 _BLOBS: Final = {"tinyblob": 255, "blob": 65535, "mediumblob": (1 << 24) - 1}
 _BLOBS_AND_LONG: Final = {**_BLOBS, "longblob": (1 << 32) - 1}
-_TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
+_MOMENTS: Final = frozenset({"datetime", "timestamp"})
+_WHOLE_DIGITS: Final = {
+    ("tinyint", False): 3,
+    ("tinyint", True): 3,
+    ("smallint", False): 5,
+    ("smallint", True): 5,
+    ("mediumint", False): 7,
+    ("mediumint", True): 8,
+    ("int", False): 10,
+    ("int", True): 10,
+    ("bigint", False): 19,
+    ("bigint", True): 20,
+}
+"""Decimal digits that every value of an integer type, signed or UNSIGNED, has room in."""
+
+_PRINTED_DIGITS: Final = 38
+"""A DECIMAL of more digits is text in the lake, with all its digits behind the point."""
+
 _POINTS: Final = frozenset({"point", "linestring", "polygon", "geometry"})
 _COLLECTIONS: Final = frozenset(
     {"multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection"}
@@ -61,6 +78,8 @@ def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool
         return "it became NOT NULL, which turns NULL into the moment of the statement"
     if before.type in _INTEGERS and after.type in _INTEGERS:
         return _integers(before, after)
+    if before.type in _INTEGERS and after.type == "decimal":
+        return _integer_as_decimal(before, after)
     if _is_text(before) and _is_text(after):
         return _texts(before, after)
     return _others(before, after)
@@ -82,6 +101,14 @@ def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
     grown = _BITS[after.type] - _BITS[before.type]
     fits = grown >= 0 if before.unsigned == after.unsigned else grown > 0 and before.unsigned
     return None if fits else f"{_words(before)} became {_words(after)}, which holds less"
+
+
+def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    room = (after.precision or 0) - (after.scale or 0)
+    signs = before.unsigned or not after.unsigned
+    if signs and room >= _WHOLE_DIGITS[before.type, before.unsigned]:
+        return None
+    return f"{_words(before)} became {_words(after)}, which holds less"
 
 
 def _is_text(column: ColumnSchema) -> bool:
@@ -131,9 +158,9 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("date", "datetime"):
             return None
-        case (one, other) if one == other and one in _TEMPORAL:
+        case (one, other) if one == other and one in _MOMENTS:
             return None if (after.length or 0) >= (before.length or 0) else changed
-        case ("varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
+        case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
             return None if _bytes_kept(before, after) else changed
         case (one, "geometry") if one in _POINTS | _COLLECTIONS:
             return None
@@ -144,6 +171,8 @@ def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
     precision, scale = before.precision or 0, before.scale or 0
     wider, longer = after.precision or 0, after.scale or 0
     signs = before.unsigned or not after.unsigned
+    if max(precision, wider) > _PRINTED_DIGITS and scale != longer:
+        return False
     return signs and longer >= scale and wider - longer >= precision - scale
 
 
@@ -156,6 +185,9 @@ def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+    """BINARY keeps its padding as any other bytes; only a longer BINARY pads further."""
+    if before.type == after.type == "binary":
+        return before.length == after.length
     if after.type != "varbinary" and after.type not in _BLOBS_AND_LONG:
         return False
     room = [_BLOBS_AND_LONG.get(one.type, one.length or 0) for one in (before, after)]

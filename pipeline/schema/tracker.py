@@ -53,6 +53,9 @@ class KnownStructures(Protocol):
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         """All versions it ever had, in the order of their places."""
 
+    def referring(self) -> Sequence[SchemaVersion]:
+        """Those of `all` that have foreign keys."""
+
     def databases(self) -> Sequence[DatabaseVersion]: ...
 
     def last_number(self, table: TableName) -> int:
@@ -62,6 +65,11 @@ class KnownStructures(Protocol):
 Generation = Callable[[Sequence[SchemaVersion], TableSchema | None], int]
 """Which of a changelog's generations the rows of a new version go to, by the versions there
 were."""
+
+
+Recorded = Callable[[TableName, Coordinates, TableSchema | None, str | None], SchemaVersion | None]
+"""The version that an earlier reading of the same place recorded of a table, if it says the
+same: this schema, or for None that it is dropped, or unknown for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,8 @@ class Later:
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
     """A statement as the log has it; `text` decoded with its client's character set.
-    `executed_at`: when its session began it, what NOW() was to it."""
+    `executed_at`: when its session began it, what NOW() was to it. `server_id`: of the server
+    that ran it first."""
 
     text: str
     context: StatementContext
@@ -85,6 +94,7 @@ class LoggedStatement:
     gtid: str
     committed_at: datetime
     executed_at: datetime
+    server_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,7 @@ class Followed:
 
 class SchemaTracker:
     """`known`: the structures at the beginning; `later`: those that are known only from a
-    place on."""
+    place on; `recorded`: what is known already of places further on, and stays as it is."""
 
     def __init__(
         self,
@@ -107,8 +117,10 @@ class SchemaTracker:
         lower_case_table_names: int = 0,
         generation: Generation | None = None,
         later: Mapping[TableName, Later] | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         self._known = known
+        self._recorded = recorded
         self._folding = lower_case_table_names
         self._generation = generation
         self._later = dict(later or {})
@@ -119,11 +131,17 @@ class SchemaTracker:
         self._statements: list[SchemaStatement] = []
         self._versions: list[SchemaVersion] = []
         self._databases: list[DatabaseVersion] = []
+        self._before: dict[TableName, TableSchema] = {}
 
     @property
     def history(self) -> History:
         """What was learnt so far."""
         return History(tuple(self._statements), tuple(self._versions), tuple(self._databases))
+
+    @property
+    def statements(self) -> int:
+        """How many statements that history has."""
+        return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
         """The table's structure at this place of the log; None where nothing was ever
@@ -143,6 +161,19 @@ class SchemaTracker:
         if self._schema is not None:
             self._schema = self._schema.with_table(schema)
         return self._record(structure.name, schema, at, Origin.TABLE_MAP)
+
+    def told_by_log(self, table: TableName) -> bool:
+        """Whether what is known of the table comes from the log's own account of it, which
+        tells no defaults."""
+        told = False
+        for one in [*self._known.versions(table), *self._added.get(table, ())]:
+            if one.origin is Origin.TABLE_MAP:
+                told = True
+            elif one.origin in (Origin.BASELINE, Origin.PERSON) or (
+                one.origin is Origin.STATEMENT and one.columns_from is None
+            ):
+                told = False
+        return told
 
     def begin_with(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
@@ -167,8 +198,7 @@ class SchemaTracker:
             before = known[-1].schema if known else None
         if version.schema is None or before is None:
             return None
-        found = (before.column(column.name) for column in version.schema.columns)
-        return tuple(None if column is None else column.name for column in found)
+        return _same_names(before, version.schema)
 
     def carry(self, table: TableName, version: SchemaVersion | None, at: Coordinates) -> None:
         """An older version holds again from there on; None: the table is not there, or
@@ -178,9 +208,31 @@ class SchemaTracker:
         self._record(table, schema, at, Origin.CARRIED, reason=reason)
 
     def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
-        """What the server was found to have at a place, or a person says it has."""
+        """What the server was found to have at a place."""
         self._schema = self._whole().with_table(schema)
         return self._record(schema.name, schema, at, Origin.BASELINE)
+
+    def take_word(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
+        """What a person says the table has from a place on. It goes on with its rows; which
+        column is which only the names tell."""
+        before = self.last_known(schema.name)
+        self._schema = self._whole().with_table(schema)
+        columns_from = None if before is None else _same_names(before, schema)
+        return self._record(schema.name, schema, at, Origin.PERSON, columns_from=columns_from)
+
+    def resume(self, version: SchemaVersion) -> None:
+        """The version that holds for a table from here on, recorded by another reading."""
+        whole = self._whole()
+        if version.schema is not None:
+            self._schema = whole.with_table(version.schema)
+        self._current[version.table] = version
+
+    def last_known(self, table: TableName) -> TableSchema | None:
+        """The table's structure at this place, or before it, where it is not known here."""
+        version = self.version(table)
+        if version is not None and version.schema is not None:
+            return version.schema
+        return self._before.get(table)
 
     # -- statements -----------------------------------------------------------------
 
@@ -203,6 +255,20 @@ class SchemaTracker:
         self._note_tables(before, self._schema, followed, logged.end, number)
         self._note_databases(before, self._schema, logged.end, number)
         return followed
+
+    def referring(self) -> Sequence[TableSchema]:
+        """Tables with foreign keys, at this place of the log."""
+        if self._schema is not None:
+            return [table for table in self._schema.tables.values() if table.foreign_keys]
+        found: dict[TableName, SchemaVersion | None] = {
+            version.table: version for version in self._known.referring()
+        }
+        schemas = (one.schema for one in {**found, **self._current}.values() if one is not None)
+        return [schema for schema in schemas if schema is not None and schema.foreign_keys]
+
+    def fold(self, table: TableName) -> TableName:
+        """The name as the server compares it."""
+        return ServerSchema(lower_case_table_names=self._folding).fold(table)
 
     def whole(self) -> ServerSchema:
         """All structures at this place of the log."""
@@ -278,6 +344,13 @@ class SchemaTracker:
         statement: int | None = None,
         reason: str | None = None,
     ) -> SchemaVersion:
+        old = self._current.get(table)
+        if old is not None and old.schema is not None:
+            self._before[table] = old.schema
+        told = self._recorded and self._recorded(table, since, schema, reason)
+        if told:
+            self._current[table] = told
+            return told
         knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
         if reason is not None:
             knowledge = Knowledge.UNKNOWN
@@ -312,6 +385,11 @@ class SchemaTracker:
             if new != old:
                 name = new.name if new is not None else key
                 self._databases.append(DatabaseVersion(name, at, new, statement))
+
+
+def _same_names(before: TableSchema, schema: TableSchema) -> tuple[str | None, ...]:
+    found = (before.column(column.name) for column in schema.columns)
+    return tuple(None if column is None else column.name for column in found)
 
 
 def _statement(logged: LoggedStatement, followed: Followed) -> SchemaStatement:

@@ -72,7 +72,8 @@ class Overlap:
 class Standing:
     """Everything a person may want to know of a source. `facts` is None if the server did
     not answer, and then `trouble` says why. `start`: what the next run would decide; None if
-    that was not looked into, and always while `override` is open."""
+    that was not looked into, and always while `override` is open. Of the tables `set_aside`,
+    those that a person `paused`, and those that the next run brings back."""
 
     source: str
     captured: Cursor | None = None
@@ -90,6 +91,8 @@ class Standing:
     gaps: tuple[Gap, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    paused: frozenset[TableName] = frozenset()
+    ordered_back: frozenset[TableName] = frozenset()
     decisions: tuple[RecordedDecision, ...] = ()
 
     @property

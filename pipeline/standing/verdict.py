@@ -5,6 +5,7 @@ Belongs here: which of all that is known matters most. Pure, and total.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,6 +15,8 @@ from pipeline.errors import LockstepError, Recovery
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Failures, Standing
 from pipeline.start.question import Refusal, Rule, Start
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
 
 
 class State(StrEnum):
@@ -24,6 +27,7 @@ class State(StrEnum):
     FAILED = "failed"
     AT_RISK = "position at risk"
     SET_ASIDE = "set aside"
+    PAUSED = "paused"
     BEHIND = "behind"
     FINE = "fine"
 
@@ -172,18 +176,20 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
-    aside = standing.set_aside
-    if aside:
-        names = ", ".join(str(one.table) for one in aside[:3])
-        more = f" and {len(aside) - 3} more" if len(aside) > 3 else ""
-        return Verdict(
-            State.SET_ASIDE,
-            f"{names}{more}: set aside at {aside[0].position}, {aside[0].reason}"
-            if len(aside) == 1
-            else f"{len(aside)} tables are set aside: {names}{more}; the others go on",
-            aside[0].hint,
-        )
+    aside = [one for one in standing.set_aside if one.table not in standing.ordered_back]
+    faults = [one for one in aside if one.table not in standing.paused]
+    if faults:
+        return Verdict(State.SET_ASIDE, _set_aside(faults), faults[0].hint)
     run = f"`lockstep run --source {standing.source}`"
+    if back := sorted(standing.ordered_back):
+        comes = "comes" if len(back) == 1 else "come"
+        return Verdict(State.BEHIND, f"{_named(back)} {comes} back with the next run", run)
+    if aside:
+        those = [one.table for one in aside]
+        verb = "is" if len(those) == 1 else "are"
+        return Verdict(
+            State.PAUSED, f"{_named(those)} {verb} paused; all else goes on", aside[0].hint
+        )
     if standing.waiting:
         first = standing.waiting[0]
         tables = ", ".join(map(str, first.tables[:3])) or "its merge"
@@ -207,6 +213,18 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         State.FINE,
         f"everything up to {position} is in the lake{missing if standing.gaps else ''}",
     )
+
+
+def _set_aside(aside: Sequence[SetAside]) -> str:
+    names = _named([one.table for one in aside])
+    if len(aside) == 1:
+        return f"{names}: set aside at {aside[0].position}, {aside[0].reason}"
+    return f"{len(aside)} tables are set aside: {names}; the others go on"
+
+
+def _named(tables: Sequence[TableName]) -> str:
+    names = ", ".join(map(str, tables[:3]))
+    return f"{names} and {len(tables) - 3} more" if len(tables) > 3 else names
 
 
 def clock(at: datetime) -> str:

@@ -34,6 +34,12 @@ NOT_YET_SOURCE_KEYS = frozenset(
 )
 """Keys of a source that the design names and this version does not build."""
 
+_NOT_YET_POLICIES = {
+    "keep-path": "a table that got another name is read from the source, into its name's folder",
+    "follow": "tables that a foreign key changed unseen are set aside, or read again",
+}
+"""Policies that this version refuses, with what it does instead."""
+
 _OBJECT_STORE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -193,11 +199,11 @@ class SourcePart(Part):
     readers: Literal["spark", "any"] = "spark"
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
 
-    @field_validator("renames", "foreign_keys", "dropped_tables")
+    @field_validator("renames", "foreign_keys")
     @classmethod
     def _built(cls, policy: str) -> str:
-        if policy in ("keep-path", "follow", "drop"):
-            raise NotBuiltYet(f"{policy!r} is not built yet")
+        if policy in _NOT_YET_POLICIES:
+            raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
         return policy
 
     @field_validator("schedule")

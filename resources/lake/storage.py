@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,17 @@ def make_durable_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         sync_folder(path.parent)
+
+
+def remove_folder(folder: Path, *, leaving: Path) -> None:
+    """A folder is gone as a whole, then what was in it; none there is no error. `leaving`, on
+    the same storage, holds folders on their way out, and goes with all that is in it."""
+    shutil.rmtree(leaving, ignore_errors=True)
+    if folder.exists():
+        leaving.mkdir(parents=True)
+        folder.rename(leaving / folder.name)
+        sync_folder(folder.parent)
+        shutil.rmtree(leaving)
 
 
 def sync_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from pipeline.schema.history import (
     SchemaStatement,
     SchemaVersion,
 )
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableCondition, TableEvent, TableOrder, TableState
 from resources.ledger_rules import refusal
@@ -51,6 +51,7 @@ class MemoryBooks:
     overrides: dict[int, tuple[str, Override]] = field(default_factory=dict)
     batches: dict[int, Batch] = field(default_factory=dict)
     segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
+    source_parts: dict[int, tuple[SourcePart, ...]] = field(default_factory=dict)
     states: dict[tuple[str, TableName], TableState] = field(default_factory=dict)
     versions: dict[tuple[str, TableName], tuple[SchemaVersion, ...]] = field(default_factory=dict)
     statements: dict[int, tuple[str, SchemaStatement]] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class MemoryBooks:
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
+    given_up: set[int] = field(default_factory=set)
     version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)
     consumers: dict[int, ConsumerEntry] = field(default_factory=dict)
     deliveries: dict[int, DeliveryEntry] = field(default_factory=dict)
@@ -103,6 +105,15 @@ class MemoryBooks:
             for number, write in self.settled.items()
             if self.intents[number][0] == source and write.intent.table == table
         ]
+
+    def is_open(self, intent: int) -> bool:
+        return intent not in self.settled and intent not in self.given_up
+
+    def give_up(self, source: str, table: TableName) -> None:
+        """The table's open write, if there is one."""
+        for number, (of, intent) in self.intents.items():
+            if of == source and intent.table == table and self.is_open(number):
+                self.given_up.add(number)
 
     def touched(self, batch: int) -> set[TableName]:
         """Tables with segments or events in the batch."""
@@ -268,8 +279,10 @@ class MemoryBooks:
         for number, (other_source, other) in self.intents.items():
             if other_source != source or other.table != intent.table:
                 continue
-            if number not in self.settled:
+            if self.is_open(number):
                 raise refusal("writes_one_open")
+            if number in self.given_up:
+                continue
             if (other.app_id, other.step) == (intent.app_id, intent.step) and (
                 other.first_batch <= intent.last_batch and intent.first_batch <= other.last_batch
             ):

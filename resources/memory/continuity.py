@@ -75,6 +75,14 @@ def gaps(books: MemoryBooks, source: str) -> list[Gap]:
     return found
 
 
+def overlaps(books: MemoryBooks, source: str) -> list[Batch]:
+    return [
+        batch
+        for decision, batch in begun(books, source)
+        if decision.continuity is Continuity.OVERLAP
+    ]
+
+
 def lineage(books: MemoryBooks, source: str) -> Lineage:
     found: list[Reign] = []
     for batch in books.of_source(source):

@@ -1,4 +1,5 @@
-"""Single entries of the memory ledger: tables' states, version sets.
+"""Single entries of the memory ledger: tables' states, version sets, the source's
+own tables.
 
 Does not belong here: batches and writes, whose rules are in `books`.
 """
@@ -8,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, CaptureRecord
 from pipeline.intent import VersionSetEntry
+from pipeline.segment import SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, Stopped, TableCondition, TableState
 from resources.ledger_rules import refusal
@@ -89,6 +91,23 @@ def settle_state(books: MemoryBooks, source: str, table: TableName, shows: int |
     books.states[source, table] = state
 
 
+def source_parts_of(record: CaptureRecord) -> tuple[SourcePart, ...]:
+    """What a capture adds to its source's own tables, by their names."""
+    if len({part.table for part in record.source_parts}) < len(record.source_parts):
+        raise refusal("source_files_pk")
+    return tuple(sorted(record.source_parts, key=lambda part: part.table))
+
+
+def end_mirror(books: MemoryBooks, source: str, table: TableName) -> None:
+    """A dropped table's next life is another generation."""
+    state = books.states.get((source, table))
+    if state is None or state.condition is not TableCondition.DROPPED:
+        raise refusal("table_states_dropped")
+    if state.mirror_version is not None:
+        ended = replace(state, generation=state.generation + 1, mirror_version=None)
+        books.states[source, table] = ended
+
+
 def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry]:
     """Tables whose newest segment or event up to the batch is merged by a write that ends there
     too: a write that goes further shows a later position."""
@@ -103,4 +122,5 @@ def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry
             default=0,
         )
         if writes and merged >= newest > 0:
-            yield VersionSetEntry(table, state.mirror, max(w.delta_version for w in writes))
+            newest_write = max(writes, key=lambda write: write.intent.id)
+            yield VersionSetEntry(table, state.mirror, newest_write.delta_version)

@@ -103,7 +103,7 @@ def batch_covering(
 ) -> Batch | None:
     for batch in reversed(books.of_source(source, *ENDED)):
         start, end = batch.start, batch.end
-        if end is None or end.server_uuid != server_uuid:
+        if end is None or end.server_uuid != server_uuid or batch.catches_up:
             continue
         same = start.at.file.base == at.file.base == end.at.file.base
         if same and start.at <= at <= end.at:

@@ -19,7 +19,7 @@ from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.segment import SegmentFile
+from pipeline.segment import PARTIAL, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
 
@@ -73,7 +73,9 @@ class MemorySegments:
         return sum(table.nbytes for table in found)
 
     def discard(self, source: str, batch: int) -> int:
-        below = self._lake.path(f"{source}/_changes/")
+        below = tuple(
+            self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SourceTable)
+        )
         gone = [
             path
             for path in self._lake.files
@@ -89,7 +91,7 @@ class MemorySegments:
 
 
 class MemorySegmentWriter:
-    """`pipeline.ports.SegmentWriter`: one file, however large."""
+    """`pipeline.ports.SegmentWriter`: one file, however large; another for partial images."""
 
     def __init__(self, lake: MemoryLake, folder: str, name: str, schema: pa.Schema) -> None:
         self._lake = lake
@@ -108,11 +110,15 @@ class MemorySegmentWriter:
         del self._tables[files:]
 
     def close(self) -> tuple[SegmentFile, ...]:
-        table = pa.concat_tables([self._schema.empty_table(), *self._tables])
-        if not table.num_rows:
-            return ()
-        self._lake.files[self._lake.path(f"{self._folder}/{self._name}")] = table
-        return (SegmentFile(self._name, table.num_rows, *_print(table)),)
+        found = []
+        for partial in (False, True):
+            whole = [t for t in self._tables if (len(t.schema) > len(self._schema)) is partial]
+            if sum(table.num_rows for table in whole):
+                name = self._name.replace(".parquet", PARTIAL) if partial else self._name
+                table = pa.concat_tables(whole)
+                self._lake.files[self._lake.path(f"{self._folder}/{name}")] = table
+                found.append(SegmentFile(name, table.num_rows, *_print(table)))
+        return tuple(found)
 
 
 class MemoryChangelog:
@@ -147,7 +153,10 @@ class MemoryChangelog:
             before = commits[-1].rows if commits else schema.empty_table()
             if not joins(before.schema, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
-            added = [self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files]
+            added = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{file.path}")], schema)
+                for file in files
+            ]
             rows = pa.concat_tables([before, *added], promote_options="default")
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows))
             return Published(len(commits) - 1, skipped=False)
@@ -246,6 +255,9 @@ class MemoryMirrors:
         commits = self._lake.tables.get(mirror)
         return len(commits) - 1 if commits else None
 
+    def remove(self, mirror: str) -> None:
+        self._lake.tables.pop(mirror, None)
+
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         table: pa.Table = self._lake.tables[mirror][version].rows
         yield from table.select(list(columns)).to_batches()
@@ -256,6 +268,11 @@ def _refuse_other_columns(before: pa.Table, write: MirrorWrite) -> None:
     have = {field.name: field.type for field in before.schema}
     if have != {field.name: field.type for field in [*write.schema, *shown]}:
         raise TableError("the lake's table has other columns", hint="evolve it first")
+
+
+def _listed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Without columns that only the file has."""
+    return table.select([name for name in table.column_names if name in schema.names])
 
 
 def _print(table: pa.Table) -> tuple[int, str]:

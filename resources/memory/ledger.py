@@ -17,7 +17,7 @@ from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
@@ -32,9 +32,11 @@ from resources.memory import continuity, history, orders
 from resources.memory.books import ENDED, MemoryBooks, covers
 from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
+    end_mirror,
     quarantine,
     record_state,
     settle_state,
+    source_parts_of,
     version_set_of,
 )
 from resources.memory.prepared import (
@@ -110,8 +112,18 @@ class MemoryLedger:
             source, BatchState.CAPTURING, BatchState.CAPTURED, BatchState.MERGED
         )
 
+    def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
+        return [
+            batch
+            for batch in self.books.of_source(source)
+            if first <= batch.id <= last and batch.state is not BatchState.ABANDONED
+        ]
+
     def segments(self, batch: int) -> list[Segment]:
         return list(self.books.segments.get(batch, ()))
+
+    def source_parts(self, batch: int) -> list[SourcePart]:
+        return list(self.books.source_parts.get(batch, ()))
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
         found = {table: state for (of, table), state in self.books.states.items() if of == source}
@@ -131,6 +143,9 @@ class MemoryLedger:
 
     def gaps(self, source: str) -> list[Gap]:
         return continuity.gaps(self.books, source)
+
+    def overlaps(self, source: str) -> list[Batch]:
+        return continuity.overlaps(self.books, source)
 
     def lineage(self, source: str) -> Lineage:
         return continuity.lineage(self.books, source)
@@ -155,7 +170,7 @@ class MemoryLedger:
         return [
             intent
             for number, (of, intent) in self.books.intents.items()
-            if of == source and number not in self.books.settled
+            if of == source and self.books.is_open(number)
         ]
 
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
@@ -202,6 +217,11 @@ class MemoryLedger:
 
     def newest_schemas(self, source: str) -> list[SchemaVersion]:
         return history.schemas_at(self.books, source, history.everything)
+
+    def referring_schemas(self, source: str) -> list[SchemaVersion]:
+        return [
+            one for one in self.newest_schemas(source) if one.schema and one.schema.foreign_keys
+        ]
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         return history.schema_version(self.books, source, table, number)
@@ -278,6 +298,7 @@ class MemoryLedger:
                 created_at=self._clock(),
                 follows=follows,
                 continuity=decided.continuity if decided else None,
+                rule=decided.rule if decided else None,
             )
             books.batches[batch.id] = batch
             return batch
@@ -287,6 +308,8 @@ class MemoryLedger:
             begun = books.batch(lease.source, batch)
             if begun.state is not BatchState.CAPTURING and record.segments:
                 raise refusal("segments_while_capturing")
+            if begun.state is not BatchState.CAPTURING and record.source_parts:
+                raise refusal("source_files_while_capturing")
             for order in record.orders_done:
                 orders.carry_out(books, begun, order)
             for state in record.tables:
@@ -297,6 +320,7 @@ class MemoryLedger:
             books.may_move(begun, BatchState.CAPTURED)
             books.may_capture(begun, record)
             books.segments[batch] = record.segments
+            books.source_parts[batch] = source_parts_of(record)
             for aside in record.set_aside:
                 quarantine(books, lease.source, aside, begun)
             books.batches[batch] = replace(
@@ -322,6 +346,7 @@ class MemoryLedger:
     def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
         with self._step(lease) as books:
             quarantine(books, lease.source, set_aside)
+            books.give_up(lease.source, set_aside.table)
 
     def open_intent(
         self,
@@ -351,6 +376,8 @@ class MemoryLedger:
                 return
             if before is not None:
                 raise refusal("writes_settled_once")
+            if intent.id in books.given_up:
+                raise refusal("writes_given_up_once")
             for write in books.settled.values():
                 if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
                     raise refusal("writes_delta_version_ascends")
@@ -378,6 +405,10 @@ class MemoryLedger:
                 known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
+
+    def end_mirror(self, lease: Lease, table: TableName) -> None:
+        with self._step(lease) as books:
+            end_mirror(books, lease.source, table)
 
     def pause_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str

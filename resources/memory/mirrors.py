@@ -12,8 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.layout import DELETED_AT, changelog_names, keep_names
+from pipeline.changes.coalescing import HINT, LOST, OTHER_KEY, coalesced
+from pipeline.changes.layout import (
+    DELETED_AT,
+    changelog_names,
+    keep_names,
+    lack_names,
+    origin_names,
+)
 from pipeline.changes.mapping import cast_column, folded, kept_columns
+from pipeline.changes.widening import TypeChange, type_change
+from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -34,10 +43,12 @@ Files = Mapping[str, pa.Table]
 def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Table:
     """What a mirror holds after a write."""
     soft = write.deletes == "soft"
+    if soft and not write.key:
+        raise TableError("deleted rows cannot be marked in a table without a key", hint="a key")
     schema = pa.schema([*write.schema, *([DELETED_AT] if soft else [])])
     old = [] if before is None else before.to_pylist()
     if write.mode == "replace":
-        rows = _replaced(files, old, write)
+        rows = _replaced(files, before, write)
     elif write.mode == "append":
         rows = [*old, *_images(files, write, lambda kind: kind == "insert")]
     elif not write.key:
@@ -91,9 +102,9 @@ def _parts(write: MirrorWrite) -> Iterable[Part]:
     yield from write.parts
 
 
-def _mapped(files: Files, write: MirrorWrite) -> list[tuple[pa.Table, Sequence[PartColumn]]]:
+def _mapped(files: Files, write: MirrorWrite) -> list[tuple[pa.Table, Part]]:
     return [
-        (_above(pa.concat_tables([files[path] for path in part.files]), part.above), part.columns)
+        (_above(pa.concat_tables([files[path] for path in part.files]), part.above), part)
         for part in _parts(write)
         if part.files
     ]
@@ -113,31 +124,60 @@ def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> 
 def _images(files: Files, write: MirrorWrite, wanted: Callable[[str], bool]) -> list[Row]:
     """The images of the kinds that are wanted, in the order of the files."""
     found: list[Row] = []
-    for images, columns in _mapped(files, write):
+    for images, part in _mapped(files, write):
         kinds = images.column("_change_type").to_pylist()
-        rows = _named(images, columns, write.schema)
+        rows = _named(images, part.columns, write.schema)
         found += [row for kind, row in zip(kinds, rows, strict=True) if wanted(kind)]
     return found
 
 
-def _changes(files: Files, write: MirrorWrite) -> pa.Table | None:
+def _changes(files: Files, write: MirrorWrite) -> tuple[pa.Table | None, tuple[str, ...]]:
+    """Folded changes, and the columns that some of them lack."""
     parts = _mapped(files, write)
     if not parts:
-        return None
-    if write.mode == "merge":
-        return pa.concat_tables([images for images, _ in parts])
+        return None, ()
+    if write.mode == "merge" or write.folded:
+        return pa.concat_tables([images for images, _ in parts]), write.lacking
     marks = ["_committed_at"] if write.deletes == "soft" else []
-    return folded(parts, write.schema, write.key, marks)
+    if any(part.present is not None for _, part in parts):
+        return coalesced(parts, write.schema, write.key, marks)
+    whole = [(images, part.columns) for images, part in parts]
+    return folded(whole, write.schema, write.key, marks), ()
 
 
-def _merged(old: Sequence[Row], changes: pa.Table | None, write: MirrorWrite) -> list[Row]:
+def _looked_up(
+    rows: Mapping[tuple[Any, ...], Row],
+    changes: pa.Table | None,
+    lacking: Sequence[str],
+    write: MirrorWrite,
+) -> list[Row]:
+    """Folded changes with what they lack, from the rows of before by their keys."""
+    names = write.schema.names
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    marks = {name: lack_names(names)[names.index(name)] for name in lacking}
+    origin = [origin_names(names)[names.index(name)] for name in write.key]
+    found = []
+    for change in [] if changes is None else changes.to_pylist():
+        asked = [name for name, mark in marks.items() if change[mark]]
+        there = rows.get(tuple(change[name] for name in origin)) if asked else None
+        if asked and there is None:
+            if write.mode == "replace" and change["_change_type"] == "delete":
+                continue
+            raise TableError(LOST, hint=HINT)
+        found.append({**change, **{spelled[name]: (there or {})[name] for name in asked}})
+    return found
+
+
+def _merged(
+    old: Sequence[Row], folds: tuple[pa.Table | None, Sequence[str]], write: MirrorWrite
+) -> list[Row]:
     """One image per key on top of a mirror's rows."""
     names = write.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
     kept = write.kept or kept_columns((part.columns for part in _parts(write)), write.schema)
     keeps = {name: keep_names(names)[names.index(name)] for name in kept}
     rows = {tuple(row[name] for name in write.key): row for row in old}
-    for change in [] if changes is None else changes.to_pylist():
+    for change in _looked_up(rows, *folds, write):
         identity = tuple(change[spelled[name]] for name in write.key)
         before = rows.pop(identity, None)
         gone = change["_change_type"] == "delete"
@@ -157,16 +197,23 @@ def _merged(old: Sequence[Row], changes: pa.Table | None, write: MirrorWrite) ->
 
 def _counted(files: Files, old: Sequence[Row], write: MirrorWrite) -> list[Row]:
     """Copies come and go, told apart bit for bit."""
+    if any(part.present is not None for part in write.parts):
+        raise TableError(OTHER_KEY, hint=HINT)
     rows: dict[str, list[Row]] = {}
     for row in [*old, *_images(files, write, lambda kind: kind in ("insert", "update_postimage"))]:
-        rows.setdefault(repr(row), []).append(row)
+        rows.setdefault(_bits(row, write), []).append(row)
     for row in _images(files, write, lambda kind: kind in ("delete", "update_preimage")):
-        if rows.get(repr(row)):
-            rows[repr(row)].pop()
+        if rows.get(_bits(row, write)):
+            rows[_bits(row, write)].pop()
     return [row for copies in rows.values() for row in copies]
 
 
-def _replaced(files: Files, old: Sequence[Row], write: MirrorWrite) -> list[Row]:
+def _bits(row: Row, write: MirrorWrite) -> str:
+    """What tells a row from others: its values, in whatever order a mirror has its columns."""
+    return repr([row[name] for name in write.schema.names])
+
+
+def _replaced(files: Files, before: pa.Table | None, write: MirrorWrite) -> list[Row]:
     rows = [
         row
         for part in write.snapshot
@@ -180,8 +227,27 @@ def _replaced(files: Files, old: Sequence[Row], write: MirrorWrite) -> list[Row]
     marked = [{**row, DELETED_AT.name: None} for row in rows]
     found = _merged(marked, _changes(files, write), write)
     there = {tuple(row[name] for name in write.key) for row in found}
-    for row in old:
-        if tuple(row.get(name) for name in write.key) not in there:
-            moment = row.get(DELETED_AT.name) or write.moment
-            found.append({n: row.get(n) for n in write.schema.names} | {DELETED_AT.name: moment})
+    for row in _left(before, write):
+        if tuple(row[name] for name in write.key) not in there:
+            found.append({**row, DELETED_AT.name: row[DELETED_AT.name] or write.moment})
     return found
+
+
+def _left(before: pa.Table | None, write: MirrorWrite) -> list[Row]:
+    """A mirror's rows in the write's columns, NULL in those that cannot hold what is there;
+    none where they lack the key."""
+    if before is None:
+        return []
+    schema = pa.schema([*write.schema, DELETED_AT])
+    have = {field.name.lower(): field for field in before.schema}
+    stays = {
+        field.name: have[field.name.lower()].name
+        for field in schema
+        if field.name.lower() in have
+        and type_change(have[field.name.lower()].type, field.type) is not TypeChange.REREAD
+    }
+    if not stays.keys() >= {*write.key}:
+        return []
+    columns = [_column(before, PartColumn(stays.get(field.name)), field.type) for field in schema]
+    rows: list[Row] = pa.table(columns, schema=schema).to_pylist()
+    return rows

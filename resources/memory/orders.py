@@ -52,8 +52,6 @@ def order(
         raise refusal(rule)
     if kind is OrderKind.PAUSE:
         state = books.states[source, table] = _paused(books, source, state, author, reason)
-    if state.stopped is None:
-        raise refusal("table_orders_place_known")
     number = len(books.orders) + 1
     given = TableOrder(number, table, kind, author, reason, now, state.stopped, schema)
     books.orders[number] = OrderEntry(source, given)
@@ -67,7 +65,7 @@ def _paused(
     end = captured[-1].end if captured else None
     if end is None:
         raise refusal("table_orders_pause_captured")
-    why, hint = paused(reason, author)
+    why, hint = paused(state.table, reason, author)
     return replace(
         state,
         condition=TableCondition.PAUSED,

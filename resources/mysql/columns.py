@@ -80,8 +80,9 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
         int(rounded[2]) if rounded else listed.scale if decimal else None,
         unsigned=number and " unsigned" in full,
         zerofill=number and " zerofill" in full,
-        charset=utf8(listed.charset),
-        collation=utf8(listed.collation),
+        # Of ENUM and SET the set `binary` is not shown.
+        charset=utf8(listed.charset) or ("binary" if members else None),
+        collation=utf8(listed.collation) or ("binary" if members else None),
         members=members,
         default=None if generated or period else _default(listed, kind, members, mariadb=mariadb),
         on_update="ON UPDATE" in extra.upper(),

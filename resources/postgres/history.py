@@ -59,6 +59,11 @@ def schemas_at(
     return [history_rows.schema_version(row) for row in found]
 
 
+def referring_schemas(cursor: RealDictCursor, source: str) -> list[SchemaVersion]:
+    found = _all(cursor, "referring_schemas", source=source)
+    return [history_rows.schema_version(row) for row in found]
+
+
 def schema_version(
     cursor: RealDictCursor, source: str, table: TableName, number: int
 ) -> SchemaVersion:

@@ -25,7 +25,7 @@ from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableOrder, TableState
 from resources.postgres import history, orders, reads, writes
@@ -195,8 +195,14 @@ class PostgresLedger:
     def unfinished(self, source: str) -> list[Batch]:
         return self._read(reads.unfinished, source)
 
+    def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
+        return self._read(reads.live_batches, source, first, last)
+
     def segments(self, batch: int) -> list[Segment]:
         return self._read(reads.segments, batch)
+
+    def source_parts(self, batch: int) -> list[SourcePart]:
+        return self._read(reads.source_parts, batch)
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
         return self._read(reads.table_states, source)
@@ -215,6 +221,9 @@ class PostgresLedger:
 
     def gaps(self, source: str) -> list[Gap]:
         return self._read(reads.gaps, source)
+
+    def overlaps(self, source: str) -> list[Batch]:
+        return self._read(reads.overlaps, source)
 
     def lineage(self, source: str) -> Lineage:
         return self._read(reads.lineage, source)
@@ -261,6 +270,9 @@ class PostgresLedger:
 
     def newest_schemas(self, source: str) -> list[SchemaVersion]:
         return self._read(history.schemas_at, source, history.LAST_BATCH, history.LAST)
+
+    def referring_schemas(self, source: str) -> list[SchemaVersion]:
+        return self._read(history.referring_schemas, source)
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         return self._read(history.schema_version, source, table, number)
@@ -364,6 +376,9 @@ class PostgresLedger:
 
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
+
+    def end_mirror(self, lease: Lease, table: TableName) -> None:
+        self._write(lease, writes.end_mirror, table)
 
     def pause_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str

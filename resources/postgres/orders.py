@@ -28,7 +28,7 @@ def pause(
     cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
 ) -> TableOrder:
     number = _give(cursor, lease, table, OrderKind.PAUSE, author, reason)
-    why, hint = paused(reason, author)
+    why, hint = paused(table, reason, author)
     values = {"source": lease.source, **rows.of_table(table), "reason": why, "hint": hint}
     cursor.execute(query("pause"), values)
     if cursor.rowcount == 0:

@@ -67,17 +67,31 @@ where b.source = %(source)s and b.state = any(%(states)s)
 order by b.id desc limit 1
 
 -- name: batches
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s
 order by b.id desc limit %(limit)s
 
 -- name: unfinished
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state in ('capturing', 'captured', 'merged')
+order by b.id
+
+-- name: live_batches
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state <> 'abandoned' and b.id between %(first)s and %(last)s
+order by b.id
+
+-- name: overlaps
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state <> 'abandoned' and d.continuity = 'overlap'
 order by b.id
 
 -- name: segments
@@ -94,6 +108,17 @@ select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
 from lockstep.segments s
 where s.batch = %(batch)s
 order by s.id
+
+-- name: source_parts
+select f.name,
+       array_agg(f.path order by f.ordinal) as paths,
+       array_agg(f.images order by f.ordinal) as images,
+       array_agg(f.size order by f.ordinal) as sizes,
+       array_agg(f.sha256 order by f.ordinal) as digests
+from lockstep.source_files f
+where f.batch = %(batch)s
+group by f.name
+order by f.name collate "C"
 
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
@@ -140,6 +165,18 @@ cross join lateral (
 where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
 order by v.database collate "C", v.name collate "C"
 
+-- name: referring_schemas
+select v.* from lockstep.table_versions f
+cross join lateral (
+    select w.* from lockstep.table_versions w
+    where (w.source, w.database, w.name) = (f.source, f.database, f.name)
+      and (select b.state from lockstep.batches b where b.id = w.batch) <> 'abandoned'
+    order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
+) v
+where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
+  and position('"foreign_keys":' in v.schema::text) > 0
+order by v.database collate "C", v.name collate "C"
+
 -- name: schema_version
 select * from lockstep.table_versions
 where source = %(source)s and database = %(database)s and name = %(name)s
@@ -172,13 +209,14 @@ order by s.id limit %(limit)s
 select * from lockstep.schema_statements where source = %(source)s and id = %(number)s
 
 -- name: batch_covering
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
   and b.end_server_uuid = %(server_uuid)s and b.start_base = %(base)s and b.end_base = %(base)s
   and (b.start_number, b.start_offset) <= (%(number)s, %(offset)s)
   and (b.end_number, b.end_offset) >= (%(number)s, %(offset)s)
+  and d.rule is distinct from 'catching-up'
 order by b.id desc limit 1
 
 -- name: table_events
@@ -246,7 +284,7 @@ where before is distinct from server_uuid
 order by since
 
 -- name: captured_by
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
@@ -254,7 +292,7 @@ where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
 order by b.id desc limit 1
 
 -- name: reaching
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
@@ -278,7 +316,7 @@ order by database, name
 
 -- name: open_intents
 select * from lockstep.writes
-where source = %(source)s and settled_at is null
+where source = %(source)s and settled_at is null and given_up_at is null
 order by id
 
 -- name: settled
@@ -291,6 +329,16 @@ order by id
 select * from lockstep.writes
 where source = %(source)s and app_id = %(app_id)s and settled_at is not null
 order by delta_version desc limit 1
+
+-- name: end_mirror
+update lockstep.table_states set generation = generation + 1, mirror_version = null
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and condition = 'dropped' and mirror_version is not null
+
+-- name: mirror_ended
+select from lockstep.table_states
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and condition = 'dropped'
 
 -- name: version_set
 select * from lockstep.version_sets
@@ -329,7 +377,7 @@ with begun as (
     )
     returning *
 )
-select b.*, l.dagster_run, d.continuity from begun b
+select b.*, l.dagster_run, d.continuity, d.rule from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 
@@ -489,6 +537,12 @@ returning id
 insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256)
 values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 
+-- name: record_source_file
+insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
+values (
+    %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
 -- name: record_prepared
 insert into lockstep.prepared (
     source, batch, format_id, gtrid, bqual, position, path, images, size, sha256
@@ -525,6 +579,11 @@ where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_versio
 update lockstep.table_states set mirror_version = %(version)s
 where source = %(source)s and database = %(database)s and name = %(name)s
 
+-- name: give_up
+update lockstep.writes set given_up_at = clock_timestamp()
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and settled_at is null and given_up_at is null
+
 -- name: intent_exists
 select from lockstep.writes
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
@@ -543,7 +602,8 @@ where source = %(source)s and id = %(batch)s
 -- write that ends there too: a write that goes further shows a later position.
 -- name: record_version_set
 insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version)
-select t.source, %(batch)s, t.database, t.name, t.mirror, max(w.delta_version)
+select t.source, %(batch)s, t.database, t.name, t.mirror,
+    (array_agg(w.delta_version order by w.id desc))[1]
 from lockstep.table_states t
 join lockstep.writes w using (source, database, name)
 where t.source = %(source)s and t.condition = 'active'

@@ -14,7 +14,7 @@ from pipeline.batch import Batch, BatchState, Cursor, Prepared
 from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Lineage, Reign
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 from resources.postgres import rows
@@ -46,8 +46,20 @@ def unfinished(cursor: RealDictCursor, source: str) -> list[Batch]:
     return [rows.batch(row) for row in _all(cursor, "unfinished", source=source)]
 
 
+def live_batches(cursor: RealDictCursor, source: str, first: int, last: int) -> list[Batch]:
+    found = _all(cursor, "live_batches", source=source, first=first, last=last)
+    return [rows.batch(row) for row in found]
+
+
 def segments(cursor: RealDictCursor, batch: int) -> list[Segment]:
     return [rows.segment(row) for row in _all(cursor, "segments", batch=batch)]
+
+
+def source_parts(cursor: RealDictCursor, batch: int) -> list[SourcePart]:
+    return [
+        SourcePart(SourceTable(row["name"]), rows.files(row))
+        for row in _all(cursor, "source_parts", batch=batch)
+    ]
 
 
 def table_states(cursor: RealDictCursor, source: str) -> dict[TableName, TableState]:
@@ -74,6 +86,10 @@ def open_override(cursor: RealDictCursor, source: str) -> Override | None:
 
 def gaps(cursor: RealDictCursor, source: str) -> list[Gap]:
     return [rows.gap(row) for row in _all(cursor, "gaps", source=source)]
+
+
+def overlaps(cursor: RealDictCursor, source: str) -> list[Batch]:
+    return [rows.batch(row) for row in _all(cursor, "overlaps", source=source)]
 
 
 def lineage(cursor: RealDictCursor, source: str) -> Lineage:

@@ -52,6 +52,7 @@ def batch(row: Row) -> Batch:
         follows=row["follows"],
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
+        rule=row["rule"],
     )
 
 

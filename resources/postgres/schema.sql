@@ -286,6 +286,23 @@ create table lockstep.snapshots (
     constraint snapshots_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
 );
 
+create table lockstep.source_files (
+    source text not null,
+    batch bigint not null,
+    name text not null,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint source_files_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint source_files_counts CHECK (((ordinal >= 0) AND (images >= 0) AND (size >= 0))),
+    constraint source_files_digest CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    constraint source_files_name_known CHECK ((name = ANY (ARRAY['_ddl'::text, '_transactions'::text]))),
+    constraint source_files_once UNIQUE (batch, name, path),
+    constraint source_files_pk PRIMARY KEY (batch, name, ordinal)
+);
+
 create table lockstep.sources (
     name text not null,
     lock_key integer not null generated always as identity,
@@ -449,10 +466,12 @@ create table lockstep.writes (
     intended_at timestamp with time zone not null default clock_timestamp(),
     delta_version bigint,
     settled_at timestamp with time zone,
+    given_up_at timestamp with time zone,
     constraint writes_batches_ascend CHECK ((first_batch <= last_batch)),
     constraint writes_delta_version_counts CHECK ((delta_version >= 0)),
     constraint writes_delta_version_once UNIQUE (app_id, delta_version),
     constraint writes_first_batch FOREIGN KEY (source, first_batch) REFERENCES lockstep.batches(source, id),
+    constraint writes_given_up_or_settled CHECK (((settled_at IS NULL) OR (given_up_at IS NULL))),
     constraint writes_last_batch FOREIGN KEY (source, last_batch) REFERENCES lockstep.batches(source, id),
     constraint writes_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint writes_pk PRIMARY KEY (id),
@@ -491,7 +510,7 @@ CREATE INDEX table_versions_at ON lockstep.table_versions USING btree (source, d
 
 CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source, database, name) WHERE (version = 1);
 
-CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE (settled_at IS NULL);
+CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE ((settled_at IS NULL) AND (given_up_at IS NULL));
 
 create sequence lockstep.txn_versions;
 
@@ -994,9 +1013,8 @@ CREATE OR REPLACE FUNCTION lockstep.table_orders_begin()
 AS $function$
 declare
     found text;
-    place bigint;
 begin
-    select t.condition, t.stopped_batch into found, place from lockstep.table_states t
+    select t.condition into found from lockstep.table_states t
     where (t.source, t.database, t.name) = (new.source, new.database, new.name);
     if new.done_batch is not null then
         perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
@@ -1009,9 +1027,6 @@ begin
     end if;
     if new.kind = 'release' and found <> 'quarantined' then
         perform lockstep.refuse('table_orders_release_quarantined', 'the table is not quarantined');
-    end if;
-    if new.kind in ('resume', 'release') and place is null then
-        perform lockstep.refuse('table_orders_place_known', 'nobody knows where the table stopped');
     end if;
     return new;
 end
@@ -1119,6 +1134,9 @@ begin
     if old.settled_at is not null then
         perform lockstep.refuse('writes_settled_once', 'a settled write stays as it is');
     end if;
+    if old.given_up_at is not null then
+        perform lockstep.refuse('writes_given_up_once', 'a write that was given up stays so');
+    end if;
     if exists (select from lockstep.writes w where w.app_id = new.app_id
                and w.delta_version >= new.delta_version) then
         perform lockstep.refuse('writes_delta_version_ascends', 'a later write has a later version');
@@ -1194,6 +1212,10 @@ CREATE TRIGGER snapshot_files_stay BEFORE DELETE OR UPDATE ON lockstep.snapshot_
 CREATE TRIGGER snapshots_begin BEFORE INSERT ON lockstep.snapshots FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('snapshots_while_capturing');
 
 CREATE TRIGGER snapshots_stay BEFORE DELETE OR UPDATE ON lockstep.snapshots FOR EACH ROW EXECUTE FUNCTION lockstep.stays('snapshots_stay');
+
+CREATE TRIGGER source_files_begin BEFORE INSERT ON lockstep.source_files FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('source_files_while_capturing');
+
+CREATE TRIGGER source_files_stay BEFORE DELETE OR UPDATE ON lockstep.source_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('source_files_stay');
 
 CREATE TRIGGER sources_move BEFORE UPDATE ON lockstep.sources FOR EACH ROW EXECUTE FUNCTION lockstep.sources_move();
 

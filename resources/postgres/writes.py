@@ -14,7 +14,7 @@ from pipeline.decisions import Decision, Lease, Override, RecordedDecision
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent
 from pipeline.position import Position
-from pipeline.segment import Segment
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
 from resources.ledger_rules import as_told, refusal
@@ -94,6 +94,8 @@ def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: Cap
     history.record_history(cursor, lease.source, batch, record)
     for segment in record.segments:
         _record_segment(cursor, lease, batch, segment)
+    for part in record.source_parts:
+        _record_source_part(cursor, lease, batch, part)
     history.record_events(cursor, lease.source, batch, record)
     for aside in record.set_aside:
         set_aside(cursor, lease, aside, batch)
@@ -108,6 +110,13 @@ def _record_segment(cursor: RealDictCursor, lease: Lease, batch: int, segment: S
     for ordinal, file in enumerate(segment.files):
         values = {"segment": row["id"], "ordinal": ordinal, **rows.of_file(file)}
         cursor.execute(query("record_file"), values)
+
+
+def _record_source_part(cursor: RealDictCursor, lease: Lease, batch: int, part: SourcePart) -> None:
+    of = {"source": lease.source, "batch": batch, "name": part.table.value}
+    for ordinal, file in enumerate(part.files):
+        values = {**of, "ordinal": ordinal, **rows.of_file(file)}
+        cursor.execute(query("record_source_file"), values)
 
 
 def _record_prepared(
@@ -141,6 +150,8 @@ def set_aside(
     cursor.execute(query("set_aside"), {**values, "batch": batch})
     if cursor.rowcount == 0:
         _changed(cursor, "table_exists", "table_states_known", **values)
+    if batch is None:
+        cursor.execute(query("give_up"), values)
 
 
 def open_intent(
@@ -193,3 +204,11 @@ def mark_merged(cursor: RealDictCursor, lease: Lease) -> list[int]:
 def acknowledge(cursor: RealDictCursor, lease: Lease, batch: int) -> None:
     _changed(cursor, "acknowledge", "batches_known", source=lease.source, batch=batch)
     cursor.execute(query("record_version_set"), {"source": lease.source, "batch": batch})
+
+
+def end_mirror(cursor: RealDictCursor, lease: Lease, table: TableName) -> None:
+    """Once done, doing it again changes nothing."""
+    values = {"source": lease.source, **rows.of_table(table)}
+    cursor.execute(query("end_mirror"), values)
+    if cursor.rowcount == 0:
+        _changed(cursor, "mirror_ended", "table_states_dropped", **values)

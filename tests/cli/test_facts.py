@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import pytest
 
-from lockstep.commands.read import snippets
 from lockstep.commands.verify import table_name
 from lockstep.grammar import UsageError
+from lockstep.snippets import table_snippets
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position
@@ -66,7 +66,7 @@ def test_a_tables_name_is_divided_at_its_first_dot() -> None:
 @pytest.mark.parametrize("path", ["/lake/shop/orders", '/it\'s a "lake"/a=20b'])
 def test_snippets_can_be_pasted(path: str) -> None:
     """The Python ones compile; the SQL one doubles the quotes in the path."""
-    told = snippets(path)
+    told = table_snippets(path)
     for reader in ("Spark", "delta-rs"):
         compile(told[reader], reader, "exec")
     quoted = path.replace("'", "''")

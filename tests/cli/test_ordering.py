@@ -91,12 +91,13 @@ def test_what_happens_next_is_said() -> None:
         "shop.orders` ends it"
     )
     told = (
-        "the next run reads shop.orders, which stopped at binlog.000002:400, from the source, and "
-        "it goes on with the others"
+        "the next run catches shop.orders up through the log, from where it stopped at "
+        "binlog.000002:400, or reads it from the source where the log cannot bring it; then it "
+        "goes on with the others"
     )
     assert what_next(order(OrderKind.RESUME)) == what_next(order(OrderKind.RELEASE)) == told
     with_structure = order(OrderKind.RELEASE, TableSchema(ORDERS, ()))
-    assert what_next(with_structure) == f"{told}; the structure given is kept with the order"
+    assert what_next(with_structure) == f"{told}; there it has the structure given"
 
 
 # -- orders ---------------------------------------------------------------------------------
@@ -137,7 +138,8 @@ def test_a_table_is_paused_and_resumed(
     assert f"`lockstep resume {table}`" in paused.next
     assert follower.ledger.open_orders(SOURCE) == []
     resumed = give(follower, OrderKind.RESUME, database)
-    assert resumed.next.startswith(f"the next run reads {table}, which stopped at {head(mysql)}")
+    assert resumed.next.startswith(f"the next run catches {table} up through the log, from where")
+    assert str(head(mysql)) in resumed.next
     assert [one.kind for one in follower.ledger.open_orders(SOURCE)] == [OrderKind.RESUME]
 
 

@@ -148,7 +148,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     )
     project.run("pause", table, "--reason", "again", expect=5)
     project.run("release", table, "--reason", "no", expect=5)
-    assert "the next run reads" in project.run("resume", table)
+    assert "the next run catches" in project.run("resume", table)
     (one,) = project.json("status", expect=6)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
 
@@ -168,7 +168,7 @@ def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: T
     project.run(*line[:-1], "nowhere.sql", expect=2)
     file.write_text("create table orders (id int primary key, note varchar(7));\n")
     released = project.json(*line)
-    assert "the structure given is kept" in released["next"]
+    assert "it has the structure given" in released["next"]
     (_, note) = released["order"]["schema"]["columns"]
     assert (note["type"], note["length"], note["charset"]) == ("varchar", 7, "utf8mb4")
     (one,) = project.json("status", expect=6)["sources"]["shop"]["tables"]

@@ -53,8 +53,8 @@ def test_each_is_told_as_what_it_is() -> None:
         "    hint: do this",
         "  shop.d was dropped at the source at binlog.000002:400",
         "  shop.e is set aside at binlog.000002:400: its key changed",
-        "    released by bob, 2026-11-01 06:00:00 UTC: mended; the next run reads it from the "
-        "source",
+        "    released by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
+        "through the log from binlog.000002:400",
     ]
 
 

@@ -155,6 +155,14 @@ create function pg_temp.snapshot_file(
     insert into lockstep.snapshot_files values (a_snapshot, an_ordinal, a_path, some_images, 1, a_digest)
 $$;
 
+create function pg_temp.source_file(
+    a_batch bigint, a_name text, an_ordinal integer, a_path text, some_images bigint, a_digest text
+) returns void language sql as $$
+    insert into lockstep.source_files
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, a_name, an_ordinal,
+        a_path, some_images, 1, a_digest)
+$$;
+
 create function pg_temp.stop(a_condition text, a_batch bigint) returns void language sql as $$
     update lockstep.table_states set condition = a_condition,
         reason = case a_condition when 'active' then null when 'dropped' then null else '' end,

@@ -17,6 +17,7 @@ def _books(ledger: Ledger, source: str) -> list[object]:
     return [
         batches,
         [ledger.segments(batch.id) for batch in batches],
+        [ledger.source_parts(batch.id) for batch in batches],
         [ledger.settled(source, batch.id) for batch in batches],
         [ledger.version_set(source, batch.id) for batch in batches],
         ledger.table_states(source),

@@ -151,6 +151,18 @@ def test_abandoned_newest_first_over_a_gap(ledger: Ledger, lease: Lease) -> None
     assert following(ledger, lease).follows == first.id
 
 
+def test_overlaps_are_told(ledger: Ledger, lease: Lease) -> None:
+    """Live ones; neither gaps nor what goes on behind them."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = elsewhere(ledger, lease, first)
+    assert ledger.overlaps(lease.source) == []
+    ledger.abandon(lease, second.id, "found unfinished")
+    third = elsewhere(ledger, lease, first, OVERLAP)
+    assert ledger.overlaps(lease.source) == [third]
+    ledger.abandon(lease, third.id, "found unfinished")
+    assert ledger.overlaps(lease.source) == []
+
+
 def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     """The next batch starts at the end of the one that followed by decision."""
     first = first_captured(ledger, lease, ORDERS)

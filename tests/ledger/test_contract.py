@@ -267,13 +267,14 @@ def test_a_capture_sets_tables_aside(ledger: Ledger, lease: Lease) -> None:
     assert ledger.pending(lease.source) == {STOCK: [batch.id]}
 
 
-def test_an_open_write_is_settled_after_its_table_was_set_aside(
+def test_an_open_write_is_settled_after_a_capture_set_its_table_aside(
     ledger: Ledger, lease: Lease
 ) -> None:
-    """What was committed to the lake is recorded whatever happened since."""
+    """What was committed to the lake is recorded whatever the log held since."""
     batch = first_captured(ledger, lease, ORDERS)
     intent = intended(ledger, lease, ORDERS, batch.id, batch.id)
-    ledger.set_aside(lease, ASIDE)
+    later = following(ledger, lease)
+    ledger.record_capture(lease, later.id, replace(record(later), set_aside=(ASIDE,)))
     ledger.settle(lease, intent, 5)
     assert [w.delta_version for w in ledger.settled(lease.source, batch.id)] == [5]
 

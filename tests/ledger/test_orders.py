@@ -83,7 +83,7 @@ def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) 
             state(ORDERS),
             condition=TableCondition.PAUSED,
             reason="ada paused it: a migration",
-            hint="`lockstep resume` has it caught up",
+            hint="`lockstep resume shop.orders` has it caught up",
             position="binlog.000001:104",
             stopped=stopped,
         )
@@ -316,7 +316,7 @@ def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> No
 
 
 def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
-    """A table that was set aside before places were kept is not caught up."""
+    """A table that was set aside before places were kept; given up, it is as it was."""
     batch = begun(ledger, lease)
     old = replace(
         state(ORDERS),
@@ -326,8 +326,14 @@ def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
         position="batch 1",
     )
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(old,)))
-    with refused(ledger, lease, "table_orders_place_known"):
-        release(ledger, lease)
+    before = orders(ledger, lease)
+    order = release(ledger, lease)
+    assert (order.stopped, ledger.open_orders(lease.source)) == (None, [order])
+    following(ledger, lease)
+    carry_out(ledger, lease, order)
+    assert orders(ledger, lease).condition is TableCondition.ACTIVE
+    ledger.abandon(lease, newest(ledger, lease).id, "damaged")
+    assert (orders(ledger, lease), ledger.open_orders(lease.source)) == (before, [order])
 
 
 def test_orders_carried_out_out_of_turn(ledger: Ledger, lease: Lease) -> None:

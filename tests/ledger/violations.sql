@@ -367,6 +367,25 @@ select pg_temp.snapshot_file(0, 0, 'a', 1, repeat('0', 64))
 select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', 1, repeat('0', 64));
 delete from lockstep.snapshot_files where path = 'a'
 
+-- rule: source_files_pk
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64)), pg_temp.source_file(%(d)s, '_ddl', 0, 'b', 1, repeat('0', 64))
+-- rule: source_files_once
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64)), pg_temp.source_file(%(d)s, '_ddl', 1, 'a', 1, repeat('0', 64))
+-- rule: source_files_batch
+alter table lockstep.source_files disable trigger source_files_begin;
+select pg_temp.source_file(0, '_ddl', 0, 'a', 1, repeat('0', 64))
+-- rule: source_files_name_known
+select pg_temp.source_file(%(d)s, '_other', 0, 'a', 1, repeat('0', 64))
+-- rule: source_files_digest
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, 'x')
+-- rule: source_files_counts
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', -1, repeat('0', 64))
+-- rule: source_files_while_capturing
+select pg_temp.source_file(%(c)s, '_ddl', 0, 'a', 1, repeat('0', 64))
+-- rule: source_files_stay
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64));
+delete from lockstep.source_files where source = %(s)s
+
 -- rule: table_orders_lease
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason)
 values (%(s)s, 99, 'shop', 'orders', 'pause', 'x', '')
@@ -392,10 +411,6 @@ select pg_temp.order('orders', 'resume', 'x')
 select pg_temp.stop('quarantined', %(a)s), pg_temp.order('orders', 'resume', 'x')
 -- rule: table_orders_release_quarantined
 select pg_temp.stop('paused', %(a)s), pg_temp.order('orders', 'release', 'x')
--- rule: table_orders_place_known
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
-where source = %(s)s;
-select pg_temp.order('orders', 'release', 'x')
 -- rule: table_orders_newest_counts
 select pg_temp.stop('paused', %(a)s);
 create temporary table given on commit drop as
@@ -521,6 +536,12 @@ from lockstep.writes where source = %(s)s and name = 'orders' limit 1
 update lockstep.writes set last_batch = 0 where source = %(s)s
 -- rule: writes_settled_once
 update lockstep.writes set delta_version = 99 where source = %(s)s and settled_at is not null
+-- rule: writes_given_up_or_settled
+update lockstep.writes set delta_version = 99, settled_at = now(), given_up_at = now()
+where source = %(s)s and settled_at is null
+-- rule: writes_given_up_once
+update lockstep.writes set given_up_at = now() where source = %(s)s and settled_at is null;
+update lockstep.writes set given_up_at = null where source = %(s)s and given_up_at is not null
 -- rule: writes_delta_version_ascends
 update lockstep.writes set delta_version = 3, settled_at = now()
 where source = %(s)s and settled_at is null

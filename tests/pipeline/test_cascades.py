@@ -3,69 +3,120 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
-from pipeline.row_images import CHANGE_TYPES, RowImages
-from pipeline.runs.cascades import changed_unseen, unlogged
+from pipeline.runs.cascades import Harm, References, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
-from pipeline.segment import ChangeType
 from pipeline.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
+DELETED = Harm(deleted=4)
+REKEYED = Harm(updated={"id": 7})
+OTHER = Harm(updated={"note": 7})
 
 
-def refers(child: TableName, parent: TableName, **actions: str) -> TableSchema:
-    key = ForeignKey("fk", ("a_id",), parent, ("id",), **actions)
+def refers(
+    child: TableName, parent: TableName, column: str = "a_id", to: str = "id", **actions: str
+) -> TableSchema:
+    key = ForeignKey("fk", (column,), parent, (to,), **actions)
     return TableSchema(child, (), foreign_keys=(key,))
 
 
-def server(*tables: TableSchema) -> ServerSchema:
-    return ServerSchema(tables={table.name: table for table in tables})
+def references(*tables: TableSchema, folding: int = 0) -> References:
+    return References(tables, ServerSchema(lower_case_table_names=folding).fold)
 
 
-def images(*rows: tuple[ChangeType, int]) -> RowImages:
-    count = len(rows)
-    return RowImages(
-        columns=pa.RecordBatch.from_pydict({"id": [value for _, value in rows]}),
-        event=pa.array([0] * count, pa.int32()),
-        row=pa.array(range(count), pa.int32()),
-        change_type=pa.array([CHANGE_TYPES.index(kind) for kind, _ in rows], pa.int8()),
-        softened={},
+def below(harm: Harm, *tables: TableSchema) -> dict[TableName, tuple[int | None, dict[str, int]]]:
+    found = references(*tables).below(PARENT, harm)
+    return {table: (one.deleted, one.updated) for table, one in found.items()}
+
+
+def test_deleted_rows_take_others_with_them() -> None:
+    """And those theirs in turn."""
+    chain = (
+        refers(CHILD, PARENT, on_delete="CASCADE"),
+        refers(GRANDCHILD, CHILD, on_delete="CASCADE"),
     )
+    assert below(DELETED, *chain) == {CHILD: (4, {}), GRANDCHILD: (4, {})}
 
 
-def found(batch: RowImages, *tables: TableSchema) -> list[TableName]:
-    seen = changed_unseen(PARENT, np.array([True]), [batch], server(*tables))
-    return [table for table, _ in seen]
-
-
-DELETED = images((ChangeType.DELETE, 1))
-REKEYED = images((ChangeType.UPDATE_PREIMAGE, 1), (ChangeType.UPDATE_POSTIMAGE, 2))
-KEPT = images((ChangeType.UPDATE_PREIMAGE, 1), (ChangeType.UPDATE_POSTIMAGE, 1))
-
-
-@pytest.mark.parametrize("action", ["CASCADE", "SET NULL", "SET DEFAULT"])
-def test_a_deleted_parent_touches_its_children(action: str) -> None:
-    """And theirs in turn."""
-    chain = refers(CHILD, PARENT, on_delete=action), refers(GRANDCHILD, CHILD, on_delete=action)
-    assert found(DELETED, *chain) == [CHILD, GRANDCHILD]
+@pytest.mark.parametrize("action", ["SET NULL", "SET DEFAULT"])
+def test_a_reference_that_is_taken_back_is_an_update(action: str) -> None:
+    """Of the child's own columns; whoever refers to others of them loses nothing."""
+    child = refers(CHILD, PARENT, on_delete=action)
+    to_key = refers(GRANDCHILD, CHILD, on_delete="CASCADE", on_update="CASCADE")
+    assert below(DELETED, child, to_key) == {CHILD: (None, {"a_id": 4})}
+    to_reference = refers(GRANDCHILD, CHILD, to="A_ID", on_update="SET NULL")
+    assert below(DELETED, child, to_reference) == {
+        CHILD: (None, {"a_id": 4}),
+        GRANDCHILD: (None, {"a_id": 4}),
+    }
 
 
 @pytest.mark.parametrize("action", ["RESTRICT", "NO ACTION"])
 def test_a_key_that_refuses_changes_nothing(action: str) -> None:
     """The server would not have let the parent go."""
-    assert found(DELETED, refers(CHILD, PARENT, on_delete=action)) == []
+    assert below(DELETED, refers(CHILD, PARENT, on_delete=action)) == {}
 
 
 def test_an_update_counts_if_it_changes_what_is_referred_to() -> None:
     """Other columns are nobody's business."""
     child = refers(CHILD, PARENT, on_update="CASCADE")
-    assert found(REKEYED, child) == [CHILD]
-    assert found(KEPT, child) == []
-    assert found(DELETED, child) == []
+    assert below(REKEYED, child) == {CHILD: (None, {"a_id": 7})}
+    assert below(OTHER, child) == {}
+    assert below(DELETED, child) == {}
+    assert references(child).columns_of(PARENT) == {"id"}
+
+
+def test_keys_that_go_round_end() -> None:
+    """A table may refer to itself, and two to one another."""
+    itself = refers(PARENT, PARENT, on_delete="CASCADE")
+    assert below(DELETED, itself) == {PARENT: (4, {})}
+    both = refers(CHILD, PARENT, on_delete="CASCADE"), refers(PARENT, CHILD, on_delete="CASCADE")
+    assert below(DELETED, *both) == {CHILD: (4, {}), PARENT: (4, {})}
+
+
+def test_the_first_event_counts() -> None:
+    """By whatever way it reaches the table."""
+    keys = (
+        ForeignKey("one", ("x",), PARENT, ("id",), on_delete="SET NULL"),
+        ForeignKey("two", ("x",), PARENT, ("code",), on_update="CASCADE"),
+    )
+    found = below(Harm(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
+    assert found == {CHILD: (None, {"x": 3})}
+
+
+def test_the_reason_names_what_acted() -> None:
+    """The table whose event was read, and the key by which this one is touched."""
+    child = refers(CHILD, PARENT, on_delete="SET NULL")
+    assert references(child).below(PARENT, DELETED)[CHILD].reason == (
+        "rows of shop.a that it may refer to were changed, and the server does not log what "
+        "ON DELETE SET NULL of fk did"
+    )
+
+
+def test_all_tables_above_a_captured_one_are_watched() -> None:
+    """However far; those above others are not, nor those whose keys refuse."""
+    above, beside = TableName("shop", "top"), TableName("shop", "beside")
+    found = references(
+        refers(PARENT, above, on_delete="CASCADE"),
+        refers(CHILD, PARENT, on_delete="SET NULL"),
+        refers(CHILD, beside, on_delete="RESTRICT"),
+        refers(GRANDCHILD, CHILD, on_delete="CASCADE"),
+    )
+    assert found.above(lambda table: table == CHILD) == {PARENT, above}
+    assert found.above(lambda table: table == GRANDCHILD) == {CHILD, PARENT, above}
+    assert found.above(lambda table: table == above) == set()
+
+
+def test_names_are_compared_as_the_server_does() -> None:
+    """With lower_case_table_names a key may spell its parent in another case."""
+    spelled = TableName("Shop", "A")
+    found = references(refers(CHILD, spelled, on_delete="CASCADE"), folding=2)
+    assert found.above(lambda table: table == CHILD) == {PARENT}
+    assert set(found.below(PARENT, DELETED)) == {CHILD}
 
 
 def test_what_the_server_logs_is_not_looked_at() -> None:

@@ -278,14 +278,16 @@ def test_xa_rows_are_told_where_they_come_out(
 def test_a_table_that_would_be_set_aside_is_told(
     mysql: MySqlStand, database: str, shop: Follower
 ) -> None:
-    """Partial images of one session; the other tables' rows are counted."""
-    mysql.execute(f"insert into {database}.orders values (1, 'a')")
+    """Partial documents of one session; the other tables' rows are counted."""
+    mysql.execute(
+        f"alter table {database}.orders add j json",
+        f"insert into {database}.orders values (1, 'a', json_object('a', 1, 'b', repeat('x', 50)))",
+    )
     shop.run()
     mysql.execute(
-        "set session binlog_row_image = minimal",
-        f"update {database}.orders set note = 'b'",
+        "set session binlog_row_value_options = PARTIAL_JSON",
+        f"update {database}.orders set j = json_set(j, '$.a', 2)",
         f"insert into {database}.users values (7)",
-        "set session binlog_row_image = full",
     )
     told = reading_of(planned(shop))
     assert [one.table for one in told.set_aside] == [TableName(database, "orders")]

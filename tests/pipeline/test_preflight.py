@@ -82,7 +82,6 @@ RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
             ("log_bin", "OFF"),
             ("binlog_format", "STATEMENT"),
             ("binlog_format", "MIXED"),
-            ("binlog_row_image", "MINIMAL"),
             ("binlog_row_value_options", "PARTIAL_JSON"),
         )
     ),
@@ -108,6 +107,8 @@ CASES: list[tuple[str, Looked, str]] = [
     ("password lifetime", settings(default_password_lifetime="90"), "warning"),
     ("connections", settings(max_user_connections="2"), "warning"),
     ("binlog_checksum", settings(binlog_checksum="NONE"), "warning"),
+    ("binlog_row_image", settings(binlog_row_image="MINIMAL"), "warning"),
+    ("binlog_row_image", settings(binlog_row_image="NOBLOB"), "warning"),
     ("sync_binlog", settings(sync_binlog="0"), "warning"),
     ("sync_binlog", settings(sync_binlog="100"), "warning"),
     (
@@ -294,6 +295,24 @@ def test_a_server_without_the_switch_has_another_cure() -> None:
     assert finding.hint is not None
     assert "exclude the child" in finding.hint
     assert "innodb_native" not in finding.hint
+
+
+def test_a_parent_that_the_account_does_not_see_is_named() -> None:
+    """However far above; what it refers to itself nobody could tell."""
+    middle, top = TableName("other", "middle"), TableName("other", "top")
+    keys = (
+        ForeignKey("a", ITEMS, middle, "NO ACTION", "CASCADE"),
+        ForeignKey("b", middle, top, "NO ACTION", "SET NULL"),
+        ForeignKey("c", top, TableName("other", "beside"), "NO ACTION", "RESTRICT"),
+    )
+    seen = (*SURVEY.tables, SurveyedTable(middle, "BASE TABLE", "InnoDB", False))
+    found = surveyed({"innodb_native_foreign_keys": "ON"}, foreign_keys=keys, tables=seen)
+    child, parent = _judged("foreign keys", looked(found))
+    assert child.subject == "shop.items"
+    assert (parent.subject, parent.hint) == (
+        "other.top",
+        "GRANT SELECT ON `other`.`top` TO 'lockstep'@'%';",
+    )
 
 
 def test_only_a_replica_is_asked_for_a_replicas_settings() -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.changes.layout import application_id, changelog_path
+from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
 from pipeline.runs.context import SourcePlan, Unwatched, Workplace
 from pipeline.runs.repair import repair
-from pipeline.segment import SegmentFile
+from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.tables import TablePatterns
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
@@ -60,7 +61,7 @@ class Stand:
     def _record(self, batch: Batch, *, first: bool) -> CaptureRecord:
         made = record(batch, ORDERS, STOCK, first=first)
         segments = tuple(
-            replace(segment, files=self._written(batch, changelog_path("shop", segment.table)))
+            replace(segment, files=self.written(batch, changelog_path("shop", segment.table)))
             for segment in made.segments
         )
         states = tuple(
@@ -71,7 +72,7 @@ class Stand:
         xa = prepared(batch, f"xa {batch.id}".encode(), self.spool.seal(waiting))
         return replace(made, segments=segments, tables=states, prepared=(xa,))
 
-    def _written(self, batch: Batch, folder: str) -> tuple[SegmentFile, ...]:
+    def written(self, batch: Batch, folder: str) -> tuple[SegmentFile, ...]:
         writer = MemorySegments(self.lake).open(
             folder, batch=batch.id, schema_version=1, schema=SCHEMA
         )
@@ -164,6 +165,42 @@ def test_segments_lost_where_a_table_shows_some(stand: Stand, how: str, of: int)
         repair(stand.work, stand.lease)
     assert stand.states() == [CAPTURED, CAPTURED]
     assert [stand.files(batch) for batch in batches] == [2, 3]
+
+
+def with_transactions(stand: Stand) -> Batch:
+    """A batch that changed no table, and has a file of the source's `_transactions`."""
+    batch = begun(stand.ledger, stand.lease)
+    folder = source_table_path("shop", SourceTable.TRANSACTIONS)
+    part = SourcePart(SourceTable.TRANSACTIONS, stand.written(batch, folder))
+    made = replace(record(batch), source_parts=(part,))
+    stand.ledger.record_capture(stand.lease, batch.id, made)
+    return newest(stand.ledger, stand.lease)
+
+
+def test_segments_abandoned_by_a_lost_file_of_the_sources_own(stand: Stand) -> None:
+    """What it read is read again."""
+    batch = with_transactions(stand)
+    stand.damage(batch)
+    (note,) = repair(stand.work, stand.lease)
+    assert "_transactions" in note
+    assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
+
+
+def test_segments_lost_where_transactions_are_shown(stand: Stand) -> None:
+    """They would be there twice, once for each batch that read them."""
+    batch = with_transactions(stand)
+    stand.work.changelog.publish(
+        source_table_path("shop", SourceTable.TRANSACTIONS),
+        app_id=source_table_id("shop", SourceTable.TRANSACTIONS),
+        batch=batch.id,
+        schema=SCHEMA,
+        files=stand.ledger.source_parts(batch.id)[0].files,
+        user_metadata="",
+    )
+    stand.damage(batch)
+    with pytest.raises(SegmentsLost, match="_transactions already shows part of it"):
+        repair(stand.work, stand.lease)
+    assert stand.states() == [CAPTURED]
 
 
 def test_a_choice_gives_up_what_was_never_acknowledged(stand: Stand) -> None:

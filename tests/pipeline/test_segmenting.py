@@ -62,6 +62,9 @@ class NothingKnown:
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return ()
 
+    def referring(self) -> Sequence[SchemaVersion]:
+        return ()
+
     def databases(self) -> Sequence[DatabaseVersion]:
         return ()
 

@@ -132,6 +132,16 @@ ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.
         ),
         ({"set_aside": (ASIDE,)}, State.SET_ASIDE, ("shop.orders", "incomplete", "FULL")),
         (
+            {"set_aside": (ASIDE,), "paused": frozenset({ASIDE.table})},
+            State.PAUSED,
+            ("shop.orders is paused", "all else goes on", "FULL"),
+        ),
+        (
+            {"set_aside": (ASIDE,), "ordered_back": frozenset({ASIDE.table})},
+            State.BEHIND,
+            ("shop.orders comes back", "lockstep run"),
+        ),
+        (
             {"waiting": (WaitingBatch(batch(), (ORDERS,)),)},
             State.BEHIND,
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),

@@ -18,6 +18,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatched, Workplace
 from pipeline.runs.merge import merge
+from pipeline.schema.consequences import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.tables import TablePatterns
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
@@ -37,6 +38,7 @@ class Follower:
     policies: StartPolicies = field(default_factory=StartPolicies)
     budget: Budget = field(default_factory=Budget)
     standby: StandbyPlan | None = None
+    lake_policies: LakePolicies = field(default_factory=LakePolicies)
     ledger: MemoryLedger = field(default_factory=lambda: MemoryLedger(lambda: datetime.now(UTC)))
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
@@ -50,6 +52,7 @@ class Follower:
             start,
             budget=self.budget,
             policies=self.policies,
+            lake=self.lake_policies,
             standby=self.standby,
             until=parse_place(until) if until else None,
         )

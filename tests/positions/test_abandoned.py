@@ -46,18 +46,19 @@ class Folder:
             capture(self.work(), lease)
 
     def files(self) -> tuple[int, int]:
-        """Segments and prepared transactions."""
+        """Those of changes and transactions, and of prepared transactions."""
         found = [
             [path for path in (self.lake / SOURCE / part).rglob("*") if path.is_file()]
-            for part in ("_changes", "_prepared")
+            for part in ("_changes", "_transactions", "_prepared")
         ]
-        return len(found[0]), len(found[1])
+        return len(found[0]) + len(found[1]), len(found[2])
 
     def expected(self) -> tuple[int, int]:
         ledger = self.shop.follower.ledger
         live = [one for one in ledger.unfinished(SOURCE) if one.state is BatchState.CAPTURED]
         segments = sum(len(one.files) for batch in live for one in ledger.segments(batch.id))
-        return segments, len([one for one in ledger.open_prepared(SOURCE) if one.file])
+        parts = sum(len(one.files) for batch in live for one in ledger.source_parts(batch.id))
+        return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
 
 
 @pytest.fixture
@@ -80,11 +81,11 @@ def test_a_capture_that_died_leaves_no_files(folder: Folder, step: str, after: b
     try:
         with mortal(shop.follower, "record_capture", after=False), pytest.raises(Crash):
             folder.capture()
-        assert folder.files() == (2, 1)
+        assert folder.files() == (3, 1)
         with mortal(shop.follower, step, after=after), pytest.raises(Crash):
             folder.capture()
         folder.capture()
-        assert folder.files() == folder.expected() == (2, 1)
+        assert folder.files() == folder.expected() == (3, 1)
     finally:
         shop.stand.execute(f"xa rollback '{shop.name}'")
 
@@ -144,11 +145,11 @@ def test_a_capture_that_was_overtaken_touches_no_files_of_the_next(folder: Folde
         ledger.lose_lock(SOURCE)
 
         def awake() -> None:
-            assert folder.files() == (2, 0)
+            assert folder.files() == (3, 0)
             with pytest.raises(LeaseLost):
                 capture(folder.work(), stale)
 
         with interrupted(shop.follower, "record_capture", awake):
             folder.capture()
-    assert folder.files() == folder.expected() == (2, 0)
+    assert folder.files() == folder.expected() == (3, 0)
     assert shop.states()[2:] == [BatchState.CAPTURED]

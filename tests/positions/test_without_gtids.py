@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
 from pipeline.start.question import Rule
@@ -121,6 +122,16 @@ def test_an_overlap_of_inserts_doubles_no_row(bare: Pair, began: datetime) -> No
     put(bare.a, 4)
     _promoted(bare, follower)
     assert follower.run().rows == 3
+    require_same(follower, bare.b)
+
+
+def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair, began: datetime) -> None:
+    """A budget ends the batch that began it: those behind are still among what was read."""
+    follower = _half_read(bare, began)
+    put(bare.a, 4)
+    _promoted(bare, follower)
+    follower.budget = Budget(max_transactions=1)
+    assert [follower.run().rows for _ in range(4)] == [1, 1, 1, 0]
     require_same(follower, bare.b)
 
 

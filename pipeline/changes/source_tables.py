@@ -1,0 +1,237 @@
+"""A source's own tables in the lake, `_transactions` and `_ddl`: columns, and rows. Pure.
+
+Belongs here: what a row says, and where the tables lie. Does not: when rows are made
+(`pipeline.runs.source_rows`), publishing them (`pipeline.runs.publish`).
+
+A column that begins with `_` is a changelog's and means the same here; the others are these
+tables' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.changes.layout import MARKS
+from pipeline.changes.marks import TransactionMarks
+from pipeline.schema.consequences import Consequence
+from pipeline.schema.evolving.effects import DatabaseEffect, Renamed
+from pipeline.schema.history import History, SchemaStatement, SchemaVersion
+from pipeline.schema.sentences import sentence
+from pipeline.schema.tracker import Followed, LoggedStatement
+from pipeline.segment import SourceTable
+from pipeline.table import TableName
+
+TRANSACTIONS: Final = pa.schema(
+    [
+        MARKS.field("_file"),
+        MARKS.field("_offset"),
+        pa.field("end_offset", pa.int64()),
+        MARKS.field("_gtid"),
+        MARKS.field("_committed_at"),
+        MARKS.field("_server_id"),
+        pa.field("rows", pa.int64()),
+        pa.field("first_sequence", pa.int64()),
+        pa.field("last_sequence", pa.int64()),
+        MARKS.field("_batch"),
+    ]
+)
+"""One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: of
+captured tables, an update is one. `first_sequence` to `last_sequence`: its changes in the
+changelogs; NULL where there are none."""
+
+_TOUCHED: Final = pa.struct(
+    [
+        pa.field("database", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("effect", pa.string()),
+        pa.field("schema_version", pa.int32()),
+        pa.field("action", pa.string()),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+STATEMENTS: Final = pa.schema(
+    [
+        MARKS.field("_sequence"),
+        MARKS.field("_file"),
+        MARKS.field("_offset"),
+        pa.field("end_offset", pa.int64()),
+        MARKS.field("_gtid"),
+        MARKS.field("_committed_at"),
+        MARKS.field("_executed_at"),
+        MARKS.field("_server_id"),
+        pa.field("database", pa.string()),
+        pa.field("statement", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("tables", pa.list_(_TOUCHED)),
+        MARKS.field("_batch"),
+    ]
+)
+"""One row for each statement that may change a structure. `_sequence`: changes up to it lie
+before, those above it behind. `_offset` to `end_offset`: its transaction's place. `database`:
+the session's. `outcome`: as in `SchemaStatement`. `tables`: those it names or changes, each
+with its new version, if it has one, and for a captured one what followed in the lake."""
+
+SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
+    SourceTable.DDL: STATEMENTS,
+    SourceTable.TRANSACTIONS: TRANSACTIONS,
+}
+
+Integers = npt.NDArray[np.int64]
+
+
+def source_table_path(source: str, table: SourceTable) -> str:
+    """The table's folder, relative to the lake; no database's folder is called so."""
+    return f"{source}/{table}"
+
+
+def source_table_id(source: str, table: SourceTable) -> str:
+    """The table's Delta application id."""
+    return f"lockstep/{source}/{table}"
+
+
+# -- transactions -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlaces:
+    """Per transaction: where it begins and ends in its file, and who ran it first."""
+
+    begin: Integers
+    end: Integers
+    server_id: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCounts:
+    """Per transaction: rows of captured tables, and the numbers of its first and last change;
+    both 0 where there is none."""
+
+    rows: Integers
+    first: Integers
+    last: Integers
+
+
+def transaction_rows(
+    marks: TransactionMarks, places: TransactionPlaces, counts: TransactionCounts, *, batch: int
+) -> pa.RecordBatch:
+    """Rows of `_transactions`, in the order of the log."""
+    number = len(places.begin)
+    none = counts.first == 0
+    columns = {
+        "_file": marks.file,
+        "_offset": pa.array(places.begin),
+        "end_offset": pa.array(places.end),
+        "_gtid": marks.gtid,
+        "_committed_at": pa.array(marks.committed_at).view(MARKS.field("_committed_at").type),
+        "_server_id": pa.array(places.server_id),
+        "rows": pa.array(counts.rows),
+        "first_sequence": pa.array(counts.first, mask=none),
+        "last_sequence": pa.array(counts.last, mask=none),
+        "_batch": pa.repeat(pa.scalar(batch, pa.int64()), number),
+    }
+    return pa.RecordBatch.from_arrays([columns[n] for n in TRANSACTIONS.names], schema=TRANSACTIONS)
+
+
+# -- statements ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedStatement:
+    """A statement, what it did, and where it stands among the changes. `actions`: what
+    followed for captured tables."""
+
+    logged: LoggedStatement
+    followed: Followed
+    actions: Mapping[TableName, Consequence]
+    sequence: int
+
+
+def statement_rows(
+    history: History, statements: Sequence[PlacedStatement], *, batch: int
+) -> pa.Table:
+    """Rows of `_ddl`: of the statements of a history, which are the same, in order."""
+    versions: dict[int, list[SchemaVersion]] = {}
+    for version in history.versions:
+        if version.statement is not None:
+            versions.setdefault(version.statement, []).append(version)
+    rows = [
+        _statement_row(recorded, placed, versions.get(number, ()), batch)
+        for number, (recorded, placed) in enumerate(
+            zip(history.statements, statements, strict=True)
+        )
+    ]
+    return pa.Table.from_pylist(rows, schema=STATEMENTS)
+
+
+def _statement_row(
+    recorded: SchemaStatement,
+    placed: PlacedStatement,
+    versions: Iterable[SchemaVersion],
+    batch: int,
+) -> dict[str, Any]:
+    logged = placed.logged
+    return {
+        "_sequence": placed.sequence,
+        "_file": str(logged.begin.file),
+        "_offset": logged.begin.offset,
+        "end_offset": logged.end.offset,
+        "_gtid": logged.gtid or None,
+        "_committed_at": logged.committed_at,
+        "_executed_at": logged.executed_at,
+        "_server_id": logged.server_id,
+        "database": _text(recorded.database) or None,
+        "statement": _text(recorded.text),
+        "outcome": recorded.outcome,
+        "tables": _tables(placed, versions),
+        "_batch": batch,
+    }
+
+
+def _tables(placed: PlacedStatement, versions: Iterable[SchemaVersion]) -> list[dict[str, Any]]:
+    effects: dict[TableName, list[str]] = {}
+    for table, words in _effects(placed.followed):
+        effects.setdefault(table, []).append(words)
+    numbers = {}
+    for version in versions:
+        numbers[version.table] = version.version
+        effects.setdefault(version.table, [version.knowledge.value])
+    for table in placed.actions:
+        effects.setdefault(table, [])
+    return [
+        {
+            "database": _text(table.database),
+            "name": _text(table.name),
+            "effect": _text("; ".join(words)) or None,
+            "schema_version": numbers.get(table),
+            "action": action.action.value if action is not None else None,
+            "reason": _text(action.reason) if action is not None else None,
+        }
+        for table, words in effects.items()
+        for action in [placed.actions.get(table)]
+    ]
+
+
+def _effects(followed: Followed) -> Iterable[tuple[TableName, str]]:
+    """What happened to each table, in the history's words."""
+    if followed.not_understood is not None:
+        for table in followed.not_understood.may_touch or ():
+            yield table, followed.not_understood.reason
+    for effect in followed.effects:
+        if isinstance(effect, DatabaseEffect):
+            continue
+        yield effect.table, sentence(effect).removeprefix(f"{effect.table}: ")
+        if isinstance(effect, Renamed):
+            yield effect.to, f"was called {effect.table}"
+
+
+def _text(text: str) -> str:
+    """What a file can hold: bytes that mean nothing in their character set, kept as
+    surrogates, are written as `\\xff`."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,231 @@
+"""Tables that stopped and come back: read from the log alone, from their own place on.
+
+Belongs here: the batch that brings them back. Does not: which tables those are
+(`returning`), decoding and numbering (`segmenting`), reading a table from the source
+(`rereading`).
+
+Such a batch stands between two ordinary ones: it begins where the batch began that the
+oldest of its tables stopped in, and ends where the newest batch ended, so that the next one
+goes on behind it as behind any other. Only its tables are captured, each behind its own
+place; their structures are those that the history has already, unless a person gave one or
+a statement is followed today that was not then. Numbers of changes go on ascending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Final
+
+from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
+from pipeline.bounds import RunBounds
+from pipeline.coverage import past_ranges
+from pipeline.decisions import Continuity, Decision, Lease
+from pipeline.errors import LockstepError, Recovery
+from pipeline.gtid import GtidSet
+from pipeline.ports.source import ServerFacts
+from pipeline.runs.begin import Begun
+from pipeline.runs.captured import CapturedTables
+from pipeline.runs.coming_back import Comeback, RecordedBefore, history_of
+from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.reading import Reading
+from pipeline.runs.rereading import HINT
+from pipeline.runs.returning import Returns, Span
+from pipeline.runs.segmenting import Segmenter
+from pipeline.runs.structures import structures_behind
+from pipeline.schema.history import SchemaVersion
+from pipeline.segment import RowCounts
+from pipeline.start.question import Rule, Start
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition, TableOrder, TableState
+
+DECISIONS_READ: Final = 10_000
+"""How many decisions back a change of patterns is noticed."""
+
+
+def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport | str | None:
+    """A batch that brings the tables of `returns.spans` to where the others are; None where
+    there is none, a sentence where the log turns out not to hold what it should: then
+    nothing is recorded."""
+    first, cursor = returns.first, returns.cursor
+    if first is None or cursor is None:
+        return None
+    clock = perf_counter()
+    for order in returns.caught_up:
+        low = returns.spans[order.table].low
+        work.progress.note(
+            f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
+        )
+    reason = (
+        f"{_names(returns)} stopped and catches up alone, from {first.start} to {cursor.position}"
+    )
+    decision = work.ledger.decide(
+        lease,
+        Decision(
+            "start",
+            CATCHING_UP,
+            reason,
+            {"from": str(first.start), "to": str(cursor.position), "batch": first.batch.id},
+            follows=cursor.batch,
+            continuity=Continuity.CONTIGUOUS,
+        ),
+    )
+    batch = work.ledger.begin_batch(
+        lease, first.start, predecessor=None, start_decision=decision.id
+    )
+    try:
+        return _caught_up(work, lease, returns, batch, reason, clock)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        work.ledger.abandon(lease, batch.id, error.message)
+        work.segments.discard(work.source.name, batch.id)
+        return f"the log cannot bring it: {error.message}"
+
+
+def _names(returns: Returns) -> str:
+    return ", ".join(sorted(map(str, returns.spans)))
+
+
+def _caught_up(
+    work: Workplace, lease: Lease, returns: Returns, batch: Batch, reason: str, clock: float
+) -> CaptureReport:
+    first, cursor, facts = returns.first, returns.cursor, returns.facts
+    assert first is not None and cursor is not None and facts is not None
+    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
+    structures = structures_behind(work, facts, first.batch, first.start.at, recorded)
+    comebacks = comebacks_of(work, returns)
+    tables = _tables(work, returns, batch)
+    segmenter = Segmenter(
+        tables,
+        batch=batch.id,
+        base=batch.base,
+        structures=structures,
+        comebacks=comebacks,
+        clock=work.clock,
+        captured=lambda table: table in returns.spans,
+        policies=work.source.lake,
+        on_set_aside=lambda aside: work.progress.note(
+            f"{aside.table} was set aside at {aside.position}: {aside.reason}"
+        ),
+    )
+    begun = begun_at(first, facts, cursor, reason)
+    bounds = RunBounds(cursor.position.at, GtidSet())
+    reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
+    reading.run()
+    segments = tables.finish()
+    set_aside = _stopped_again(returns, segmenter, tables, cursor)
+    work.ledger.record_capture(
+        lease,
+        batch.id,
+        CaptureRecord(
+            end=cursor.position,
+            witness=cursor.witness,
+            changes=segmenter.changes,
+            transactions=reading.transactions,
+            log_bytes=reading.log_bytes,
+            segments=segments,
+            history=history_of(structures.history, returns.spans),
+            events=tuple(tables.events),
+            orders_done=tuple(order.id for order in returns.caught_up),
+            tables=tuple(tables.touched.values()),
+            set_aside=set_aside,
+            by_gtid=cursor.by_gtid,
+        ),
+    )
+    counts: dict[TableName, RowCounts] = {}
+    for segment in segments:
+        counts[segment.table] = counts.get(segment.table, RowCounts()) + segment.counts
+    return CaptureReport(
+        batch=batch.id,
+        rule=CATCHING_UP,
+        reason=reason,
+        start=first.start,
+        end=cursor.position,
+        transactions=reading.transactions,
+        rows=sum((one.total for one in counts.values()), 0),
+        log_bytes=reading.log_bytes,
+        counts=counts,
+        set_aside=set_aside,
+        softened=segmenter.softened,
+        repaired=(),
+        start_seconds=0.0,
+        capture_seconds=perf_counter() - clock,
+        continuity=Continuity.CONTIGUOUS,
+    )
+
+
+def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> Begun:
+    """The reading's beginning, as any other run's."""
+    start = Start(
+        Rule.RESUME_SAME_SERVER,
+        reason,
+        first.start.at,
+        follows=cursor.batch,
+        continuity=Continuity.CONTIGUOUS,
+    )
+    return Begun(start, 0, first.start, first.witness, facts, by_gtid=cursor.by_gtid)
+
+
+def comebacks_of(work: Workplace, returns: Returns) -> list[Comeback]:
+    """What the tables bring to the capture."""
+    return [
+        Comeback(order, returns.spans[order.table].low, _learnt(work, order))
+        for order in returns.caught_up
+    ]
+
+
+def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+    """The version that another catching up learnt of a table that stopped in it again."""
+    stopped, source = order.stopped, work.source.name
+    if stopped is None:
+        return None
+    for batch in work.ledger.live_batches(source, stopped.batch, stopped.batch):
+        held = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
+        if batch.catches_up and held is not None and held.batch == batch.id:
+            return held
+    return None
+
+
+def _tables(work: Workplace, returns: Returns, batch: Batch) -> CapturedTables:
+    source = work.source.name
+    states = work.ledger.table_states(source)
+    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
+    for order in returns.caught_up:
+        states[order.table] = taken_up(states[order.table])
+    decisions = work.ledger.decisions(source, limit=DECISIONS_READ)
+    # What patterns left out since is read now.
+    past = [
+        one
+        for one in past_ranges(decisions, batch.id, str(batch.start))
+        if one.last < min(stopped, default=0)
+    ]
+    return CapturedTables(work.segments, source=source, batch=batch.id, states=states, past=past)
+
+
+def taken_up(state: TableState) -> TableState:
+    """A table's state once it is taken up again."""
+    return replace(
+        state,
+        condition=TableCondition.ACTIVE,
+        reason=None,
+        hint=None,
+        position=None,
+        stopped=None,
+    )
+
+
+def _stopped_again(
+    returns: Returns, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+) -> tuple[SetAside, ...]:
+    """Tables that are set aside in the batch. One that came no further, and one whose rows
+    no log tells, is read from the source at once."""
+    found = dict(tables.set_aside)
+    for table, aside in tables.set_aside.items():
+        if aside.at is not None and not returns.spans[table].low < aside.at:
+            found[table] = replace(aside, hint=HINT)
+    at = cursor.position.at
+    for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
+        if table not in found:
+            found[table] = SetAside(table, why, HINT, str(at), at)
+    return tuple(found.values())

@@ -1,0 +1,206 @@
+"""What becomes of the tables of one capture: by statements, at places they wait for, by rows
+that nobody can decode.
+
+Belongs here: carrying out what follows from a statement, setting a table aside, the rows of
+a changelog that stand for all rows of a table. Does not: what follows
+(`pipeline.schema.consequences`), rows of the log (`segmenting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pipeline.changes.marking import mark_row
+from pipeline.errors import TableError
+from pipeline.position import Coordinates
+from pipeline.runs.captured import CapturedTables
+from pipeline.runs.coming_back import Comeback, ComingBack
+from pipeline.runs.joining import Joining
+from pipeline.runs.rereading import HINT, Reread
+from pipeline.runs.versions import release_hint
+from pipeline.runs.watching import Lost
+from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
+from pipeline.schema.zones import zone_of
+from pipeline.segment import ChangeType
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableEventKind
+
+_EVENTS: Final = {
+    Action.CREATE: TableEventKind.CREATED,
+    Action.FOLLOW: TableEventKind.CHANGED,
+    Action.EMPTY: TableEventKind.TRUNCATED,
+    Action.DROP: TableEventKind.DROPPED,
+}
+_OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
+"""What is done only about a table that the lake has, or that is on its way there."""
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers that a batch gives to changes: so many so far, above `base`."""
+
+    batch: int
+    base: int
+    changes: int = 0
+
+    @property
+    def last(self) -> int:
+        return self.base + self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a capture goes by: the moment, the tables it may take, policies, who is told."""
+
+    clock: Callable[[], datetime]
+    captured: Callable[[TableName], bool]
+    policies: LakePolicies
+    on_set_aside: Callable[[SetAside], None]
+
+
+class Following:
+    """The tables of one capture. `wants_changed` is called when other tables' rows are wanted
+    than before."""
+
+    def __init__(
+        self,
+        tables: CapturedTables,
+        structures: SchemaTracker,
+        numbers: Numbers,
+        rules: Rules,
+        *,
+        rereads: Sequence[Reread],
+        comebacks: Sequence[Comeback],
+        wants_changed: Callable[[], None],
+    ) -> None:
+        self._tables = tables
+        self._structures = structures
+        self._numbers = numbers
+        self._rules = rules
+        self._wants_changed = wants_changed
+        self._emptied: tuple[int, ...] = ()
+        self.joining = Joining(rereads, structures)
+        self.coming_back = ComingBack(comebacks, structures)
+        self.lows = {one.table: one.low for one in rereads} | self.coming_back.lows
+        """Where the rows of tables begin to count that are read from a place of their own."""
+
+    def wanted(self, table: TableName) -> bool:
+        return self._rules.captured(table) and self._tables.wanted(table)
+
+    def take_emptied(self) -> tuple[int, ...]:
+        """Numbers of the marks that statements left since this was asked last."""
+        emptied, self._emptied = self._emptied, ()
+        return emptied
+
+    def changed(
+        self, logged: LoggedStatement, followed: Followed
+    ) -> Mapping[TableName, Consequence]:
+        """A statement changed structures: what followed for each table that is captured."""
+        session = logged.context
+        zoned = zone_of(session.time_zone) is not None
+        policies = self._rules.policies
+        found = consequences(followed, policies, strict=session.strict, zoned=zoned)
+        actions: dict[TableName, Consequence] = {}
+        for table, consequence in found.items():
+            waits = self.joining.waits(table) or self.coming_back.passes(table, logged)
+            if self.wanted(table) and not waits:
+                if self._tables.known(table) or consequence.action not in _OF_KNOWN:
+                    actions[table] = consequence
+                self._follow(table, consequence, logged)
+        for one, version in self.coming_back.behind(logged):
+            self._take_word(one, version)
+        return actions
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Tables that waited for a place before `at` (None: the log is over)."""
+        for back, given in self.coming_back.reached(at):
+            self._take_word(back, given)
+        for one, version in self.joining.passed(at):
+            if one.error is not None:
+                self.put_aside(one.table, one.low, one.error)
+            elif version is None:
+                self._gone(one)
+            else:
+                now = self._rules.clock()
+                self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
+                self._happened(TableEventKind.REREAD, version, one.why)
+                self.joining.record(one, version, self._numbers.last)
+
+    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """The table goes no further than `at`."""
+        self._rules.on_set_aside(self._tables.put_aside(table, at, error))
+        self._wants_changed()
+
+    def end_at(self, lost: Mapping[TableName, Lost]) -> None:
+        """Tables that lost rows which no log tells go no further, or are read anew."""
+        for table, one in lost.items():
+            if not self._tables.wanted(table):
+                continue
+            if self._rules.policies.foreign_keys == "resnapshot":
+                self._reread(table, one.at, one.reason)
+            else:
+                self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
+
+    def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
+        version, kind = self._structures.version(table), _EVENTS.get(one.action)
+        if one.action is Action.SET_ASIDE:
+            self.put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        elif one.action is Action.REREAD:
+            self._reread(table, logged.end, one.reason)
+        elif kind is not None and version is not None:
+            if one.action in _OF_KNOWN and not self._tables.known(table):
+                return
+            if kind is TableEventKind.TRUNCATED and version.schema is not None:
+                moments = logged.committed_at, logged.executed_at
+                self._mark(version, ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+                self._emptied = (*self._emptied, self._numbers.last)
+            self._happened(kind, version, one.reason)
+
+    def _reread(self, table: TableName, at: Coordinates, reason: str) -> None:
+        error = TableError(reason, hint=HINT)
+        self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
+        self._wants_changed()
+
+    def _take_word(self, one: Comeback, version: SchemaVersion) -> None:
+        reason = f"{one.order.author} gave its structure"
+        self._happened(TableEventKind.CHANGED, version, reason)
+
+    def _gone(self, one: Reread) -> None:
+        version = self._structures.version(one.table)
+        if version is not None:
+            self._happened(TableEventKind.DROPPED, version, "the source has it not")
+
+    def _happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
+        self._tables.happened(kind, version, sequence=self._numbers.last, reason=reason)
+
+    def _mark(
+        self,
+        version: SchemaVersion,
+        kind: ChangeType,
+        at: Coordinates,
+        gtid: str,
+        committed_at: datetime,
+        executed_at: datetime,
+    ) -> None:
+        """A row of the changelog that stands for all rows of the table."""
+        self._numbers.changes += 1
+        table = self._tables.opened(version, at)
+        number = self._numbers.last
+        row = mark_row(
+            table.schema,
+            kind,
+            sequence=number,
+            at=at,
+            gtid=gtid,
+            committed_at=committed_at,
+            executed_at=executed_at,
+            batch=self._numbers.batch,
+            schema_version=version.version,
+        )
+        table.first, table.last = table.first or number, number
+        self._tables.hold(table, row)

@@ -1,0 +1,92 @@
+"""The generations of a changelog that are in a lake, and reading them as one relation.
+
+Belongs here: which folders are there, their columns, their rows by delta-rs or by Spark.
+Does not: how columns of several meet (`pipeline.changes.generations`), how many there may
+be, which the ledger knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipeline.changes.generations import SharedColumn, gathered, in_order
+from pipeline.changes.layout import changelog_path
+from pipeline.table import TableName
+from resources.lake.delta_log import newest_version
+from resources.lake.scan import mirror_schema
+from resources.lake.statement import quoted
+from resources.lake.storage import lake_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedGeneration:
+    """A generation with a Delta table: its number, absolute folder, columns and version."""
+
+    number: int
+    path: Path
+    schema: pa.Schema
+    delta_version: int
+
+
+def published_generations(
+    lake: Path, source: str, table: TableName, newest: int
+) -> tuple[PublishedGeneration, ...]:
+    """Those up to `newest` that have rows, oldest first."""
+    found = []
+    for number in range(1, newest + 1):
+        path = lake / changelog_path(source, table, number)
+        version = newest_version(path)
+        if version is not None:
+            schema = mirror_schema(path, version)
+            found.append(PublishedGeneration(number, path, schema, version))
+    return tuple(found)
+
+
+def read_generations(
+    generations: Sequence[PublishedGeneration], columns: Sequence[SharedColumn]
+) -> pa.Table:
+    """All changes in the order of `_sequence`, under `columns`, which have a source for each
+    of `generations`."""
+    if not generations:
+        return pa.schema([(column.name, column.type) for column in columns]).empty_table()
+    return in_order(gathered([_read(one) for one in generations], columns))
+
+
+def _read(one: PublishedGeneration) -> pa.Table:
+    with lake_errors(one.path):
+        table = DeltaTable(one.path, version=one.delta_version)
+        return table.to_pyarrow_table(columns=one.schema.names).cast(one.schema)
+
+
+def generations_frame(
+    session: SparkSession,
+    generations: Sequence[PublishedGeneration],
+    columns: Sequence[SharedColumn],
+) -> DataFrame:
+    """The same as a DataFrame of a session that knows Delta, in no particular order."""
+    from pyspark.sql import functions as f
+
+    from resources.lake.frame import spark_type
+
+    frames: list[DataFrame] = []
+    for at, one in enumerate(generations):
+        chosen: list[Any] = []
+        for column in columns:
+            source = column.sources[at]
+            value = f.lit(None) if source is None else f.col(quoted(source))
+            chosen.append(value.cast(spark_type(column.type)).alias(column.name))
+        reader = session.read.format("delta").option("versionAsOf", one.delta_version)
+        frames.append(reader.load(str(one.path)).select(*chosen))
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole

@@ -1,0 +1,79 @@
+"""A batch that catches tables up, by every ledger: it reads again, and the chain goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.batch import CATCHING_UP, Batch
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Position
+from pipeline.table_state import TableCondition
+from tests.ledger.made import (
+    CONTIGUOUS,
+    ORDERS,
+    SERVER,
+    STOCK,
+    elsewhere,
+    first_captured,
+    following,
+    merged,
+    newest,
+    next_captured,
+    place,
+    record,
+)
+
+DECISION = replace(CONTIGUOUS, rule=CATCHING_UP)
+
+
+def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
+    """From that place to the end of the newest batch, for orders alone."""
+    cursor = ledger.captured_cursor(lease.source)
+    assert cursor is not None
+    followed = newest(ledger, lease)
+    batch = elsewhere(ledger, lease, followed, DECISION, start=start)
+    made = record(batch, ORDERS, end=cursor.position)
+    made = replace(
+        made, witness=cursor.witness, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
+    )
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
+    """It ends where the batch ended that it follows: the cursor is another's end, numbers go
+    on, and what it read again belongs to the batch that read it first."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    second = next_captured(ledger, lease, STOCK)
+    before = ledger.captured_cursor(lease.source)
+    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    assert first.end is not None and before is not None
+    batch = caught_up(ledger, lease, first.end, order.id)
+    assert (batch.catches_up, batch.rule, second.catches_up) == (True, CATCHING_UP, False)
+    assert (batch.start, batch.end, batch.follows) == (first.end, second.end, second.id)
+    assert batch.base == second.base + second.changes
+    after = ledger.captured_cursor(lease.source)
+    assert after == replace(before, batch=batch.id)
+    assert ledger.batch_covering(lease.source, SERVER, place(150)) == second
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.pending(lease.source)[ORDERS] == [batch.id]
+    third = following(ledger, lease)
+    assert (third.start, third.predecessor) == (batch.end, batch.id)
+    assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]
+
+
+def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None:
+    """The table stands where it stood."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    stopped = ledger.table_states(lease.source)[ORDERS].stopped
+    next_captured(ledger, lease, STOCK)
+    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    batch = caught_up(ledger, lease, first.start, order.id)
+    ledger.abandon(lease, batch.id, "damaged")
+    (again,) = ledger.open_orders(lease.source)
+    assert (again.id, again.stopped) == (order.id, stopped)
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.PAUSED

@@ -1,0 +1,48 @@
+"""Files of a source's own tables, recorded with the batch that wrote them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from tests.ledger.made import ORDERS, first_captured, following, record
+from tests.ledger.refusals import refused
+
+FILES = (
+    SegmentFile("0.parquet", 5, 1000, "0" * 64),
+    SegmentFile("1.parquet", 7, 2000, "f" * 64),
+)
+DDL = SourcePart(SourceTable.DDL, FILES[:1])
+TRANSACTIONS = SourcePart(SourceTable.TRANSACTIONS, FILES)
+
+
+def test_parts_are_given_back_by_name(ledger: Ledger, lease: Lease) -> None:
+    """Each with its files in order; a batch without has none."""
+    first = first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    made = replace(record(batch), source_parts=(TRANSACTIONS, DDL))
+    ledger.record_capture(lease, batch.id, made)
+    assert ledger.source_parts(batch.id) == [DDL, TRANSACTIONS]
+    assert ledger.source_parts(first.id) == []
+
+
+def test_a_batch_waits_for_no_merge_of_them(ledger: Ledger, lease: Lease) -> None:
+    """They are published, and that is all."""
+    batch = first_captured(ledger, lease)
+    after = following(ledger, lease)
+    ledger.record_capture(lease, after.id, replace(record(after), source_parts=(DDL,)))
+    assert ledger.pending(lease.source) == {}
+    assert ledger.mark_merged(lease) == [batch.id, after.id]
+
+
+def test_parts_belong_to_their_capture(ledger: Ledger, lease: Lease) -> None:
+    """A batch that is captured gets no more of them, and none twice."""
+    batch = first_captured(ledger, lease, ORDERS)
+    with refused(ledger, lease, "source_files_while_capturing"):
+        ledger.record_capture(lease, batch.id, replace(record(batch), source_parts=(DDL,)))
+    following_one = following(ledger, lease)
+    with refused(ledger, lease, "source_files_pk"):
+        made = replace(record(following_one), source_parts=(DDL, DDL))
+        ledger.record_capture(lease, following_one.id, made)

@@ -1,0 +1,143 @@
+"""Tables of a real server that stop and come back, and their follower in memory.
+
+Belongs here: orders, and what the changelog, the mirror and the books show. Does not: what
+must be true of them (the tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.batch import Batch
+from pipeline.runs.context import CaptureReport
+from pipeline.runs.ordering import give_order
+from pipeline.runs.verify_schema import verify_schema
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableEventKind, TableState
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+
+
+@dataclass
+class Shop:
+    """A database of a real server, its tables made by `tables`, and its follower."""
+
+    stand: MySqlStand
+    name: str
+    follower: Follower
+    reports: list[CaptureReport] = field(default_factory=list)
+
+    def do(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.name)
+
+    def run(self) -> CaptureReport:
+        self.reports.append(self.follower.run())
+        return self.reports[-1]
+
+    def order(self, kind: OrderKind, table: str, schema: str | None = None) -> None:
+        """What `lockstep pause`, `resume` and `release` record."""
+        follower = self.follower
+        with follower.ledger.lock(SOURCE, "test", None) as lease:
+            give_order(
+                follower.work(),
+                lease,
+                kind,
+                self.table(table),
+                author="ann",
+                reason="",
+                statement=schema,
+            )
+
+    def pause(self, *tables: str) -> None:
+        for table in tables:
+            self.order(OrderKind.PAUSE, table)
+
+    def resume(self, *tables: str) -> None:
+        for table in tables:
+            self.order(OrderKind.RESUME, table)
+
+    def release(self, table: str, schema: str | None = None) -> None:
+        self.order(OrderKind.RELEASE, table, schema)
+
+    def table(self, name: str) -> TableName:
+        return TableName(self.name, name)
+
+    def state(self, table: str) -> TableState:
+        return self.follower.ledger.table_states(SOURCE)[self.table(table)]
+
+    def batches(self) -> list[Batch]:
+        """Those that are live, oldest first."""
+        return self.follower.ledger.live_batches(SOURCE, 1, 1_000)
+
+    def caught_up(self) -> list[Batch]:
+        return [batch for batch in self.batches() if batch.catches_up]
+
+    def images(self, table: str) -> list[dict[str, Any]]:
+        """A changelog's rows, all generations, as they are published."""
+        found: list[dict[str, Any]] = []
+        folder = f"{SOURCE}/_changes/{self.name}/{table}"
+        for path, commits in sorted(self.follower.lake.tables.items()):
+            if path == folder or path.startswith(f"{folder}@"):
+                found += commits[-1].rows.to_pylist()
+        return found
+
+    def kinds(self, table: str) -> list[tuple[str, Any]]:
+        """Each image's kind and first column, by its number."""
+        images = sorted(self.images(table), key=lambda row: row["_sequence"])
+        return [(row["_change_type"], row["id"]) for row in images]
+
+    def events(self, table: str) -> list[TableEventKind]:
+        ledger = self.follower.ledger
+        return [
+            one.kind
+            for batch in self.batches()
+            for one in ledger.table_events(SOURCE, batch.id)
+            if one.table == self.table(table)
+        ]
+
+    def require_whole(self, table: str, *, rereads: int = 0) -> None:
+        """The mirror is the table, no change stands twice in the changelog, its numbers
+        ascend with the log, and nothing was read from the source but so many times."""
+        rows = self.rows(table)
+        mirror = self.follower.mirror(f"{self.name}.{table}")
+        assert sorted(map(str, mirror)) == sorted(map(str, rows))
+        images = sorted(self.images(table), key=lambda row: row["_sequence"])
+        numbers = [row["_sequence"] for row in images]
+        assert numbers == sorted(set(numbers))
+        changes = [row for row in images if row["_change_type"] != "resnapshot"]
+        assert len(images) - len(changes) == rereads
+        places = [
+            (row["_file"], row["_offset"], row["_row"], row["_change_type"]) for row in changes
+        ]
+        assert len(places) == len(set(places))
+        if not rereads:
+            assert [one[:2] for one in places] == sorted(one[:2] for one in places)
+
+    def require_history(self) -> None:
+        """The history folds to what is recorded, and to what the server has."""
+        found = verify_schema(self.follower.work())
+        assert (found.folded, found.differing) == ((), ())
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        names = [
+            str(name)
+            for (name,) in self.stand.rows(
+                "select column_name from information_schema.columns where table_schema = "
+                f"'{self.name}' and table_name = '{table}' order by ordinal_position"
+            )
+        ]
+        found = self.stand.rows(f"select * from {self.name}.{table}") if names else ()
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def open_shop(stand: MySqlStand, name: str, tables: Sequence[str] = ("a", "b")) -> Shop:
+    """Tables of an id and a value, with a row each that a first run brought into the lake."""
+    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"]))
+    shop.do(*(f"create table {table} (id int primary key, v int)" for table in tables))
+    shop.run()
+    shop.do(*(f"insert into {table} values (1, 1)" for table in tables))
+    shop.run()
+    return shop

@@ -1,0 +1,214 @@
+"""Foreign keys that servers carry out without a word in the log: who loses rows is set aside,
+captured parents or not.
+
+On MySQL with `innodb_native_foreign_keys=ON`, on MariaDB, and where MySQL logs it all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lockstep.demo.mysql_search import Program
+from lockstep.demo.mysqld import mysql_server
+from pipeline.schema.consequences import LakePolicies
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import SMALL, make_account
+
+TABLES = (
+    "create table top (id int primary key, note text)",
+    "create table middle (id int primary key, top_id int, code varchar(10) collate utf8mb4_bin, "
+    "note text, unique (code), foreign key (top_id) references top (id) on delete cascade)",
+    "create table kept (id int primary key, middle_id int, code varchar(10) collate utf8mb4_bin, "
+    "foreign key (middle_id) references middle (id) on delete cascade, "
+    "foreign key (code) references middle (code) on update cascade on delete cascade)",
+    "create table beside (id int primary key, top_id int, "
+    "foreign key (top_id) references top (id))",
+    "insert into top values (1, 'x'), (2, 'x')",
+    "insert into middle values (1, 1, 'a', 'x'), (2, 2, 'b', 'x')",
+)
+
+
+@pytest.fixture(scope="module")
+def native(
+    mysql_program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MySqlStand]:
+    """A MySQL whose engine carries out foreign keys."""
+    options = (*SMALL, "--innodb-native-foreign-keys=ON", "--binlog-row-metadata=MINIMAL")
+    folder = tmp_path_factory.mktemp("native")
+    with mysql_server(mysql_program, folder, os.environ, options=options) as running:
+        stand = MySqlStand(running)
+        make_account(stand)
+        yield stand
+
+
+@pytest.fixture(params=["native", "mariadb"])
+def unlogged(request: pytest.FixtureRequest) -> MySqlStand:
+    """A server that logs no more than the parent's event."""
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    return stand
+
+
+class Shop:
+    """Four tables, of which only `kept` and `beside` are captured."""
+
+    def __init__(self, stand: MySqlStand, **policies: str) -> None:
+        self.stand, self.name = stand, stand.fresh_name()
+        stand.execute(f"create database {self.name} character set utf8mb4")
+        self.put(*TABLES)
+        tables = [f"{self.name}.kept", f"{self.name}.beside"]
+        self.follower = Follower(server(stand), tables, lake_policies=LakePolicies(**policies))
+        self.follower.run()
+        self.put(
+            "insert into kept values (1, 1, 'a'), (2, 2, 'b')", "insert into beside values (1, 1)"
+        )
+        self.follower.run()
+
+    def put(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.name)
+
+    def aside(self) -> dict[str, SetAside]:
+        """What the next run sets aside."""
+        return {one.table.name: one for one in self.follower.run().set_aside}
+
+    def equal(self) -> bool:
+        found = self.follower.mirror(f"{self.name}.kept")
+        return [tuple(row.values()) for row in found] == self.rows()
+
+    def captured(self) -> list[int]:
+        """The ids that the changelog of `kept` has."""
+        rows = self.follower.lake.tables[f"{SOURCE}/_changes/{self.name}/kept"][-1].rows
+        return [row["id"] for row in rows.to_pylist()]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.stand.rows("select * from kept order by id", self.name)
+
+
+Opens = Callable[..., Shop]
+
+
+@pytest.fixture
+def open_shop() -> Iterator[Opens]:
+    """Shops whose databases are dropped afterwards."""
+    made: list[Shop] = []
+
+    def opened(stand: MySqlStand, **policies: str) -> Shop:
+        made.append(Shop(stand, **policies))
+        return made[-1]
+
+    yield opened
+    for shop in made:
+        shop.stand.execute(f"drop database {shop.name}")
+
+
+def test_a_parent_that_is_not_captured_is_watched(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """Its deleted rows took the child's; other tables, and rows of before, go on."""
+    shop = open_shop(unlogged)
+    shop.put(
+        "insert into kept values (3, 2, 'b')",
+        "delete from middle where id = 1",
+        "insert into kept values (4, 2, 'b')",
+        "insert into beside values (2, 2)",
+    )
+    aside = shop.aside()
+    assert list(aside) == ["kept"]
+    assert "ON DELETE CASCADE" in aside["kept"].reason
+    assert shop.captured() == [1, 2, 3]
+    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.beside")] == [1, 2]
+
+
+def test_however_far_above(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """The grandparent's event is all there is; `resnapshot` reads the grandchild again at
+    once."""
+    shop = open_shop(unlogged, foreign_keys="resnapshot")
+    shop.put("delete from beside", "delete from top where id = 1")
+    assert len(shop.rows()) == 1
+    shop.follower.run()
+    assert shop.equal()
+
+
+def test_updates_count_where_a_referenced_column_changes(
+    open_shop: Opens, unlogged: MySqlStand
+) -> None:
+    """By its bytes: no value is decoded. The place is that of the update that did it."""
+    shop = open_shop(unlogged)
+    shop.put("update middle set note = repeat('y', 300)", "update top set note = null")
+    assert shop.aside() == {}
+    shop.put("insert into kept values (3, 1, 'a')", "update middle set code = 'c' where id = 1")
+    assert list(shop.aside()) == ["kept"]
+    assert shop.captured() == [1, 2, 3]
+
+
+def test_keys_that_come_later_are_watched_too(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """From the statement on, in one run with rows before and behind; dropped ones are not."""
+    shop = open_shop(unlogged)
+    shop.put(
+        "update top set note = 'before'",
+        "alter table beside drop foreign key beside_ibfk_1, "
+        "add foreign key later (top_id) references top (id) on update cascade",
+        "insert into top values (3, 'x')",
+        "insert into beside values (3, 3)",
+        "update top set id = 30 where id = 3",
+    )
+    assert list(shop.aside()) == ["beside"]
+    other = open_shop(unlogged)
+    for key in other.stand.rows(
+        "select constraint_name from information_schema.referential_constraints "
+        f"where constraint_schema = '{other.name}' and table_name = 'kept'"
+    ):
+        other.put(f"alter table kept drop foreign key {key[0]}")
+    other.put("delete from middle")
+    assert other.aside() == {}
+    assert other.equal()
+
+
+def test_sessions_that_check_nothing_change_nothing(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """`foreign_key_checks=0`: what is left behind refers to nothing."""
+    shop = open_shop(unlogged)
+    with unlogged.connect(shop.name) as connection, connection.cursor() as cursor:
+        cursor.execute("set foreign_key_checks = 0")
+        cursor.execute("delete from middle")
+    assert shop.aside() == {}
+    assert shop.equal()
+
+
+def test_a_large_transaction_loses_all_of_its_rows(open_shop: Opens, native: MySqlStand) -> None:
+    """The rows that a child got in the transaction that cascades are not in its mirror."""
+    shop = open_shop(native)
+    with native.connect(shop.name) as connection, connection.cursor() as cursor:
+        cursor.execute("begin")
+        cursor.execute("insert into kept values (7, 2, 'b')")
+        cursor.execute("delete from middle where id = 1")
+        cursor.execute("insert into kept values (8, 2, 'b')")
+        cursor.execute("commit")
+    assert list(shop.aside()) == ["kept"]
+    assert shop.captured() == [1, 2]
+
+
+def test_what_a_server_logs_is_followed(open_shop: Opens, mysql: MySqlStand) -> None:
+    """MySQL 9.7 as it comes."""
+    shop = open_shop(mysql)
+    shop.put("delete from beside", "delete from top where id = 1", "update middle set code = 'z'")
+    assert shop.aside() == {}
+    assert shop.equal()
+
+
+def test_released_it_is_read_and_goes_on(open_shop: Opens, native: MySqlStand) -> None:
+    """One word, and the child is what the source has."""
+    shop = open_shop(native)
+    shop.put("delete from middle where id = 1")
+    assert list(shop.aside()) == ["kept"]
+    ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.release_table(lease, table, author="ada", reason="it lost what it had to lose")
+    shop.put("insert into kept values (5, 2, 'b')")
+    shop.follower.run()
+    assert shop.aside() == {}
+    assert shop.equal()

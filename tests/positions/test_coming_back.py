@@ -1,0 +1,484 @@
+"""Tables that were paused or set aside catch up through the log, and join the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pymysql
+import pytest
+
+from lockstep import plan_report as show
+from pipeline.bounds import Budget
+from pipeline.runs.plan import make_plan
+from pipeline.schema.context import StatementContext
+from pipeline.schema.statements.changes import NotUnderstood
+from pipeline.schema.statements.read import read_change
+from pipeline.table_state import TableCondition, TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.paused import Shop, open_shop
+
+UNKNOWN_XID = 1397
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Iterator[Shop]:
+    """On a server whose log has no names of columns, as a server's has by default."""
+    mysql.execute("set global binlog_row_metadata = 'MINIMAL'")
+    yield open_shop(mysql, database)
+    mysql.execute("set global binlog_row_metadata = 'FULL'")
+
+
+def test_every_change_of_the_pause_comes_once(shop: Shop) -> None:
+    """The others went on for several runs; the pause leaves no hole in the changelog, and
+    what comes behind it has higher numbers."""
+    shop.pause("a")
+    for number in (2, 3, 4):
+        shop.do(f"insert into a values ({number}, 0)", f"insert into b values ({number}, 0)")
+        shop.do(f"update a set v = v + 1 where id < {number}")
+        shop.run()
+    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1]
+    shop.resume("a")
+    shop.do("delete from a where id = 2", "insert into b values (9, 9)")
+    shop.run()
+    shop.require_whole("a")
+    shop.require_whole("b")
+    (batch,) = shop.caught_up()
+    before = shop.batches()[shop.batches().index(batch) - 1]
+    assert (batch.end, batch.witness, batch.follows) == (before.end, before.witness, before.id)
+    assert shop.kinds("a")[-1] == ("delete", 2)
+
+
+def test_a_pause_without_a_change_needs_no_batch_of_its_own(shop: Shop) -> None:
+    shop.pause("a")
+    shop.resume("a")
+    shop.do("insert into a values (2, 2)")
+    shop.run()
+    assert shop.caught_up() == []
+    shop.require_whole("a")
+
+
+def test_budgets_do_not_cut_it_and_the_newest_order_counts(shop: Shop) -> None:
+    """One transaction a run: the pause has more."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "insert into a values (3, 3)")
+    shop.run()
+    shop.resume("a")
+    shop.resume("a")
+    shop.do("insert into a values (4, 4)", "insert into a values (5, 5)")
+    shop.follower.budget = Budget(max_transactions=1)
+    shop.run()
+    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1, 2, 3, 4]
+    shop.run()
+    shop.require_whole("a")
+
+
+def test_several_tables_come_back_in_one_batch_each_from_its_place(shop: Shop) -> None:
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
+    shop.run()
+    shop.pause("b")
+    shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
+    shop.follower.run()
+    shop.do("create table c (id int primary key, v int)", "insert into c values (1, 1)")
+    shop.run()
+    shop.resume("a", "b")
+    shop.run()
+    assert len(shop.caught_up()) == 1
+    for table in ("a", "b", "c"):
+        shop.require_whole(table)
+
+
+def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None:
+    """Their versions are those that were recorded while the table stood: none is new."""
+    shop.pause("a")
+    shop.do(
+        "insert into a values (2, 2)",
+        "alter table a add column w int not null default 7",
+        "insert into a values (3, 3, 3)",
+    )
+    shop.run()
+    shop.do(
+        "alter table a rename column v to u, modify w bigint",
+        "update a set u = 20 where id = 2",
+        "truncate table a",
+        "insert into a values (4, 4, 40000000000)",
+    )
+    shop.run()
+    before = shop.follower.ledger.last_versions(SOURCE)
+    shop.resume("a")
+    shop.run()
+    shop.do("insert into a values (5, 5, 5)")
+    shop.run()
+    shop.require_whole("a")
+    assert shop.follower.ledger.last_versions(SOURCE) == before
+    assert TableEventKind.TRUNCATED in shop.events("a")
+    assert ("truncate", None) in shop.kinds("a")
+    shop.require_history()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_table_that_was_dropped_meanwhile(shop: Shop, again: bool) -> None:
+    """… is dropped when it comes back, or what was made under its name."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "drop table a")
+    if again:
+        shop.do("create table a (id int primary key, name varchar(9))")
+        shop.do("insert into a values (7, 'x')")
+    shop.run()
+    shop.resume("a")
+    shop.run()
+    assert ("insert", 2) in shop.kinds("a")
+    if again:
+        shop.require_whole("a")
+    else:
+        assert shop.state("a").condition is TableCondition.DROPPED
+
+
+def test_names_that_moved_during_the_pause(shop: Shop) -> None:
+    """What the table was called before is caught up; what took its name is read from the
+    source, as in any run."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "insert into b values (7, 7)")
+    shop.do("rename table a to old, b to a", "insert into a values (8, 8)")
+    shop.do("insert into old values (3, 3)")
+    shop.run()
+    shop.resume("a")
+    shop.do("insert into a values (9, 9)")
+    shop.run()
+    assert ("insert", 2) in shop.kinds("a")
+    shop.require_whole("a", rereads=1)
+    shop.require_whole("old", rereads=1)
+    assert shop.state("b").condition is TableCondition.DROPPED
+
+
+def test_what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> None:
+    """The table comes up to the place that it stopped at and no further: the same run reads
+    it, so nothing is missing."""
+    shop.do(
+        "create table p (id int primary key, v int) partition by range (id)"
+        " (partition low values less than (10), partition high values less than maxvalue)",
+        "insert into p values (1, 1), (11, 11)",
+    )
+    shop.run()
+    shop.do("insert into p values (2, 2)", "alter table p truncate partition low")
+    shop.do("insert into p values (3, 3)")
+    shop.run()
+    assert shop.state("p").condition is TableCondition.QUARANTINED
+    shop.release("p")
+    shop.run()
+    shop.require_whole("p", rereads=1)
+    assert len(shop.caught_up()) == 1
+
+
+def test_a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> None:
+    """Altered behind the log's back: with the structure given, all rows come from the log."""
+    shop.do(
+        "set sql_log_bin = 0",
+        "alter table a add column w int default 5",
+        "set sql_log_bin = 1",
+        "insert into a values (2, 2, 2)",
+    )
+    shop.run()
+    assert shop.state("a").condition is TableCondition.QUARANTINED
+    shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
+    shop.run()
+    shop.release("a", "create table a (id int primary key, v int, w int default 5)")
+    shop.run()
+    assert len(shop.caught_up()) == 1
+    shop.require_whole("a")
+    shop.do("insert into a values (4, 4, 4, 4)", "alter table a add column y int default 7")
+    shop.run()
+    shop.require_whole("a")
+    shop.require_history()
+
+
+def test_a_structure_that_tells_of_other_values(shop: Shop) -> None:
+    """What became of the rows that were there no log tells: they are read from the source,
+    once the log brought the changes."""
+    shop.do("insert into a values (300, 300)")
+    shop.run()
+    shop.do(
+        "set sql_log_bin = 0, sql_mode = ''",
+        "alter table a modify v tinyint",
+        "set sql_log_bin = 1",
+        "insert into a values (2, 2)",
+    )
+    shop.run()
+    shop.release("a", "create table a (id int primary key, v tinyint)")
+    shop.run()
+    assert ("insert", 2) in shop.kinds("a")
+    shop.require_whole("a", rereads=1)
+    assert shop.follower.mirror(f"{shop.name}.a")[-1] == {"id": 300, "v": 127}
+
+
+def test_a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> None:
+    """The log's own account of its rows is another: the table is read from the source."""
+    shop.do(
+        "set sql_log_bin = 0",
+        "alter table a add column w int default 5",
+        "set sql_log_bin = 1",
+        "insert into a values (2, 2, 2)",
+    )
+    shop.run()
+    shop.release("a", "create table a (id int primary key, v int, w varchar(5))")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+
+
+def test_a_log_that_is_gone_is_no_obstacle(shop: Shop) -> None:
+    """What was purged cannot be read again: the table is read from the source."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "flush binary logs")
+    shop.run()
+    shop.run()
+    shop.do("flush binary logs")
+    shop.run()
+    [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
+    shop.stand.execute(f"purge binary logs to '{newest}'")
+    shop.resume("a")
+    shop.run()
+    assert shop.caught_up() == []
+    shop.require_whole("a", rereads=1)
+
+
+@pytest.mark.parametrize("purged", [False, True])
+@pytest.mark.parametrize("ends", ["before", "after"])
+def test_xa_transactions_of_the_pause(shop: Shop, purged: bool, ends: str) -> None:
+    """Prepared while the table stood, committed before it comes back or after: their rows
+    come once, whether the log or the source brings the table back."""
+    shop.pause("a")
+    shop.do(
+        "xa start 'y'",
+        "insert into a values (3, 3)",
+        "insert into b values (3, 3)",
+        "xa end 'y'",
+        "xa prepare 'y'",
+    )
+    shop.run()
+    shop.do("insert into a values (4, 4)")
+    if ends == "before":
+        commit(shop, "'y'")
+    shop.do("flush binary logs")
+    shop.run()
+    if purged:
+        shop.do("flush binary logs")
+        shop.run()
+        [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
+        shop.stand.execute(f"purge binary logs to '{newest}'")
+    shop.resume("a")
+    shop.run()
+    if ends == "after":
+        commit(shop, "'y'")
+    shop.do("insert into a values (5, 5)")
+    shop.run()
+    assert [row["id"] for row in shop.rows("a")] == [1, 3, 4, 5]
+    shop.require_whole("a", rereads=int(purged))
+    shop.require_whole("b")
+
+
+@pytest.mark.parametrize("prepared", ["before", "in the same run"])
+def test_xa_transactions_prepared_before_the_pause(shop: Shop, prepared: str) -> None:
+    """… and committed in it: their rows are read where they were prepared."""
+    if prepared == "before":
+        prepare(shop, 2)
+        shop.run()
+        shop.run()
+        shop.do("insert into a values (7, 7)")
+    else:
+        prepare(shop, 2)
+    shop.run()
+    shop.pause("a")
+    shop.do("insert into a values (4, 4)")
+    commit(shop, "'x2'")
+    shop.run()
+    prepare(shop, 3)
+    shop.run()
+    shop.resume("a")
+    commit(shop, "'x3'")
+    shop.run()
+    shop.require_whole("a")
+
+
+def prepare(shop: Shop, number: int) -> None:
+    xid = f"'x{number}'"
+    shop.do(
+        f"xa start {xid}",
+        f"insert into a values ({number}, 0)",
+        f"xa end {xid}",
+        f"xa prepare {xid}",
+    )
+
+
+def commit(shop: Shop, xid: str) -> None:
+    """In another session, once the server has let go of the one that prepared."""
+    for _ in range(1000):
+        try:
+            return shop.do(f"xa commit {xid}")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != UNKNOWN_XID:
+                raise
+    raise AssertionError(f"{xid} is not there")
+
+
+STEPS = (
+    "decide",
+    "begin_batch",
+    "record_capture",
+    "release_table",
+    "open_intent",
+    "settle",
+    "mark_merged",
+    "acknowledge",
+)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop, step: str, after: bool) -> None:
+    """Nothing is twice, nothing is missing, and a batch that was abandoned leaves the order
+    open."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)", "alter table a add column w int default 4")
+    shop.run()
+    shop.resume("a")
+    shop.do("insert into a values (3, 3, 3)", "insert into b values (3, 3)")
+    with mortal(shop.follower, step, after=after), suppress(Crash):
+        shop.run()
+    shop.run()
+    shop.require_whole("a")
+    shop.require_whole("b")
+    assert len(shop.caught_up()) == 1
+    assert shop.follower.ledger.open_orders(SOURCE) == []
+
+
+def test_a_table_that_stops_again_goes_on_from_there(shop: Shop) -> None:
+    """Altered behind the log's back twice: each structure given holds from its place."""
+    for number in (2, 3):
+        shop.do(
+            "set sql_log_bin = 0",
+            f"alter table a add column c{number} int default {number}",
+            "set sql_log_bin = 1",
+            f"insert into a (id) values ({number})",
+        )
+        shop.do(f"alter table a add column d{number} int")
+        shop.run()
+    start = "create table a (id int primary key, v int, c2 int default 2"
+    shop.release("a", f"{start})")
+    report = shop.run()
+    assert [one.table.name for one in report.set_aside] == ["a"]
+    shop.do("insert into a (id) values (4)", "alter table a add column e int")
+    shop.run()
+    shop.release("a", f"{start}, d2 int, c3 int default 3)")
+    shop.run()
+    shop.do("insert into a (id) values (5)")
+    shop.run()
+    assert len(shop.caught_up()) == 2
+    shop.require_whole("a")
+    shop.require_history()
+
+
+def test_a_statement_that_is_followed_today(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version of Lockstep reads what an earlier one did not: the table catches up by
+    what comes of it, and versions that were recorded meanwhile do not count."""
+
+    def earlier(text: str, context: StatementContext) -> object:
+        if "add column w" in text:
+            return NotUnderstood("not this one", may_touch=(shop.table("a"),))
+        return read_change(text, context)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeline.schema.tracker.read_change", earlier)
+        shop.do(
+            "insert into a values (2, 2)",
+            "alter table a add column w int default 4",
+            "insert into a values (3, 3, 3)",
+            "alter table a add column x int default 5",
+            "insert into a values (4, 4, 4, 4)",
+        )
+        shop.run()
+        assert shop.state("a").condition is TableCondition.QUARANTINED
+    shop.release("a")
+    shop.run()
+    shop.do("insert into a values (5, 5, 5, 5)", "alter table a drop column x")
+    shop.do("alter table a add column x int default 8")
+    shop.run()
+    shop.require_whole("a")
+    assert len(shop.caught_up()) == 1
+
+
+def test_a_mirror_that_refused_a_write_is_written_anew(shop: Shop) -> None:
+    """The changelog has no hole all the same: the log brings what it lacks before that."""
+    shop.do("alter table a add column `order items` int", "insert into a values (2, 2, 2)")
+    shop.run()
+    assert shop.state("a").position == f"batch {shop.batches()[-1].id}"
+    shop.do("insert into a values (3, 3, 3)")
+    shop.run()
+    shop.do("alter table a rename column `order items` to items")
+    shop.run()
+    shop.release("a")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    assert {2, 3} <= {key for kind, key in shop.kinds("a") if kind == "insert"}
+
+
+def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
+    """Somebody chose to jump forward: what lies between, the history does not know."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)")
+    shop.follower.choose("latest")
+    shop.run()
+    shop.do("insert into a values (3, 3)")
+    shop.run()
+    shop.resume("a")
+    plan = make_plan(shop.follower.work())
+    assert "another place" in plan.returns.rereads[shop.table("a")]
+    shop.run()
+    assert shop.caught_up() == []
+    shop.require_whole("a", rereads=1)
+
+
+def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
+    """Where they stopped, where the others are, and how much of the log is read again."""
+    shop.pause("a", "b")
+    shop.do("insert into a values (2, 2)")
+    stopped = shop.state("a").stopped
+    shop.run()
+    shop.resume("a")
+    plan = make_plan(shop.follower.work())
+    newest = shop.batches()[-1]
+    assert (stopped is not None) and newest.end is not None
+    assert plan.returns.spans[shop.table("a")].low == stopped.at
+    assert plan.returns.log_bytes == newest.end.at.offset - stopped.at.offset
+    assert list(show.return_lines(plan.returns)) == [
+        f"  back    {shop.table('a')} catches up through the log, from {stopped.at} to "
+        f"{newest.end.at}",
+        f"          {plan.returns.log_bytes:,} bytes of log are read again for that",
+    ]
+    assert len(shop.follower.ledger.open_orders(SOURCE)) == 1
+
+
+def test_rows_that_a_foreign_key_took_unseen(mariadb: MySqlStand) -> None:
+    """The log of a pause has not a word of them: the table stops there, and is read from the
+    source when it is released."""
+    name = mariadb.fresh_name()
+    mariadb.execute(f"create database {name}")
+    shop = open_shop(mariadb, name, ["a"])
+    shop.do(
+        "create table child (id int primary key, parent int,"
+        " foreign key (parent) references a (id) on delete cascade)",
+        "insert into child values (1, 1), (2, null)",
+    )
+    shop.run()
+    shop.pause("child")
+    shop.do("insert into child values (3, null)", "delete from a where id = 1")
+    shop.run()
+    shop.resume("child")
+    shop.run()
+    assert shop.state("child").condition is TableCondition.QUARANTINED
+    assert ("insert", 3) in shop.kinds("child")
+    shop.release("child")
+    shop.run()
+    shop.require_whole("child", rereads=1)

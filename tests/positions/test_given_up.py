@@ -1,0 +1,231 @@
+"""Writes to a mirror that are refused: the table is set aside, the write given up, and the
+table comes back whatever the others do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from pipeline.batch import BatchState
+from pipeline.errors import LakeUnavailable, TableError
+from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirrors import MirrorCommit
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.merge import merge
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+from resources.memory.lake import MemoryLake, MemoryMirrors
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.two_tables import Shop, open_shop
+
+
+class Picky(MemoryMirrors):
+    """Refuses what is written to `refused`, and cannot reach `unreachable`."""
+
+    def __init__(
+        self, lake: MemoryLake, refused: Collection[str], unreachable: Collection[str]
+    ) -> None:
+        super().__init__(lake)
+        self._refused = refused
+        self._unreachable = unreachable
+
+    def write(self, write: MirrorWrite) -> MirrorCommit:
+        name = write.mirror.rpartition("/")[2]
+        if name in self._unreachable:
+            raise LakeUnavailable("The lake's storage is full.", hint="free some space")
+        if name in self._refused:
+            raise TableError("a value is refused", hint="mend it")
+        return super().write(write)
+
+
+@dataclass
+class Stage:
+    """A shop whose tables `refused` cannot be written, nor those of a storage that is full."""
+
+    shop: Shop
+    refused: set[str] = field(default_factory=set)
+    unreachable: set[str] = field(default_factory=set)
+
+    def run(self) -> None:
+        follower = self.shop.follower
+        mirrors = Picky(follower.lake, self.refused, self.unreachable)
+        with follower.ledger.lock(SOURCE, "test", None) as lease:
+            work = replace(follower.work(), mirrors=mirrors)
+            capture(work, lease)
+            try:
+                merge(work, lease)
+            except LakeUnavailable:
+                assert self.unreachable
+            else:
+                acknowledge(work, lease)
+
+    def state(self, name: str) -> TableState:
+        return self.shop.follower.ledger.table_states(SOURCE)[self.table(name)]
+
+    def table(self, name: str) -> TableName:
+        return TableName(self.shop.name, name)
+
+    def order(self, order: Callable[..., object], name: str) -> None:
+        with self.shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+            order(lease, self.table(name), author="ada", reason="it is mended")
+
+    def release(self, name: str) -> None:
+        self.order(self.shop.follower.ledger.release_table, name)
+
+    def require_settled(self) -> None:
+        """Both tables go on, nothing waits, and the mirrors are the tables."""
+        self.shop.write()
+        self.run()
+        ledger = self.shop.follower.ledger
+        assert {self.state(name).condition for name in "ab"} == {TableCondition.ACTIVE}
+        assert (ledger.pending(SOURCE), ledger.open_intents(SOURCE)) == ({}, [])
+        assert self.shop.states()[-1] is BatchState.ACKNOWLEDGED
+        self.require_same()
+
+    def require_same(self) -> None:
+        for name in "ab":
+            rows = self.shop.stand.rows(f"select * from {self.shop.name}.{name} order by id")
+            mirror = self.shop.follower.mirror(f"{self.shop.name}.{name}")
+            assert [tuple(row.values()) for row in mirror] == rows
+
+
+@pytest.fixture
+def stage(mysql: MySqlStand, database: str) -> Stage:
+    return Stage(open_shop(mysql, database))
+
+
+def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
+    """Its batch is captured still, for the other's sake: the write that was refused is not
+    tried again, another one takes the batch and all that came since."""
+    stage.shop.write()
+    stage.refused, stage.unreachable = {"a"}, {"b"}
+    stage.run()
+    assert (stage.state("a").condition, stage.state("a").hint) == (
+        TableCondition.QUARANTINED,
+        "mend it",
+    )
+    open_intents = stage.shop.follower.ledger.open_intents(SOURCE)
+    assert [(one.table.name, one.first_batch) for one in open_intents] == [("b", 3)]
+    stage.refused = set()
+    stage.release("a")
+    stage.shop.write()
+    stage.run()
+    assert stage.state("a").condition is TableCondition.ACTIVE
+    assert stage.shop.commits("a")[-1][0] == 3
+    stage.unreachable = set()
+    stage.require_settled()
+
+
+def test_a_table_comes_back_when_its_batch_is_acknowledged_without_it(stage: Stage) -> None:
+    """Its images are in the changelog; the mirror shows them all the same."""
+    stage.shop.write()
+    stage.refused = {"a"}
+    stage.run()
+    assert stage.shop.states()[-1] is BatchState.ACKNOWLEDGED
+    stage.refused = set()
+    stage.shop.write()
+    stage.run()
+    stage.release("a")
+    stage.run()
+    stage.require_settled()
+
+
+def test_a_write_may_be_refused_again_and_again(stage: Stage) -> None:
+    """Each release is a new try."""
+    stage.shop.write()
+    stage.refused = {"a"}
+    stage.run()
+    for _ in range(2):
+        stage.release("a")
+        stage.run()
+        assert stage.state("a").condition is TableCondition.QUARANTINED
+    stage.refused = set()
+    stage.release("a")
+    stage.run()
+    stage.require_settled()
+
+
+def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) -> None:
+    """Its columns were changed before: what builds on them could not know."""
+    stage.shop.stand.execute("alter table a add column w int default 7", database=stage.shop.name)
+    stage.shop.stand.execute("insert into a values (50, 1, 2)", database=stage.shop.name)
+    stage.refused = {"a"}
+    stage.run()
+    stage.refused = set()
+    stage.release("a")
+    stage.shop.stand.execute("alter table a drop column v", database=stage.shop.name)
+    for _ in range(3):
+        stage.run()
+    assert stage.state("a").condition is TableCondition.ACTIVE
+    mirror = stage.shop.follower.mirror(f"{stage.shop.name}.a")
+    rows = stage.shop.stand.rows(f"select id, w from {stage.shop.name}.a order by id")
+    assert [(row["id"], row["w"]) for row in mirror] == rows
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", ["open_intent", "set_aside", "settle", "record_capture"])
+def test_whatever_dies_meanwhile(stage: Stage, step: str, after: bool) -> None:
+    """Killed around each step, both when it is refused and when it comes back."""
+    stage.shop.write()
+    stage.refused = {"a"}
+    _killed(stage, step, after)
+    stage.run()
+    stage.refused = set()
+    stage.release("a")
+    stage.shop.write()
+    _killed(stage, step, after)
+    stage.run()
+    stage.require_settled()
+
+
+def _killed(stage: Stage, step: str, after: bool) -> None:
+    with mortal(stage.shop.follower, step, after=after):
+        try:
+            stage.run()
+        except Crash:
+            return
+
+
+@pytest.mark.parametrize("read_anew", [False, True])
+@pytest.mark.parametrize(("step", "after"), [("open_intent", True), ("settle", False)])
+def test_a_run_that_died_and_a_table_that_is_paused(
+    stage: Stage, step: str, after: bool, read_anew: bool
+) -> None:
+    """The batch is acknowledged without it, and rows that were read from the source are gone:
+    a commit that nobody recorded is found when the table comes back; one that was never
+    made is made from the changelog's images, or by reading the table again."""
+    if read_anew:
+        stage.shop.write()
+        stage.refused = {"a"}
+        stage.run()
+        stage.refused = set()
+        stage.release("a")
+    stage.shop.write()
+    with mortal(stage.shop.follower, step, after=after), pytest.raises(Crash):
+        stage.run()
+    made = stage.shop.commits("a")
+    stage.order(stage.shop.follower.ledger.pause_table, "a")
+    stage.shop.write()
+    stage.run()
+    assert stage.shop.states()[-1] is BatchState.ACKNOWLEDGED
+    assert stage.shop.commits("a") == made
+    stage.order(stage.shop.follower.ledger.resume_table, "a")
+    for _ in range(2):
+        stage.run()
+    ranges = stage.shop.commits("a")
+    assert len(set(ranges)) == len(ranges)
+    assert ranges[: len(made)] == made
+    stage.require_settled()
+    ledger = stage.shop.follower.ledger
+    settled = {
+        write.intent.txn_version
+        for batch in ledger.batches(SOURCE, limit=100)
+        for write in ledger.settled(SOURCE, batch.id)
+        if write.intent.table == stage.table("a")
+    }
+    assert set(stage.shop.versions("a")) == settled
