@@ -200,5 +200,13 @@ def with_type(shop: Shop, table: TableName, name: str, kind: str) -> None:
     shop.versions[table].append(replace(last, columns=tuple(columns)))
 
 
+def with_columns(shop: Shop, table: TableName, *columns: Column) -> None:
+    """From now on the table has these columns, in place of those of their names."""
+    last = shop.versions[table][-1]
+    new = {one.name: one for one in columns}
+    kept = [new.pop(one.name, one) for one in last.columns]
+    shop.versions[table].append(replace(last, columns=(*kept, *new.values())))
+
+
 def inserts(*ids: int) -> Images:
     return [("insert", {"id": number, "name": f"n{number}"}) for number in ids]

@@ -22,7 +22,7 @@ def test_the_examples_run(
 ) -> None:
     """From top to bottom, in a folder with a lockstep.toml, twice."""
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), flags=re.M | re.S)
-    make, arrow, spark = (block.replace('"shop"', f'"{shop.source}"') for block in blocks)
+    make, arrow, spark, whole = (block.replace('"shop"', f'"{shop.source}"') for block in blocks)
     monkeypatch.chdir(shop.folder)
     names: dict[str, object] = {"spark": spark_process.session()}
     exec(make, names)
@@ -30,7 +30,9 @@ def test_the_examples_run(
         rows = [("insert", {"id": 10 * number + one}) for one in range(3)]
         shop.batch({ORDERS: rows})
         exec(block, names)
+    exec(whole, names)
     said = capsys.readouterr().out
+    assert "9 changes in 1 generations" in said
     assert said.count("3 changes of orders") == 2
     assert re.search(r"insert\s*\|\s*3", said)
     (view,) = lockstep.list_consumers(shop.source)

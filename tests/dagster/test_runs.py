@@ -98,11 +98,11 @@ def test_a_table_set_aside_does_not_hold_the_run(
 ) -> None:
     """The others are merged and acknowledged; the check reports it and blocks nothing."""
     mysql.execute(
-        "create table odd (id int primary key, g geometry)",
-        "insert into odd values (1, point(1, 2))",
+        "create table odd (id int primary key, j json)",
+        "insert into odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
         "insert into b values (1, 1)",
-        "set session binlog_row_image = minimal",
-        "update odd set g = point(3, 4)",
+        "set session binlog_row_value_options = PARTIAL_JSON",
+        "update odd set j = json_set(j, '$.a', 2)",
         database=database,
     )
     result = stand.run()

@@ -22,6 +22,7 @@ from tests.e2e.project import TIMEOUT, Project, environment, head
 from tests.fix_mysql import MySqlStand
 
 WORKERS = 3
+_OF_THE_SOURCE = ("_ddl", "_transactions")
 PAUSE = 0.05
 """Seconds that each worker rests between two transactions: some fifty of them a second."""
 
@@ -90,11 +91,14 @@ def _require_whole(project: Project, database: str) -> None:
     tables = [f"{database}.{table}" for table in shop.TABLES]
     verified = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: told["equal"] for name, told in verified.items()} == dict.fromkeys(tables, True)
-    for name in tables:
-        for folder in (name, f"_changes.{name}"):
-            transactions = project.transactions(folder)
-            assert len(transactions) == len(set(transactions))
-        changelog = project.lake / "shop" / "_changes" / name.replace(".", "/")
-        published = {Path(uri).name for uri in DeltaTable(changelog).file_uris()}
-        assert {path.name for path in changelog.glob("*.parquet")} == published
+    appended = [*(f"_changes.{name}" for name in tables), *_OF_THE_SOURCE]
+    for folder in (*tables, *appended):
+        transactions = project.transactions(folder)
+        assert len(transactions) == len(set(transactions))
+    for folder in appended:
+        path = project.lake / "shop" / folder.replace(".", "/")
+        published = {Path(uri).name for uri in DeltaTable(path).file_uris()}
+        assert {file.name for file in path.glob("*.parquet")} == published
+    read = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table()["_gtid"]
+    assert len(read) == len(set(read.to_pylist()))
     assert project.json("status")["sources"]["shop"]["open_batches"] == []

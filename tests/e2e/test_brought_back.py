@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
@@ -50,3 +52,48 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
         f"{database}.rounded": True,
         f"{database}.named": True,
     }
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_as_a_table_is_set_aside(
+    minimal: MySqlStand, database: str, tmp_path: Path, when: str
+) -> None:
+    """The other table's write is not settled then, so their batch waits; the one that was
+    refused comes back all the same, and both end equal."""
+    start = head(minimal)
+    minimal.execute(
+        f"use {database}",
+        "create table plain (id int primary key, n int)",
+        "create table named (id int primary key)",
+        "insert into plain values (1, 1), (2, 2)",
+        "insert into named values (1), (2)",
+    )
+    tables = [f"{database}.*"]
+    project = Project.made(tmp_path / "project", port=minimal.port, tables=tables, start=start)
+    project.run("run")
+    minimal.execute(
+        f"use {database}",
+        "update plain set n = 3",
+        "alter table named add column `order items` int",
+        "insert into named values (3, 3)",
+    )
+    project.killed("resources.postgres.ledger:PostgresLedger.set_aside", when)
+    minimal.execute(
+        f"use {database}",
+        "alter table named rename column `order items` to items",
+        "insert into named values (4, 4)",
+        "insert into plain values (4, 4)",
+    )
+    if when == "before":
+        project.run("run", expect=6)
+    project.run("release", f"{database}.named", "--reason", "the column has another name")
+    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {
+        f"{database}.plain": True,
+        f"{database}.named": True,
+    }
+    for table in ("plain", "named"):
+        written = project.transactions(f"{database}.{table}")
+        assert len(set(written)) == len(written)

@@ -14,16 +14,16 @@ from tests.fix_mysql import MySqlStand
 @pytest.fixture
 def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
     """A project of the account with the least privileges; one table, and one that a session
-    with binlog_row_image=MINIMAL writes to."""
+    with binlog_row_value_options=PARTIAL_JSON writes to."""
     start = head(mysql)
     mysql.execute(
         f"create table {database}.orders (id int primary key, v varchar(9))",
         f"create table {database}.notes (id int primary key, j json)",
         f"insert into {database}.orders values (1, 'a'), (2, 'b')",
-        f"insert into {database}.notes values (1, '{{}}')",
+        f"insert into {database}.notes values (1, json_object('a', 1, 'b', repeat('x', 50)))",
         f"update {database}.orders set v = 'c' where id = 2",
-        "set session binlog_row_image = minimal",
-        f"update {database}.notes set j = '[]'",
+        "set session binlog_row_value_options = PARTIAL_JSON",
+        f"update {database}.notes set j = json_set(j, '$.a', 2)",
     )
     return Project.made(
         tmp_path / "project",

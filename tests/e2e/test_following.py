@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+import lockstep
 from tests.e2e import altered
 from tests.e2e.altered import DATABASE
 from tests.e2e.project import Project, head
@@ -172,3 +173,22 @@ def test_every_transaction_is_a_row(stages: Stages) -> None:
     for change in changelog.to_pyarrow_table().to_pylist():
         first, last = found[change["_gtid"]]
         assert first <= change["_sequence"] <= last
+
+
+def test_a_changelog_tells_all_through_its_generations(stages: Stages, minimal: MySqlStand) -> None:
+    """Another type begins the next one: read together, the last image of each row is the
+    row; a consumer is given the same."""
+    config, table = stages.project.folder / "lockstep.toml", f"{DATABASE}.widened"
+    changelog = lockstep.read_changelog("shop", table, config=config)
+    assert [one.number for one in changelog.generations] == [1, 2, 3]
+    changes = changelog.arrow().to_pylist()
+    names = ("id", "n", "f", "d", "s", "u")
+    last = {change["id"]: tuple(change[name] for name in names) for change in changes}
+    there = minimal.rows(f"select {', '.join(names)} from {table} order by id")
+    assert [last[row[0]] for row in there] == there
+    lockstep.make_consumer("shop", "everything", start="earliest", config=config)
+    with lockstep.consume("shop", "everything", config=config) as consumer:
+        delivery = consumer.get(max_changes=None)
+        assert delivery is not None
+        assert [one.number for one in delivery.generations(table)] == [1, 2, 3]
+        assert delivery.arrow(table).to_pylist() == changes

@@ -30,7 +30,7 @@ def orders(mysql: MySqlStand, database: str) -> str:
 @pytest.fixture
 def setting(mysql: MySqlStand) -> Iterator[MySqlStand]:
     """Global settings of the server are put back afterwards."""
-    names = ("binlog_format", "binlog_row_image")
+    names = ("binlog_format", "binlog_row_value_options")
     before = {name: mysql.rows(f"select @@global.{name}")[0][0] for name in names}
     yield mysql
     mysql.execute(*(f"set global {name} = '{value}'" for name, value in before.items()))
@@ -95,7 +95,7 @@ def test_missing_privilege(mysql: MySqlStand, orders: str, tmp_path: Path) -> No
     ("name", "value"),
     [
         ("binlog_format", "STATEMENT"),
-        ("binlog_row_image", "MINIMAL"),
+        ("binlog_row_value_options", "PARTIAL_JSON"),
     ],
 )
 def test_wrong_settings(

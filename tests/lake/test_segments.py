@@ -37,6 +37,24 @@ def test_reads_what_was_written_in_order(lake: Lake) -> None:
     assert lake.segments.read(FOLDER, files, ["name"]).to_pydict() == {"name": ["a", None, "c"]}
 
 
+def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> None:
+    """Their names say so, and what each image has is read where it is asked for."""
+    whole = changes(PEOPLE, [{"id": 1, "name": "a"}])
+    partial = changes(PEOPLE, [{"id": 2}], first=2)
+    partial = partial.append_column("_present", pa.array([b"\x01"], pa.binary()))
+    files = written(lake.segments, whole, partial)
+    assert [file.partial for file in files] == [False, True]
+    assert [file.images for file in files] == [1, 1]
+    assert lake.segments.damaged(FOLDER, files) == []
+    found = lake.segments.read(FOLDER, files[1:], ["id", "_present"])
+    assert found.to_pylist() == [{"id": 2, "_present": b"\x01"}]
+    published = lake.changelog.publish(
+        FOLDER, app_id="app", batch=7, schema=whole.schema, files=files, user_metadata="7"
+    )
+    assert not published.skipped
+    assert lake.segments.discard("shop", 7) == 2
+
+
 def test_no_rows_make_no_file(lake: Lake) -> None:
     """A writer that got nothing leaves nothing."""
     assert written(lake.segments, changes(PEOPLE, [])) == ()

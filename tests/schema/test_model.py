@@ -94,7 +94,7 @@ def test_fingerprint_of_keys() -> None:
         (replace(A, charset="latin1"), ("charset: none, latin1",)),
         (
             replace(A, columns=A.columns[:1]),
-            ("columns: id, n, id",),
+            ("columns: (id, n), (id)",),
         ),
         (
             replace(

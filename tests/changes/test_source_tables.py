@@ -1,0 +1,114 @@
+"""Rows of `_transactions` and `_ddl`: what they say, from values made here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline.changes.layout import MARKS, mirror_path
+from pipeline.changes.marks import TransactionMarks
+from pipeline.changes.source_tables import (
+    SCHEMAS,
+    PlacedStatement,
+    TransactionCounts,
+    TransactionPlaces,
+    source_table_path,
+    statement_rows,
+    transaction_rows,
+)
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.consequences import LakePolicies, consequences
+from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.segment import SourceTable
+from pipeline.table import TableName
+from tests.pipeline.test_segmenting import NothingKnown
+from tests.schema.schemas_made import MYSQL
+
+MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+
+
+def numbers(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize("table", SourceTable)
+def test_a_name_with_an_underscore_is_a_changelogs(table: SourceTable) -> None:
+    """And means the same there; the others are no mark's name."""
+    for field in SCHEMAS[table]:
+        assert (field.name in MARKS.names) == field.name.startswith("_")
+        if field.name in MARKS.names:
+            assert field == MARKS.field(field.name)
+
+
+@pytest.mark.parametrize("table", SourceTable)
+def test_no_mirror_lies_where_they_do(table: SourceTable) -> None:
+    """Whatever a database is called."""
+    odd = TableName(table.value, "t")
+    assert not mirror_path("shop", odd).startswith(source_table_path("shop", table))
+
+
+def test_transactions_without_changes_have_no_numbers() -> None:
+    """Nor has an anonymous one a GTID."""
+    marks = TransactionMarks(
+        file=pa.array(["binlog.000001"] * 2),
+        gtid=pa.array(["u:1", None]),
+        committed_at=numbers(1_700_000_000_000_001, 0),
+    )
+    places = TransactionPlaces(numbers(4, 100), numbers(100, 200), numbers(7, 7))
+    counts = TransactionCounts(numbers(3, 0), numbers(11, 0), numbers(14, 0))
+    made = transaction_rows(marks, places, counts, batch=5)
+    picked = ("_offset", "end_offset", "_gtid", "rows", "first_sequence", "last_sequence", "_batch")
+    assert [tuple(row[name] for name in picked) for row in made.to_pylist()] == [
+        (4, 100, "u:1", 3, 11, 14, 5),
+        (100, 200, None, 0, None, None, 5),
+    ]
+    assert made["_committed_at"][0].as_py().microsecond == 1
+
+
+def followed(*texts: str) -> pa.Table:
+    """`_ddl` of statements that follow each other; those about `shop.t` are of a captured
+    table."""
+    tracker = SchemaTracker(NothingKnown())
+    placed = []
+    for number, text in enumerate(texts):
+        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
+        logged = LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT, 3)
+        done = tracker.take(logged)
+        found = consequences(done, LakePolicies(), strict=True, zoned=True)
+        mine = {table: one for table, one in found.items() if table == TableName("shop", "t")}
+        placed.append(PlacedStatement(logged, done, mine, number))
+    return statement_rows(tracker.history, placed, batch=5)
+
+
+def test_a_statement_tells_each_tables_version() -> None:
+    """Numbered as in the history, with what follows for a captured table."""
+    texts = "create database shop", "create table t (i int)", "alter table t add j int, rename to u"
+    rows = followed(*texts).to_pylist()
+    assert [row["_sequence"] for row in rows] == [0, 1, 2]
+    database, created, renamed = (
+        {one["name"]: (one["schema_version"], one["action"]) for one in row["tables"]}
+        for row in rows
+    )
+    assert database == {}
+    assert created == {"t": (1, "create")}
+    assert renamed == {"t": (2, "drop"), "u": (1, None)}
+    assert rows[2]["_gtid"] is None
+    assert [row["_server_id"] for row in rows] == [3, 3, 3]
+
+
+def test_bytes_that_mean_nothing_are_shown() -> None:
+    """A file holds no surrogates."""
+    (row,) = followed("create table t (i int) comment 'a\udcff'").to_pylist()
+    assert row["statement"] == "create table t (i int) comment 'a\\xff'"
+
+
+def test_what_nobody_understands_has_its_reason() -> None:
+    """For each table that it may have changed."""
+    (row,) = followed("alter table t frobnicate").to_pylist()
+    assert row["outcome"] == "not understood"
+    ((told),) = row["tables"]
+    assert (told["database"], told["name"]) == ("shop", "t")
+    assert told["effect"]

@@ -1,0 +1,180 @@
+"""A changelog of several generations: read as one relation, by this package and by the
+snippets that `lockstep read --changes` prints, as they are printed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+import lockstep
+from lockstep.cli import main
+from pipeline.errors import NothingMatches
+from pipeline.table import Column
+from resources.lake.session import SparkProcess
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_columns
+
+DAY = date(2026, 11, 1)
+BEFORE = {
+    Column("n", "int"): 7,
+    Column('q"t', "int"): 3,
+    Column("b`t", "smallint"): 5,
+    Column("day", "date"): DAY,
+    Column("f", "float"): 0.5,
+    Column("flag", "bit", length=1): True,
+    Column("other", "int"): 4,
+}
+AFTER = {
+    Column("n", "bigint"): 1 << 40,
+    Column('q"t', "double"): 0.5,
+    Column("b`t", "decimal", precision=12, scale=2): Decimal("1.25"),
+    Column("day", "datetime", length=0): datetime(2026, 11, 2, 3, 4, 5),
+    Column("f", "double"): 0.25,
+    Column("flag", "decimal", precision=5, scale=0): Decimal(9),
+    Column("other", "date"): DAY,
+}
+"""Only the last one has no cast."""
+
+SHOWN = {
+    "n": (7, 1 << 40),
+    'q"t': (3.0, 0.5),
+    "b`t": (Decimal(5), Decimal("1.25")),
+    "day": (datetime(2026, 11, 1), datetime(2026, 11, 2, 3, 4, 5)),
+    "f": (0.5, 0.25),
+    "flag": (Decimal(1), Decimal(9)),
+    "other": (None, DAY),
+    "other@1": (4, None),
+}
+
+
+@pytest.fixture
+def notes(billing: Shop) -> Shop:
+    """Two generations of a table whose folder's name looks like a partition."""
+    billing.batch({NOTES: inserts(0), ORDERS: inserts(0)})
+    with_columns(billing, NOTES, *BEFORE)
+    billing.batch({NOTES: [("insert", {"id": 1} | {c.name: v for c, v in BEFORE.items()})]})
+    with_columns(billing, NOTES, *AFTER)
+    seen = {"id": 2, "seen": datetime(2026, 11, 1, tzinfo=UTC)}
+    billing.batch({NOTES: [("insert", seen | {c.name: v for c, v in AFTER.items()})]})
+    return billing
+
+
+def _require_all(table: pa.Table) -> None:
+    rows = sorted(table.to_pylist(), key=lambda row: row["id"])
+    assert [row["id"] for row in rows] == [0, 1, 2]
+    for name, values in SHOWN.items():
+        assert [row[name] for row in rows] == [None, *values], name
+    assert [row["_schema_version"] for row in rows] == [1, 2, 3]
+
+
+def test_all_generations_are_one_relation(notes: Shop, spark_process: SparkProcess) -> None:
+    """By delta-rs and by Spark: the newest types, and NULL or another column where a value
+    does not fit."""
+    whole = lockstep.read_changelog(notes.source, str(NOTES), config=notes.config)
+    assert [one.number for one in whole.generations] == [1, 2]
+    changes = whole.arrow()
+    assert changes.schema == whole.schema
+    assert changes["_sequence"].to_pylist() == sorted(changes["_sequence"].to_pylist())
+    _require_all(changes)
+    frame = whole.spark(spark_process.session())
+    assert frame.columns == whole.schema.names
+    _require_all(frame.toArrow())
+
+
+def test_the_snippets_run_as_they_are_printed(
+    notes: Shop,
+    spark_process: SparkProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Each gives all rows of all generations."""
+    monkeypatch.chdir(notes.folder)
+    assert main(["read", str(NOTES), "--changes", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert [one["generation"] for one in told["generations"]] == [1, 2]
+    assert list(told["columns"])[-1] == "other@1"
+    snippets = told["snippets"]
+    assert list(snippets) == ["Python", "Spark", "delta-rs", "DuckDB"]
+    _require_all(_pasted(snippets["Python"], {}))
+    _require_all(_pasted(snippets["Spark"], {"spark": spark_process.session()}).toArrow())
+    _require_all(pa.table(_pasted(snippets["delta-rs"], {})))
+    _require_all(_by_datafusion(snippets["DuckDB"]))
+
+
+def _pasted(code: str, names: dict[str, Any]) -> Any:
+    """What the snippet's last line is worth."""
+    *lines, last = ast.parse(code).body
+    assert isinstance(last, ast.Expr)
+    exec(compile(ast.Module(lines, []), "pasted", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "pasted", "eval"), names)
+
+
+def _by_datafusion(sql: str) -> pa.Table:
+    """Its statement is plain SQL but for how a table is opened."""
+    paths: list[str] = []
+
+    def registered(found: re.Match[str]) -> str:
+        paths.append(found[1].replace("''", "'"))
+        return f"g{len(paths)}"
+
+    opening, statement = sql.split("\n", 1)
+    assert opening == "install delta; load delta;"
+    plain = re.sub(r"delta_scan\('((?:[^']|'')*)'\)", registered, statement.rstrip(";"))
+    builder = QueryBuilder()
+    for number, path in enumerate(paths, 1):
+        builder = builder.register(f"g{number}", DeltaTable(path))
+    return pa.table(builder.execute(plain).read_all())
+
+
+def test_a_changelog_of_one_generation(notes: Shop) -> None:
+    """As any table; without a change there is none."""
+    whole = lockstep.read_changelog(notes.source, "shop.orders", config=notes.config)
+    assert [(one.number, whole.arrow()["id"].to_pylist()) for one in whole.generations] == [
+        (1, [0])
+    ]
+    with pytest.raises(NothingMatches):
+        lockstep.read_changelog(notes.source, "shop.unknown", config=notes.config)
+
+
+def test_a_delivery_tells_its_generations(notes: Shop) -> None:
+    """With the columns of each; deliveries before and behind the change of type have one."""
+    with lockstep.consume(notes.source, "billing", config=notes.config) as consumer:
+        before, behind = consumer.get(max_batches=2), consumer.get()
+        assert before is not None
+        assert behind is not None
+        told = [
+            (one.number, str(one.schema.field("n").type))
+            for delivery in (before, behind)
+            for one in delivery.generations(str(NOTES))
+        ]
+        assert told == [(1, "int32"), (2, "int64")]
+        assert before.arrow(str(NOTES))["id"].to_pylist() == [0, 1]
+        assert behind.arrow(str(NOTES))["id"].to_pylist() == [2]
+        consumer.rollback()
+        both = consumer.get()
+        assert both is not None
+        assert [one.number for one in both.generations(str(NOTES))] == [1, 2]
+        _require_all(both.arrow(str(NOTES)))
+        assert both.generations("shop.orders")[0].schema.names[-4:] == ["id", "name", "at", "seen"]
+
+
+def test_a_column_that_is_called_like_a_generations(billing: Shop) -> None:
+    """The other one makes room."""
+    billing.batch({ORDERS: inserts(0)})
+    with_columns(billing, ORDERS, Column("x", "int"), Column("x@1", "int"))
+    billing.batch({ORDERS: [("insert", {"id": 1, "x": 1, "x@1": 2})]})
+    with_columns(billing, ORDERS, Column("x", "date"))
+    billing.batch({ORDERS: [("insert", {"id": 2, "x": DAY, "x@1": 3})]})
+    whole = lockstep.read_changelog(billing.source, "shop.orders", config=billing.config).arrow()
+    assert whole.select(["x", "x@1", "_x@1"]).to_pylist() == [
+        {"x": None, "x@1": None, "_x@1": None},
+        {"x": None, "x@1": 2, "_x@1": 1},
+        {"x": DAY, "x@1": 3, "_x@1": None},
+    ]

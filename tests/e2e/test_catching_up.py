@@ -1,0 +1,104 @@
+"""A table that was paused catches up through the log, in a real ledger and a real lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+
+
+def images(project: Project, table: str) -> list[dict[str, Any]]:
+    """A changelog's rows in the order of their numbers, as another reader of Delta has them."""
+    folder = project.lake / "shop" / "_changes" / table.replace(".", "/")
+    rows: list[dict[str, Any]] = DeltaTable(folder).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: row["_sequence"])
+
+
+def kinds(project: Project, table: str) -> list[tuple[str, int]]:
+    return [(row["_change_type"], row["id"]) for row in images(project, table)]
+
+
+def made(minimal: MySqlStand, database: str, folder: Path, warm: WarmProcess | None) -> Project:
+    start = head(minimal)
+    minimal.execute(
+        *(f"create table {table} (id int primary key, v int)" for table in ("a", "b")),
+        *(f"insert into {table} values (1, 1), (2, 2)" for table in ("a", "b")),
+        database=database,
+    )
+    project = Project.made(
+        folder, port=minimal.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
+    project.run("pause", f"{database}.a", "--reason", "a load")
+    minimal.execute(
+        "insert into a values (3, 3)",
+        "update a set v = 20 where id = 2",
+        "insert into b values (3, 3)",
+        "alter table a add column w int not null default 7 after id",
+        "delete from a where id = 1",
+        "insert into a (id, v) values (4, 4)",
+        database=database,
+    )
+    project.run("run", expect=6)
+    return project
+
+
+def require_equal(project: Project, database: str) -> None:
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {
+        f"{database}.a": True,
+        f"{database}.b": True,
+    }
+
+
+WHOLE = [
+    *(("insert", 1), ("insert", 2), ("insert", 3)),
+    *(("update_preimage", 2), ("update_postimage", 2), ("delete", 1), ("insert", 4)),
+    ("insert", 5),
+]
+
+
+def test_a_pause_leaves_no_hole(
+    minimal: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """Every change of the table once and in order, no row read from the source, and the
+    mirror equal; the plan told so."""
+    project = made(minimal, database, tmp_path / "project", warm)
+    table = f"{database}.a"
+    project.run("resume", table)
+    (told,) = project.json("plan", expect=6)["sources"]["shop"]["returns"]
+    assert (told["table"], told["through_the_log"], told["reread"]) == (table, True, None)
+    minimal.execute("insert into a (id, v) values (5, 5)", database=database)
+    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    assert kinds(project, table) == WHOLE
+    require_equal(project, database)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("target", "nth"),
+    [
+        ("resources.postgres.ledger:PostgresLedger.begin_batch", 1),
+        ("resources.postgres.ledger:PostgresLedger.record_capture", 1),
+        ("resources.postgres.ledger:PostgresLedger.record_capture", 2),
+        ("resources.postgres.ledger:PostgresLedger.settle", 1),
+    ],
+)
+def test_killed_on_its_way_it_comes_back(
+    minimal: MySqlStand, database: str, tmp_path: Path, target: str, nth: int, when: str
+) -> None:
+    """Each change is there once all the same."""
+    project = made(minimal, database, tmp_path / "project", None)
+    project.run("resume", f"{database}.a")
+    minimal.execute("insert into a (id, v) values (5, 5)", database=database)
+    project.killed(target, when, nth)
+    project.run("run")
+    assert kinds(project, f"{database}.a") == WHOLE
+    require_equal(project, database)

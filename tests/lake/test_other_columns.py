@@ -1,0 +1,61 @@
+"""Writes whose columns are not quite the mirror's: in another order, or of another type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+
+from pipeline.changes.layout import DELETED_AT
+from pipeline.ports.mirror_writes import Part, PartColumn
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, a_write, changes, content
+
+MIRROR = "shop/shop/people"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
+    """`deletes = "soft"`, and a replacement under other types: a value that only the source
+    could convert is NULL; with another key nobody can tell which rows are gone."""
+    wide = pa.schema([("id", pa.int32()), ("name", pa.string()), ("n", pa.int32())])
+    rows = [{"id": number, "name": "old", "n": number} for number in (1, 2)]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, schema=wide))
+    other = pa.schema([("id", pa.int64()), ("name", pa.date32()), ("n", pa.int64())])
+    for number, key in ((2, ("id",)), (3, ("name",))):
+        schema = other if number == 2 else pa.schema([("name", pa.string())])
+        read = [{"id": 2, "name": date(2026, 1, 1), "n": 9}] if number == 2 else [{"name": "x"}]
+        own = tuple(PartColumn(field.name, field.type) for field in schema)
+        staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
+        write = replace(
+            a_write(lake.mirrors, number, "replace", [], schema=schema, key=key),
+            files=(),
+            snapshot=(Part((staged,), own),),
+            deletes="soft",
+            moment=NOON,
+        )
+        lake.mirrors.write(write)
+    shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
+    assert shown == [
+        {"id": 1, "name": None, "n": 1, "_deleted_at": NOON},
+        {"id": 2, "name": date(2026, 1, 1), "n": 9, "_deleted_at": None},
+    ]
+    last = pa.schema([("name", pa.string()), DELETED_AT])
+    assert content(lake.mirrors, MIRROR, last, 2) == [{"name": "x", "_deleted_at": None}]
+
+
+def test_copies_are_told_apart_whatever_the_order_of_columns(lake: Lake) -> None:
+    """A column that was added at the source in front stands at the mirror's end."""
+    rows = [{"id": number, "name": "x"} for number in (1, 1, 2)]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, key=()))
+    turned = pa.schema([*reversed(PEOPLE)])
+    images = changes(turned, [{"name": "x", "id": 1}])
+    gone = images.set_column(0, images.schema.field(0), pa.array(["delete"]))
+    files = (lake.mirrors.stage("gone", gone),)
+    fold = replace(a_write(lake.mirrors, 2, "fold", [], schema=turned, key=()), files=files)
+    lake.mirrors.write(fold)
+    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
+        {"id": 1, "name": "x"},
+        {"id": 2, "name": "x"},
+    ]

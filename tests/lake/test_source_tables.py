@@ -1,0 +1,100 @@
+"""A source's own tables on disk: files, commits, and what other readers see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
+from pipeline.ports.changelog import Published
+from pipeline.segment import SourceTable
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+
+MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)
+TOUCHED = [
+    {
+        "database": "shop",
+        "name": name,
+        "effect": "is now called",
+        "schema_version": version,
+        "action": action,
+        "reason": None,
+    }
+    for name, version, action in (("a", 2, "re-read"), ("b", None, None))
+]
+
+
+def row(table: SourceTable, batch: int) -> dict[str, Any]:
+    """A row whose columns all have a value, lists too."""
+    values: dict[pa.DataType, Any] = {
+        pa.string(): f"text {batch}",
+        pa.int64(): batch,
+        pa.timestamp("us", tz="UTC"): MOMENT,
+    }
+    return {field.name: values.get(field.type, TOUCHED) for field in SCHEMAS[table]}
+
+
+def published(lake: Lake, table: SourceTable, batch: int) -> Published:
+    folder, schema = source_table_path("shop", table), SCHEMAS[table]
+    writer = lake.segments.open(folder, batch=batch, schema_version=1, schema=schema)
+    writer.write(pa.Table.from_pylist([row(table, batch)], schema=schema))
+    return lake.changelog.publish(
+        folder,
+        app_id=source_table_id("shop", table),
+        batch=batch,
+        schema=schema,
+        files=writer.close(),
+        user_metadata=f"batch {batch}",
+    )
+
+
+@pytest.mark.parametrize("table", SourceTable)
+def test_every_reader_sees_each_batch_once(
+    disk: Lake, folder: Path, spark: SparkProcess, table: SourceTable
+) -> None:
+    """delta-rs, DataFusion and Spark read the same rows; a batch that is published again is
+    skipped."""
+    assert [published(disk, table, batch).skipped for batch in (3, 5, 5, 3)] == [
+        *(False, False),
+        *(True, True),
+    ]
+    path = folder / source_table_path("shop", table)
+    expected = [row(table, batch) for batch in (3, 5)]
+    by_batch = sorted(DeltaTable(path).to_pyarrow_table().to_pylist(), key=_batch)
+    assert by_batch == expected
+    query = (
+        QueryBuilder().register("t", DeltaTable(path)).execute("select * from t order by _batch")
+    )
+    assert pa.table(query.read_all()).to_pylist() == expected
+    session = spark.session()
+    frame = session.read.format("delta").load(str(path)).orderBy("_batch").drop(*_moments(table))
+    seen = [one.asDict(recursive=True) for one in frame.collect()]
+    assert seen == [{n: v for n, v in one.items() if n not in _moments(table)} for one in expected]
+
+
+def _batch(one: dict[str, Any]) -> int:
+    return int(one["_batch"])
+
+
+def _moments(table: SourceTable) -> list[str]:
+    """Columns that Spark gives in the zone of its driver."""
+    return [field.name for field in SCHEMAS[table] if pa.types.is_timestamp(field.type)]
+
+
+def test_a_batchs_files_are_discarded(lake: Lake) -> None:
+    """In both tables, and no other batch's."""
+    for table in SourceTable:
+        for batch in (3, 4):
+            schema = SCHEMAS[table]
+            writer = lake.segments.open(
+                source_table_path("shop", table), batch=batch, schema_version=1, schema=schema
+            )
+            writer.write(pa.Table.from_pylist([row(table, batch)], schema=schema))
+            writer.close()
+    assert [lake.segments.discard("shop", batch) for batch in (3, 3, 4)] == [2, 0, 2]

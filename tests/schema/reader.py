@@ -1,0 +1,138 @@
+"""A follower with policies of its own, in memory or on disk, and what it has afterwards.
+
+Belongs here: its lake and its history as tests read them. Does not: comparing two of them
+(`two_readers`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.context import Workplace
+from pipeline.runs.rereading import HINT
+from pipeline.runs.verify import verify
+from pipeline.runs.verify_schema import verify_schema
+from pipeline.schema.consequences import LakePolicies
+from pipeline.table import TableName, TableStructure
+from pipeline.table_state import TableEventKind
+from tests.lake.conftest import Lake
+from tests.positions.follower import SOURCE, Follower
+
+CHANGES = f"{SOURCE}/_changes/"
+ALL = 1_000_000
+_OF_THE_RUN = ("_batch", "_sequence")
+"""Columns of a changelog that depend on how the log was cut into runs."""
+
+_OF_A_CAPTURE = (*_OF_THE_RUN, "rows", "first_sequence", "last_sequence")
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass
+class Reader(Follower):
+    """A follower with policies of its own, and a lake on disk if it is given one."""
+
+    policies_of_lake: LakePolicies = field(
+        default_factory=lambda: LakePolicies(on_rewrite="resnapshot", foreign_keys="resnapshot")
+    )
+    disk: Lake | None = None
+
+    def work(self, until: str | None = None) -> Workplace:
+        made = super().work(until)
+        made = replace(made, source=replace(made.source, lake=self.policies_of_lake))
+        if self.disk is None:
+            return made
+        lake = self.disk
+        return replace(made, segments=lake.segments, changelog=lake.changelog, mirrors=lake.mirrors)
+
+    def run_whole(self) -> None:
+        """A run, and another if a merge left tables for the next one to read."""
+        self.run()
+        if any(one.hint == HINT for one in tables_set_aside(self.work())):
+            self.run()
+
+    def changelogs(self) -> dict[str, pa.Table]:
+        """Each changelog's rows in their order, by its folder's name."""
+        found = self.shown(CHANGES, "*/*")
+        return {name: rows.sort_by("_sequence") for name, rows in found.items()}
+
+    def shown(self, top: str, below: str) -> dict[str, pa.Table]:
+        """Tables of the lake, by their path below `top`."""
+        if self.disk is None or self.disk.folder is None:
+            paths = (path for path in self.lake.tables if path.startswith(top))
+            known = {path.removeprefix(top): self.lake.tables[path][-1].rows for path in paths}
+            return {path: rows for path, rows in known.items() if fnmatch(path, below)}
+        folder = self.disk.folder / top
+        logs = folder.glob(f"{below}/_delta_log")
+        tables = {str(log.parent.relative_to(folder)): DeltaTable(log.parent) for log in logs}
+        return {name: table.to_pyarrow_table() for name, table in tables.items()}
+
+    def of_the_source(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows of `_ddl` and `_transactions`, without what became of a table in a run."""
+        found = {}
+        for name, table in self.shown(f"{SOURCE}/", "_[dt]*").items():
+            own = [column for column in table.column_names if column not in _OF_A_CAPTURE]
+            rows = table.sort_by([("_file", "ascending"), ("_offset", "ascending")]).select(own)
+            found[name] = [_named_only(row) for row in rows.to_pylist()]
+        assert found.keys() == {"_ddl", "_transactions"}
+        return found
+
+    def rows(self, folder: str, changelog: pa.Table | None) -> Rows:
+        """By place and kind, in the changelog's order; without what stands for no row. The
+        version is told by its structure: a table that was read anew has one more."""
+        if changelog is None:
+            return {}
+        database, _, name = folder.partition("@")[0].partition("/")
+        table = TableName(database, _name(name))
+        found: Rows = {}
+        for row in changelog.drop_columns(list(_OF_THE_RUN)).to_pylist():
+            if row["_change_type"] != "resnapshot":
+                place = row["_file"], row["_offset"], row["_row"], row["_change_type"]
+                assert place not in found, f"twice in {folder}: {place}"
+                number = row["_schema_version"]
+                row["_schema_version"] = self._structure(table, number)
+                found[place] = row
+        return found
+
+    def _structure(self, table: TableName, number: int) -> TableStructure:
+        return self.ledger.schema_version(SOURCE, table, number).structure
+
+    def aside(self) -> dict[TableName, str]:
+        return {one.table: one.reason for one in tables_set_aside(self.work())}
+
+    def read_anew(self) -> set[TableName]:
+        """Tables that some batch read from the source."""
+        return {
+            event.table
+            for batch in self.ledger.batches(SOURCE, limit=ALL)
+            for event in self.ledger.table_events(SOURCE, batch.id)
+            if event.kind is TableEventKind.REREAD
+        }
+
+    def wrong(self) -> list[str]:
+        """How its mirrors and its history are not what the server has."""
+        mirrors = verify(self.work())
+        found = [f"{one.table}: {one.examples}" for one in mirrors.tables if not one.equal]
+        history = verify_schema(self.work())
+        wrong = (*history.folded, *history.differing)
+        return found + [f"{one.table} at {one.at}: {'; '.join(one.sentences)}" for one in wrong]
+
+
+def _named_only(row: dict[str, Any]) -> dict[str, Any]:
+    """A statement with the names of its tables and what it did to them."""
+    if "tables" not in row:
+        return row
+    tables = [(one["database"], one["name"], one["effect"]) for one in row["tables"]]
+    return {**row, "tables": tables}
+
+
+def _name(part: str) -> str:
+    """A table's name from its folder's (`layout.path_part`)."""
+    return unquote(part.replace("=", "%"))
