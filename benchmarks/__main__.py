@@ -2,7 +2,7 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. Two more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `python -m benchmarks history` a minute.
+takes minutes and many gigabytes of disk, `python -m benchmarks history` a few minutes.
 """
 
 from __future__ import annotations

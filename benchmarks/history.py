@@ -1,7 +1,7 @@
 """The history of structures in the ledger: whether looking one up stays as fast as it grows.
 
 Belongs here: filling an embedded ledger with versions, its lines. Does not: following
-statements (`pipeline.schema`), runs (`runs.py`).
+statements (`pipeline.schema`), runs and servers (`structures.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.structures import measure_structures
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Decision, Lease
 from pipeline.gtid import GtidSet
@@ -43,7 +44,8 @@ _TABLE = TableName("shop", "orders")
 
 
 def measure_history(console: Console) -> None:
-    """Print a line for each size of a table's history, and what a baseline costs."""
+    """Print a line for each size of a table's history, and what a baseline costs; then what
+    structures cost a run."""
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
         open_ledger("embedded", Path(folder)) as ledger,
@@ -53,6 +55,7 @@ def measure_history(console: Console) -> None:
             lines.add_row(f"{size:,}", *_looked_up(ledger, size))
         console.print(lines)
         console.print(_baseline(ledger))
+    measure_structures(console)
 
 
 def _looked_up(ledger: Ledger, size: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from benchmarks.ground import DATABASE, Ground, ground, plain, tuned
 
 CHANGES = 10
 
-_COLUMNS = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
+COLUMNS = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
 _NUMBERS = (
     "with recursive s as (select {first} n union all select n + 1 from s where n < {last}) "
     "select n, n * 7, n / 3, concat('row ', n), '2026-01-01' + interval n second, n / 7 from s"
@@ -39,7 +39,7 @@ def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
 def big_table(ground: Ground, rows: int) -> list[dict[str, Any]]:
     """Inserts, then as many scattered updates, each a cold run beside the floors; before the
     first of them its capture alone, into a lake of its own."""
-    ground.execute(f"create table {DATABASE}.big {_COLUMNS}")
+    ground.execute(f"create table {DATABASE}.big {COLUMNS}")
     folder = ground.project("big", f"{DATABASE}.big")
     alone = ground.project("alone", f"{DATABASE}.big")
     insert_rows(ground, "big", 1, rows)
@@ -85,7 +85,7 @@ def _parts(report: dict[str, Any]) -> dict[str, Any]:
 
 def many_tables(ground: Ground, tables: int) -> dict[str, Any]:
     """10 changes in 1 of so many tables, every one of which has a mirror already."""
-    ground.execute(*(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(tables)))
+    ground.execute(*(f"create table {DATABASE}.t{n} {COLUMNS}" for n in range(tables)))
     folder = ground.project("many", f"{DATABASE}.t*")
     with ground.connect() as connection, connection.cursor() as cursor:
         for number in range(tables):

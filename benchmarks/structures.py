@@ -1,0 +1,200 @@
+"""What structures cost a run: reading all of a server's, and asking the history for them.
+
+Belongs here: a server with few tables and with many, captures in this process that meet no
+DDL, one table read whole. Does not: how the history grows (`history.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, cast
+
+from pymysql.cursors import SSCursor
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.runs import COLUMNS, insert_rows
+from pipeline.ports.history import HistoryBooks
+from pipeline.ports.ledger import Ledger
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.table import TableName
+from resources.config import load_settings
+from resources.memory.lake import MemoryLake, MemoryMirrors
+from resources.mysql.server import MySqlServer
+from resources.site import Site
+
+FEW = 20
+CHANGED = 20
+"""Tables that a measured run has rows of."""
+BEST_OF = 3
+_OPTIONS = (
+    "--binlog-row-metadata=MINIMAL",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-flush-method=nosync",
+    "--table-open-cache=6000",
+)
+_TWELVE = (
+    "(id bigint unsigned auto_increment primary key, first varchar(50),"
+    " second varchar(50) not null, state enum('new','paid') default 'new',"
+    " amount decimal(12,2), made_at datetime(6) not null,"
+    " v0 int default 0, v1 int default 0, v2 int default 0, v3 int default 0, v4 int default 0,"
+    " v5 int default 0, key by_first (first(10)))"
+)
+
+
+def measure_structures(console: Console) -> None:
+    """Print a line for each size of a server, then what reading structures and rows costs.
+    BENCH_HISTORY_TABLES and BENCH_ROWS are sizes."""
+    many = int(os.environ.get("BENCH_HISTORY_TABLES", "5000"))
+    rows = int(os.environ.get("BENCH_ROWS", "1000000"))
+    lines = Table(title="A capture without DDL", title_justify="left", box=box.MARKDOWN)
+    for column in ("tables", "first capture, s", "capture, s", "history, ms", "questions"):
+        lines.add_column(column, justify="right")
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder), _OPTIONS) as place,
+    ):
+        there = 0
+        for tables in (FEW, many):
+            place.execute(
+                *(f"create table {DATABASE}.t{n} {_TWELVE}" for n in range(there, tables))
+            )
+            there = tables
+            lines.add_row(f"{tables:,}", *_captures(place, tables))
+        console.print(lines)
+        console.print(_baseline(place, many))
+        console.print(_snapshot(place, rows))
+
+
+# -- runs -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Asked:
+    """Seconds in the ledger's answers about structures, and how many there were."""
+
+    seconds: float = 0.0
+    questions: int = 0
+
+
+class TimedLedger:
+    """A ledger whose answers about structures are timed."""
+
+    def __init__(self, ledger: Ledger, asked: Asked) -> None:
+        self._ledger = ledger
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._ledger, name)
+        return self._timed(found) if name in vars(HistoryBooks) else found
+
+    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*values: Any, **named: Any) -> Any:
+            clock = perf_counter()
+            try:
+                return method(*values, **named)
+            finally:
+                self._asked.seconds += perf_counter() - clock
+                self._asked.questions += 1
+
+        return ask
+
+
+def _captures(place: Ground, tables: int) -> Iterator[str]:
+    """The first capture, which reads every structure, and one behind it that meets rows of a
+    few tables only; the best of some pairs, each with a ledger of its own."""
+    found = [_pair(place, f"of-{tables}-{number}") for number in range(BEST_OF)]
+    yield f"{min(first for first, *_ in found):.2f}"
+    _, seconds, asked = min(found, key=lambda one: one[2].seconds)
+    yield f"{seconds:.2f}"
+    yield f"{asked.seconds * 1e3:.1f}"
+    yield f"{asked.questions}"
+
+
+def _pair(place: Ground, name: str) -> tuple[float, float, Asked]:
+    with _workplace(place, name) as work:
+        first, _ = _captured(work)
+        insert = "(second, made_at) values ('x', now(6))"
+        place.execute(*(f"insert into {DATABASE}.t{n} {insert}" for n in range(CHANGED)))
+        return first, *_captured(work)
+
+
+def _captured(work: Workplace) -> tuple[float, Asked]:
+    asked = Asked()
+    timed = replace(work, ledger=cast("Ledger", TimedLedger(work.ledger, asked)))
+    with work.ledger.lock("bench", "benchmark", None) as lease:
+        clock = perf_counter()
+        capture(timed, lease)
+        return perf_counter() - clock, asked
+
+
+@contextmanager
+def _workplace(place: Ground, name: str) -> Iterator[Workplace]:
+    os.environ["BENCH_PASSWORD"] = place.server.password
+    settings = load_settings(place.project(name, f"{DATABASE}.*") / "lockstep.toml")
+    with Site(settings, on_warning=print) as site:
+        mirrors = MemoryMirrors(MemoryLake())
+        yield replace(site.workplace("bench", Unwatched()), mirrors=mirrors)
+
+
+# -- structures and rows ------------------------------------------------------------------
+
+
+def _baseline(place: Ground, tables: int) -> str:
+    """All structures in bulk, beside one SHOW CREATE TABLE after the other, unread."""
+    server = MySqlServer(place.settings())
+    bulk = min(_seconds(server.baseline) for _ in range(BEST_OF))
+    if len(server.baseline().tables) < tables:
+        raise SystemExit("the baseline lacks tables")
+    with place.connect() as connection, connection.cursor() as cursor:
+        clock = perf_counter()
+        for number in range(tables):
+            cursor.execute(f"show create table {DATABASE}.t{number}")
+            cursor.fetchall()
+        single = perf_counter() - clock
+    return (
+        f"structures of {tables:,} tables of 12 columns: read in {bulk:.2f} s, "
+        f"SHOW CREATE TABLE for each alone {single:.2f} s ({single / bulk:.1f} x)"
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    clock = perf_counter()
+    work()
+    return perf_counter() - clock
+
+
+def _snapshot(place: Ground, rows: int) -> str:
+    """One table of 6 columns read whole into Arrow, beside the driver's own tuples."""
+    place.execute(f"create table {DATABASE}.big {COLUMNS}")
+    insert_rows(place, "big", 1, rows)
+    server = MySqlServer(place.settings())
+    (schema,) = server.baseline([TableName(DATABASE, "big")]).tables
+
+    def read() -> None:
+        with server.snapshot(schema) as found:
+            if sum(batch.num_rows for batch in found.batches) != rows:
+                raise SystemExit("the snapshot lacks rows")
+
+    def fetch() -> None:
+        with place.connect() as connection, connection.cursor(SSCursor) as cursor:
+            cursor.execute(f"select * from {DATABASE}.big")
+            while cursor.fetchmany(10_000):
+                pass
+
+    ours = min(_seconds(read) for _ in range(BEST_OF))
+    driver = min(_seconds(fetch) for _ in range(BEST_OF))
+    return (
+        f"{rows:,} rows of 6 columns read from the source: {rows / ours:,.0f} rows/s, by the "
+        f"driver alone {rows / driver:,.0f} rows/s ({driver / ours:.2f} x)"
+    )
