@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+WORKERS ?= 2
 CODE := pipeline resources assets lockstep tests benchmarks
 
 .DEFAULT_GOAL := help
@@ -35,7 +36,7 @@ demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with
 	@$(BIN)/python -m lockstep.demo
 
 test: $(READY)  ## every test, real servers included
-	@$(BIN)/python -m pytest -m "not soak"
+	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --dist loadgroup
 
 check: $(READY)  ## format, lint, types, import rules; seconds
 	@$(BIN)/ruff format --check --quiet $(CODE)
