@@ -24,7 +24,7 @@ def kinds(project: Project, table: str) -> list[tuple[str, int]]:
     return [(row["_change_type"], row["id"]) for row in images(project, table)]
 
 
-def made(minimal: MySqlStand, database: str, folder: Path, warm: WarmProcess | None) -> Project:
+def made(minimal: MySqlStand, database: str, folder: Path, warm: WarmProcess) -> Project:
     start = head(minimal)
     minimal.execute(
         *(f"create table {table} (id int primary key, v int)" for table in ("a", "b")),
@@ -92,10 +92,16 @@ def test_a_pause_leaves_no_hole(
     ],
 )
 def test_killed_on_its_way_it_comes_back(
-    minimal: MySqlStand, database: str, tmp_path: Path, target: str, nth: int, when: str
+    minimal: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    warm: WarmProcess,
+    target: str,
+    nth: int,
+    when: str,
 ) -> None:
     """Each change is there once all the same."""
-    project = made(minimal, database, tmp_path / "project", None)
+    project = made(minimal, database, tmp_path / "project", warm)
     project.run("resume", f"{database}.a")
     minimal.execute("insert into a (id, v) values (5, 5)", database=database)
     project.killed(target, when, nth)
