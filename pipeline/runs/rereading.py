@@ -27,11 +27,14 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run
 knows it by that."""
+
+_AGAIN: Final = "; a release reads it from the source"
+"""Ends the hint of a table that could not be read, although the log alone cannot bring it."""
 
 _TRIES: Final = 5
 
@@ -52,6 +55,17 @@ class Reread:
     @property
     def table(self) -> TableName:
         return self.order.table
+
+
+def must_be_read(state: TableState) -> bool:
+    """Whether a table lacks what only the source has: nobody catches it up by the log."""
+    hint = state.hint or ""
+    return hint == HINT or hint.endswith(_AGAIN)
+
+
+def in_vain(error: TableError) -> TableError:
+    """What a table is set aside with that could not be read."""
+    return TableError(str(error), hint=f"{error.hint}{_AGAIN}")
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
