@@ -13,6 +13,7 @@ from pipeline.changes.coalescing import MOVED
 from pipeline.ports.source import TableSnapshot
 from pipeline.runs.verify import verify
 from resources.mysql.server import MySqlServer
+from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.mysql.partial_writes import ALTERED, TABLES, TRIGGERS, PartialWrites
 from tests.mysql.reading import server, settings
@@ -119,12 +120,13 @@ class Written(MySqlServer):
 
 def read_anew(mysql: MySqlStand, database: str, *statements: str) -> Follower:
     """A table whose key changed, read from the source while the statements run."""
+    start = head(mysql)
     mysql.execute(
         "create table t (id int primary key, a int not null, b text)",
         "insert into t values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
         database=database,
     )
-    follower = Follower(server(mysql), [f"{database}.*"], start="earliest")
+    follower = Follower(server(mysql), [f"{database}.*"], start=start)
     follower.run()
     mysql.execute("alter table t drop primary key, add primary key (a, id)", database=database)
     follower.server = Written(mysql, database, ("set binlog_row_image = minimal", *statements))

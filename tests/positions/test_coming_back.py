@@ -265,7 +265,7 @@ def test_a_log_that_is_gone_is_no_obstacle(shop: Shop) -> None:
     shop.do("flush binary logs")
     shop.run()
     [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
-    shop.stand.execute(f"purge binary logs to '{newest}'")
+    shop.stand.purge_to(newest)
     shop.resume("a")
     shop.run()
     assert shop.caught_up() == []
@@ -295,7 +295,7 @@ def test_xa_transactions_of_the_pause(shop: Shop, purged: bool, ends: str) -> No
         shop.do("flush binary logs")
         shop.run()
         [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
-        shop.stand.execute(f"purge binary logs to '{newest}'")
+        shop.stand.purge_to(newest)
     shop.resume("a")
     shop.run()
     if ends == "after":
