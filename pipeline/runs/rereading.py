@@ -71,32 +71,38 @@ def in_vain(error: TableError) -> TableError:
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
     """Open orders for tables that still match, those that the last run left among them."""
     source = work.source.name
-    ordered = {order.table for order in work.ledger.open_orders(source)}
-    for table, state in work.ledger.table_states(source).items():
-        waits = state.condition is TableCondition.QUARANTINED and state.hint == HINT
-        if waits and table not in ordered:
-            work.ledger.release_table(lease, table, author="lockstep", reason=state.reason or HINT)
-    return [
-        order
-        for order in work.ledger.open_orders(source)
-        if work.source.patterns.matches(order.table)
-    ]
+    for state in _left(work, work.ledger.open_orders(source)):
+        reason = state.reason or HINT
+        work.ledger.release_table(lease, state.table, author="lockstep", reason=reason)
+    return _matching(work, work.ledger.open_orders(source))
 
 
 def foreseen_orders(work: Workplace) -> list[TableOrder]:
     """What `due` would give, found out without writing anything."""
     source, now = work.source.name, work.clock()
     orders = work.ledger.open_orders(source)
-    ordered = {order.table for order in orders}
     orders += [
         TableOrder(
-            0, table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
+            0, state.table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
         )
-        for table, state in work.ledger.table_states(source).items()
+        for state in _left(work, orders)
+    ]
+    return _matching(work, orders)
+
+
+def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
+    """Tables that a run left for the next one to read, and nobody ordered back yet."""
+    ordered = {order.table for order in orders}
+    return [
+        state
+        for table, state in work.ledger.table_states(work.source.name).items()
         if state.condition is TableCondition.QUARANTINED
         and state.hint == HINT
         and table not in ordered
     ]
+
+
+def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
     return [order for order in orders if work.source.patterns.matches(order.table)]
 
 
