@@ -90,6 +90,12 @@ class MirrorWrite:
     moment: datetime | None = None
     readers: str = "spark"
 
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """Every file it reads."""
+        parts = [*self.parts, *self.snapshot]
+        return (*self.files, *(file for part in parts for file in part.files))
+
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
