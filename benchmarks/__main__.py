@@ -1,8 +1,8 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second. Two more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `python -m benchmarks history` a few minutes.
+`python -m benchmarks runs` the second. Three more must be asked for: `python -m benchmarks large`
+takes minutes and many gigabytes of disk, `history` and `small` a few minutes each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from benchmarks.engine import measure_engine
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
 from benchmarks.runs import measure_runs
+from benchmarks.small import measure_small
 
 PARTS = {
     "engine": measure_engine,
     "runs": measure_runs,
     "large": measure_large,
     "history": measure_history,
+    "small": measure_small,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

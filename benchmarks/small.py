@@ -1,0 +1,109 @@
+"""Merges into mirrors of few rows: with Spark's plans compiled, and without.
+
+Belongs here: where the one overtakes the other (`resources.lake.sessions.FEW_ROWS`). Does not:
+what a whole run costs (`runs`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.ports.mirror_writes import MirrorWrite
+from resources.lake.mirror import SparkMirrors
+from resources.lake.session import SparkProcess
+
+SIZES = (100, 1_000, 10_000, 100_000)
+CHANGES = 1_000
+PAIRS = 6
+"""Of which the first is for warming up."""
+
+_COLUMNS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("number", pa.int32()),
+        ("name", pa.string()),
+        ("price", pa.decimal128(12, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("share", pa.float64()),
+        ("note", pa.string()),
+        ("kind", pa.int32()),
+    ]
+)
+_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def measure_small(console: Console) -> None:
+    """Print a line for each size: seconds of a merge of at most `CHANGES` rows, one at a time."""
+    lines = Table("rows of the mirror", "compiled, s", "not compiled, s", "ratio")
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
+        spark = SparkProcess({}, on_warning=console.print)
+        try:
+            for size in SIZES:
+                compiled, plain = _pairs(Path(folder), spark, size)
+                ratio = f"{plain / compiled:.2f}"
+                lines.add_row(f"{size:,}", f"{compiled:.2f}", f"{plain:.2f}", ratio)
+        finally:
+            spark.stop()
+    console.print(lines)
+
+
+def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
+    """The medians of both, taken in turn."""
+    pair = [
+        SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few_rows=few)
+        for name, few in (("compiled", -1), ("plain", 1 << 60))
+    ]
+    everything = range(size)
+    for mirrors in pair:
+        _seconds(mirrors, size, 1, "append", everything)
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for number in range(2, 2 + PAIRS):
+        ids = sorted(Random(number).sample(everything, min(size, CHANGES)))
+        for mirrors, into in zip(pair, seconds, strict=True):
+            into.append(_seconds(mirrors, size, number, "merge", ids))
+    compiled, plain = (median(one[1:]) for one in seconds)
+    return compiled, plain
+
+
+def _seconds(mirrors: SparkMirrors, size: int, number: int, mode: str, ids: Sequence[int]) -> float:
+    """One write, without staging its rows."""
+    kind = "insert" if mode == "append" else "update_postimage"
+    changes = pa.table(
+        [
+            pa.array([kind] * len(ids)),
+            pa.array(ids, pa.int64()),
+            pa.array([one + number for one in ids], pa.int32()),
+            pa.array([f"name {one}" for one in ids]),
+            pa.array([Decimal(one % 1000) / 4 for one in ids], pa.decimal128(12, 2)),
+            pa.array([_MOMENT] * len(ids), pa.timestamp("us", tz="UTC")),
+            pa.array([one / 3 for one in ids]),
+            pa.array([f"note {number} of {one}" for one in ids]),
+            pa.array([one % 5 for one in ids], pa.int32()),
+        ],
+        names=["_change_type", *_COLUMNS.names],
+    )
+    write = MirrorWrite(
+        mirror=f"of{size}",
+        mode=mode,
+        files=(mirrors.stage("small", changes),),
+        schema=_COLUMNS,
+        key=("id",),
+        app_id="bench",
+        txn_version=number,
+        user_metadata="",
+        bounds=(("id", str(ids[0]), str(ids[-1])),),
+    )
+    clock = perf_counter()
+    mirrors.write(write)
+    return perf_counter() - clock

@@ -1,0 +1,71 @@
+"""Which session of Spark a write gets: few rows are not worth compiling for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from resources.lake.mirror import SparkMirrors
+from resources.lake.session import SparkProcess
+from resources.lake.sessions import Sessions, rows_in, rows_of
+from tests.lake.conftest import Lake
+from tests.lake.made import a_write
+
+_COMPILES = "spark.sql.codegen.wholeStage"
+
+
+def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
+    """Two at a time are two; one that saw an error is not given again."""
+    sessions = Sessions(spark)
+    with sessions.one() as many, sessions.one(few=True) as few, sessions.one() as other:
+        assert many is not other
+        assert (few.conf.get(_COMPILES), many.conf.get(_COMPILES)) == ("false", "true")
+    with sessions.one(few=True) as again:
+        assert again is few
+    with pytest.raises(ZeroDivisionError), sessions.one(few=True) as again:
+        assert again is few
+        raise ZeroDivisionError
+    with sessions.one(few=True) as new:
+        assert new is not few
+
+
+def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the [spark] table sets is not switched off for few rows."""
+    monkeypatch.setattr(spark, "_user", {_COMPILES: "true"})
+    with Sessions(spark).one(few=True) as session:
+        assert session.conf.get(_COMPILES) == "true"
+
+
+def test_rows_are_counted_by_what_files_say(disk: Lake, folder: Path, tmp_path: Path) -> None:
+    """The mirror's own, over all its files; and staged ones, unless one is damaged."""
+    for number in (1, 2):
+        rows = [{"id": 10 * number + one} for one in range(3)]
+        disk.mirrors.write(a_write(disk.mirrors, number, "append", rows))
+    assert rows_of(DeltaTable(folder / "shop/shop/people")) == 6
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "two.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1, and then nothing")
+    assert rows_in([str(tmp_path / "two.parquet")] * 2) == 4
+    assert rows_in([str(tmp_path / "two.parquet"), str(tmp_path / "broken.parquet")]) is None
+
+
+def test_a_write_goes_by_both(
+    disk: Lake, tmp_path: Path, spark: SparkProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few rows into a mirror of many are not few."""
+    asked: list[bool] = []
+    one = Sessions.one
+
+    def told(self: Sessions, *, few: bool = False) -> object:
+        asked.append(few)
+        return one(self, few=few)
+
+    monkeypatch.setattr(Sessions, "one", told)
+    mirrors = SparkMirrors(tmp_path / "lake", staging=tmp_path / "staging", spark=spark, few_rows=3)
+    mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
+    mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))
+    mirrors.write(a_write(mirrors, 3, "append", [{"id": 4}]))
+    assert asked == [True, True, False]
