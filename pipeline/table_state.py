@@ -152,10 +152,12 @@ class SnapshotPart:
     """A table's rows as one consistent read found them, in durable files.
 
     `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` lie
-    behind the read's low watermark: they win over its rows.
+    behind the read's low watermark: they win over its rows. `columns`: those that were read
+    beside the key, as `version` names them; None where all were, which a REREAD tells of.
     """
 
     table: TableName
     version: int
     low_sequence: int
     files: tuple[SegmentFile, ...]
+    columns: tuple[str, ...] | None = None

@@ -20,12 +20,13 @@ from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
+from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
-from pipeline.runs.rereading import HINT, Reread, due, reread
+from pipeline.runs.rereading import OWED, Reread, due, reread
 from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
@@ -39,7 +40,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
-    owed = [one for one in report.set_aside if one.hint == HINT]
+    owed = [one for one in report.set_aside if one.hint in OWED]
     if not owed or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
@@ -62,7 +63,7 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.set_aside if one.hint == HINT}
+    again = {one.table for one in caught_up.set_aside if one.hint in OWED}
     return report.behind(caught_up, again)
 
 
@@ -145,7 +146,15 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    rereads = reread(work, back.rereads, batch.id, back.why)
+    rereads = reread(
+        work,
+        back.rereads,
+        batch.id,
+        back.why,
+        lambda order, schema: (
+            enough(work, order, schema) if order.table in back.completed else None
+        ),
+    )
     if rereads:
         begun = _reaching(work, begun, rereads)
     bounds = bounds_of(work, begun)

@@ -8,7 +8,7 @@ do to tables (`following`), what images carry (`holding`), files (`captured`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -51,6 +51,7 @@ class Segmenter:
         on_set_aside: Callable[[SetAside], None],
         rereads: Sequence[Reread] = (),
         comebacks: Sequence[Comeback] = (),
+        completed: Collection[TableName] = (),
         told: SourceRows | None = None,
     ) -> None:
         self._tables = tables
@@ -62,7 +63,7 @@ class Segmenter:
             tables,
             structures,
             self._numbers,
-            Rules(clock, captured, policies, on_set_aside),
+            Rules(clock, captured, policies, on_set_aside, completed),
             rereads=rereads,
             comebacks=comebacks,
             wants_changed=self._ask_again,

@@ -56,6 +56,10 @@ class LakePolicies:
     readers: str = "spark"
 
 
+PER_ROW: Final = "per-row"
+"""The rule of a new column whose values only the source knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Consequence:
     """`reason` says in a few words what happened to the table."""
@@ -278,14 +282,15 @@ RULES: Final[tuple[Rule, ...]] = (
         ("the primary key changes", "new version", "re-read under the new key", "nothing"),
     ),
     Rule(
-        "per-row",
+        PER_ROW,
         _changed(_per_row),
         Action.REREAD,
         (
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, or a moment in the "
             "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal)",
             "new version",
-            "re-read: each row has a value of its own",
+            "the new columns are read from the source by key and filled in one commit; all of "
+            "the table is where that is most of it, or it has no primary key",
             "column added",
         ),
     ),

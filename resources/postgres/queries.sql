@@ -225,7 +225,7 @@ where source = %(source)s and batch = %(batch)s
 order by database collate "C", name collate "C", ordinal
 
 -- name: snapshots
-select s.database, s.name, s.version, s.low_sequence,
+select s.database, s.name, s.version, s.low_sequence, s.columns,
        array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
              order by f.ordinal) as paths,
        array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
@@ -515,8 +515,8 @@ insert into lockstep.table_events (
 )
 
 -- name: record_snapshot
-insert into lockstep.snapshots (source, batch, database, name, version, low_sequence)
-values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s)
+insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
+values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s, %(columns)s)
 returning id
 
 -- name: record_snapshot_file

@@ -334,4 +334,5 @@ def of_snapshot(value: SnapshotPart) -> dict[str, Any]:
         **of_table(value.table),
         "version": value.version,
         "low_sequence": value.low_sequence,
+        "columns": None if value.columns is None else list(value.columns),
     }

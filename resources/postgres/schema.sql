@@ -279,6 +279,7 @@ create table lockstep.snapshots (
     name text not null,
     version integer not null,
     low_sequence bigint not null,
+    columns text[],
     constraint snapshots_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
     constraint snapshots_once UNIQUE (batch, database, name),
     constraint snapshots_pk PRIMARY KEY (id),
