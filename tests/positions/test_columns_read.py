@@ -106,6 +106,9 @@ def test_the_source_goes_on_while_it_is_read(shop: Shop, monkeypatch: pytest.Mon
         "delete from t where id = 50",
         "insert into t (id, v) values (16, -1)",
         "update t set id = 18 where id = 20",
+        "update t set g = 'mine' where id = 22",
+        "update t set id = 23 + 100 where id = 23",
+        "insert into t (id, v) values (23, -2)",
     ]
     _around_snapshots(shop, monkeypatch, writing, later)
     shop.do("alter table t add column g varchar(80) default (concat(id, '-', v))")
