@@ -22,6 +22,7 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
@@ -40,7 +41,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
     owed = [one for one in report.set_aside if one.hint == HINT]
-    if not owed or work.source.until is not None:
+    if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
 
@@ -151,6 +152,7 @@ def _capture(
     bounds = bounds_of(work, begun)
     tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in back.orders])
     structures = structures_at(work, begun)
+    handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
         tables,
@@ -159,6 +161,7 @@ def _capture(
         structures=structures,
         rereads=rereads,
         told=told,
+        handing_over=handing_over,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -169,7 +172,8 @@ def _capture(
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
     # A table that is set aside may be back when a transaction is committed that is prepared.
     keeps = work.source.patterns.matches
-    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps)
+    cuts = handing_over.cuts
+    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -197,6 +201,7 @@ def _capture(
             ended=tuple(reading.buffer.prepared.ended),
             by_gtid=reading.by_gtid,
             source_parts=told.finish(structures.history),
+            handovers=tuple(tables.handovers),
         ),
     )
     if spent is not None:
@@ -224,6 +229,7 @@ def _capture(
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,
         continuity=decision.continuity,
+        cut=reading.cut,
     )
 
 

@@ -18,6 +18,7 @@ from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
 from pipeline.runs.rereading import HINT, Reread
 from pipeline.runs.versions import release_hint
@@ -77,12 +78,14 @@ class Following:
         rereads: Sequence[Reread],
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
+        handing_over: HandingOver | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._numbers = numbers
         self._rules = rules
         self._wants_changed = wants_changed
+        self._handing_over = handing_over
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
@@ -105,8 +108,10 @@ class Following:
         zoned = zone_of(session.time_zone) is not None
         policies = self._rules.policies
         found = consequences(followed, policies, strict=session.strict, zoned=zoned)
-        actions: dict[TableName, Consequence] = {}
+        actions = self._handed_over(followed)
         for table, consequence in found.items():
+            if table in actions:
+                continue
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged)
             if self.wanted(table) and not waits:
                 if self._tables.known(table) or consequence.action not in _OF_KNOWN:
@@ -145,6 +150,24 @@ class Following:
                 self._reread(table, one.at, one.reason)
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
+
+    def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
+        """What followed for tables whose mirrors went with their names."""
+        if self._handing_over is None:
+            return {}
+        taken = self._handing_over.taken(followed.effects, busy=self.lows.keys())
+        if not taken:
+            return {}
+        self._tables.hand_over(taken)
+        actions = {}
+        for table, one in taken.items():
+            reason = f"it was called {one.origin}"
+            self._happened(TableEventKind.CHANGED, one.version, reason)
+            actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
+        for table in {one.origin for one in taken.values()} - taken.keys():
+            actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
+        self._wants_changed()
+        return actions
 
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)
