@@ -57,7 +57,8 @@ class Job:
 
     `after`: the Delta version that the last settled write of the table made; before the first,
     that of the mirror it took over, or -1. `again`: whether some of the changes may have been
-    read and merged before. `all_new`: whether a row that the log inserts cannot be in the mirror yet.
+    read and merged before. `all_new`: whether a row that the log inserts cannot be in the
+    mirror yet.
     """
 
     task: Task
