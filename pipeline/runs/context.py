@@ -166,6 +166,7 @@ class CaptureReport:
             repaired=(*self.repaired, *other.repaired),
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
+            cut=self.cut or other.cut,
         )
 
 
