@@ -60,25 +60,23 @@ def _states(*handed: Handover) -> tuple[TableState, ...]:
     )
 
 
-def _swapped(ledger: Ledger, lease: Lease) -> tuple[Batch, tuple[Handover, ...]]:
+def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
     """Orders and stock, with new versions of both."""
     states = ledger.table_states(lease.source)
     handed = (
         _handed(states[ORDERS], states[STOCK].mirror, 7, 2),
         _handed(states[STOCK], states[ORDERS].mirror, 6, 2),
     )
-    batch = following(ledger, lease)
     history = History(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
     made = replace(record(batch), history=history, handovers=handed, tables=_states(*handed))
     ledger.record_capture(lease, batch.id, made)
-    return batch, handed
 
 
 def test_two_tables_exchange_their_mirrors(ledger: Ledger, lease: Lease) -> None:
     """Each in its next generation, from the Delta version and the version that it shows."""
     _settled(ledger, lease)
     before = ledger.table_states(lease.source)
-    _swapped(ledger, lease)
+    _swapped(ledger, lease, following(ledger, lease))
     states = ledger.table_states(lease.source)
     assert states[ORDERS] == replace(
         before[ORDERS], generation=2, mirror=before[STOCK].mirror, mirror_version=2, adopted=7
@@ -92,7 +90,8 @@ def test_an_abandoned_batch_gives_them_back(ledger: Ledger, lease: Lease) -> Non
     """As they were, to the last field."""
     _settled(ledger, lease)
     before = ledger.table_states(lease.source)
-    batch, _ = _swapped(ledger, lease)
+    batch = following(ledger, lease)
+    _swapped(ledger, lease, batch)
     ledger.abandon(lease, batch.id, "its files are gone")
     assert ledger.table_states(lease.source) == before
 
@@ -125,7 +124,7 @@ def test_a_name_that_nobody_takes_is_gone(ledger: Ledger, lease: Lease) -> None:
 def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> None:
     """A table whose mirror ends begins anew, wherever it began before."""
     _settled(ledger, lease)
-    _swapped(ledger, lease)
+    _swapped(ledger, lease, following(ledger, lease))
     ledger.mark_merged(lease)
     batch = following(ledger, lease)
     dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
@@ -142,8 +141,9 @@ def test_only_when_nothing_else_is_unfinished(ledger: Ledger, lease: Lease) -> N
     merged(ledger, lease, ORDERS, batch.id, batch.id, 6)
     merged(ledger, lease, STOCK, batch.id, batch.id, 7)
     ledger.mark_merged(lease)
+    after = following(ledger, lease)
     with refused(ledger, lease, "handovers_alone"):
-        _swapped(ledger, lease)
+        _swapped(ledger, lease, after)
 
 
 @pytest.mark.parametrize(
