@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Continuity
+from pipeline.runs.acknowledge import remove_dropped
 from pipeline.runs.begin import Begun
 from pipeline.runs.captured import CapturedTables, TakenOver
 from pipeline.runs.context import Workplace
@@ -111,7 +112,12 @@ class HandingOver:
             return {}
         found = {table: self._taken(table, origin, came) for table, origin in came.items()}
         taken = {table: one for table, one in found.items() if one is not None}
-        return taken if len(taken) == len(came) else {}
+        if len(taken) < len(came):
+            return {}
+        # An ended mirror whose removal was cut off: once its name has another folder, nobody
+        # would know of it.
+        remove_dropped(self._work)
+        return taken
 
     def _captured(self, effects: Sequence[Effect]) -> dict[TableName, TableName]:
         """`whence`, of captured names; empty where one of two is captured."""

@@ -14,7 +14,7 @@ from pipeline.changes.layout import application_id, changelog_path, snapshot_pat
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
-from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
+from pipeline.runs.acknowledge import remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
 from pipeline.segment import Segment
 
@@ -39,8 +39,6 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
         # Only the newest may have been left with files: each is cleared before the next.
         remove_ended(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
-        # Once its name has another mirror, nobody would know of the folder.
-        remove_dropped(work)
     for batch in work.ledger.batches(source, limit=SWEPT):
         # A holder that hung may have written on after it was taken over.
         if batch.state is BatchState.ABANDONED:

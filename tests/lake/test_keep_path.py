@@ -29,16 +29,19 @@ def _run(follower: Follower, disk: Lake) -> None:
 
 
 def test_a_swap_moves_no_row(mysql: MySqlStand, database: str, disk: Lake) -> None:
-    """Each folder has one more commit, without a file but for the rows that came later."""
-    put = [
+    """Each table goes on in the other's folder, and a later change is merged there."""
+    mysql.execute(
         *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
+        database=database,
+    )
+    policies = LakePolicies(renames="keep-path")
+    follower = Follower(server(mysql), [f"{database}.*"], lake_policies=policies)
+    _run(follower, disk)
+    mysql.execute(
         "insert into a values (1, 0), (2, 0)",
         "insert into b values (10, 0), (20, 0)",
-    ]
-    policies = LakePolicies(renames="keep-path")
-    follower = Follower(server(mysql), [f"{database}.*"], "earliest", lake_policies=policies)
-    _run(follower, disk)
-    mysql.execute(*put, database=database)
+        database=database,
+    )
     _run(follower, disk)
     mysql.execute("rename table a to t, b to a, t to b", database=database)
     mysql.execute("update a set v = 5 where id = 10", database=database)
