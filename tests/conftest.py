@@ -15,13 +15,15 @@ settings.load_profile("lockstep")
 
 TESTS = Path(__file__).parent
 
-# Rooms whose tests share a Spark stay on one worker; of other rooms, each module does.
-_ONE_SPARK = ("consumers", "lake")
+# Two halves, each in the order of its modules: rooms that start Spark or whole processes, and
+# rooms that read logs.
+_WHOLE_RUNS = ("cli", "consumers", "dagster", "demo", "e2e", "lake", "online")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests keep together when several workers share the work (`--dist loadgroup`)."""
+    """Which tests keep together when two workers share the work (`--dist loadgroup`)."""
     for item in items:
-        module = item.path.relative_to(TESTS)
-        group = "spark" if module.parts[0] in _ONE_SPARK else str(module)
-        item.add_marker(pytest.mark.xdist_group(group))
+        room = item.path.relative_to(TESTS).parts[0]
+        half = "runs" if room in _WHOLE_RUNS else "logs"
+        item.add_marker(pytest.mark.xdist_group(half))

@@ -8,7 +8,6 @@ import pytest
 
 from lockstep.demo.mysql_search import cache_folder
 from pipeline.errors import SetupIncomplete
-from tests.e2e.conftest import minimal as minimal
 from tests.online.toolkit import PerconaToolkit
 
 

