@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
 
@@ -13,17 +12,19 @@ pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
 settings.register_profile("lockstep", deadline=None)
 settings.load_profile("lockstep")
 
-TESTS = Path(__file__).parent
-
-# Two halves, each in the order of its modules: rooms that start Spark or whole processes, and
-# rooms that read logs.
+# Two halves, each in the order of its modules and with servers of its own: rooms that start Spark
+# or whole processes, and rooms that read logs.
 _WHOLE_RUNS = ("cli", "consumers", "dagster", "demo", "e2e", "lake", "online")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests keep together when two workers share the work (`--dist loadgroup`)."""
-    for item in items:
-        room = item.path.relative_to(TESTS).parts[0]
-        half = "runs" if room in _WHOLE_RUNS else "logs"
-        item.add_marker(pytest.mark.xdist_group(half))
+class Halves(LoadScopeScheduling):  # type: ignore[misc]
+    """Which tests keep together when two workers share the work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "runs" if nodeid.split("/")[1] in _WHOLE_RUNS else "logs"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Halves:
+    """The scheduler of `--dist loadscope`."""
+    return Halves(config, log)

@@ -33,6 +33,7 @@ SETTINGS = (
     "--log-bin=binlog",
     "--gtid-mode=ON",
     "--enforce-gtid-consistency=ON",
+    "--binlog-row-metadata=FULL",
     "--mysqlx=OFF",
     "--performance-schema=OFF",
     "--innodb-buffer-pool-size=128M",

@@ -7,7 +7,7 @@ numbering (`segmenting`), anything after *captured*.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -31,7 +31,7 @@ from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
 from pipeline.runs.structures import structures_at
-from pipeline.segment import RowCounts, Segment
+from pipeline.segment import rows_by_table
 from pipeline.start.decision import facts_json
 from pipeline.table import TableName
 
@@ -213,6 +213,7 @@ def _capture(
         )
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
+    counts = rows_by_table(segments)
     return CaptureReport(
         batch=batch.id,
         rule=decision.rule.value,
@@ -220,9 +221,9 @@ def _capture(
         start=begun.start,
         end=reading.end,
         transactions=reading.transactions,
-        rows=sum((segment.counts for segment in segments), RowCounts()).total,
+        rows=sum(one.total for one in counts.values()),
         log_bytes=reading.log_bytes,
-        counts=_counts(segments),
+        counts=counts,
         set_aside=tuple(tables.set_aside.values()),
         softened=segmenter.softened,
         repaired=repaired,
@@ -231,14 +232,6 @@ def _capture(
         continuity=decision.continuity,
         cut=reading.cut,
     )
-
-
-def _counts(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
-    """Rows per table, whatever versions they were written under."""
-    found: dict[TableName, RowCounts] = {}
-    for segment in segments:
-        found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
-    return found
 
 
 def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:

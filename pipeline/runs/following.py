@@ -20,7 +20,7 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
-from pipeline.runs.rereading import HINT, Reread
+from pipeline.runs.rereading import HINT, Reread, in_vain
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
 from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
@@ -127,7 +127,7 @@ class Following:
             self._take_word(back, given)
         for one, version in self.joining.passed(at):
             if one.error is not None:
-                self.put_aside(one.table, one.low, one.error)
+                self.put_aside(one.table, one.low, in_vain(one.error))
             elif version is None:
                 self._gone(one)
             else:

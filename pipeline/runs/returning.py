@@ -22,7 +22,7 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import HINT
+from pipeline.runs.rereading import HINT, must_be_read
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableOrder, TableState
@@ -127,7 +127,7 @@ def _way(
     facts: ServerFacts,
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
-    if state.hint == HINT:
+    if must_be_read(state):
         return state.reason or HINT
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"

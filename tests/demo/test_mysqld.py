@@ -41,10 +41,10 @@ def server(mysql_program: MySql, tmp_path: Path) -> RunningMySql:
 
 
 def test_what_a_source_needs_is_set(server: RunningMySql) -> None:
-    """Row format, full images, GTIDs and a log are there without asking; names are not in it."""
+    """Row format, full images and metadata, GTIDs and a log are there without asking."""
     query = "select @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode"
     with server:
-        assert asked(server, query) == ("ROW", "FULL", "MINIMAL", "ON")
+        assert asked(server, query) == ("ROW", "FULL", "FULL", "ON")
 
 
 def test_data_outlives_stop_and_kill(server: RunningMySql) -> None:

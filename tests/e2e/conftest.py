@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture(scope="package")
@@ -15,3 +16,10 @@ def warm() -> Iterator[WarmProcess]:
     process = WarmProcess()
     yield process
     process.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minimal_metadata(mysql: MySqlStand) -> Iterator[None]:
+    """The log has no names of columns, as a server's has by default."""
+    with mysql.metadata("MINIMAL"):
+        yield

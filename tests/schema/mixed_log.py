@@ -29,7 +29,8 @@ def minimal_log(stand: MySqlStand) -> Iterator[str]:
     name = stand.fresh_name()
     stand.execute(f"create database {name}_p", f"create table {name}_p.first (id int primary key)")
     try:
-        yield name
+        with stand.metadata("MINIMAL"):
+            yield name
     finally:
         for end in ("p", "x", "x_2"):
             stand.execute(f"drop database if exists {name}_{end}")
