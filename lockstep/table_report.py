@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.runs.rereading import HINT
+from pipeline.runs.rereading import must_be_read
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -39,7 +39,7 @@ class Inactive:
 def _way(one: Inactive) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
     stopped = one.state.stopped
-    if one.state.hint == HINT or stopped is None:
+    if must_be_read(one.state) or stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {stopped.at}"
 

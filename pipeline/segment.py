@@ -6,6 +6,7 @@ belong to (`pipeline.batch`), writing them (`ports.segments`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -90,3 +91,11 @@ class Segment:
     counts: RowCounts
     first_sequence: int
     last_sequence: int
+
+
+def rows_by_table(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
+    """Rows per table, whatever versions they were written under."""
+    found: dict[TableName, RowCounts] = {}
+    for segment in segments:
+        found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
+    return found

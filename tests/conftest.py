@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
 
@@ -13,15 +12,19 @@ pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
 settings.register_profile("lockstep", deadline=None)
 settings.load_profile("lockstep")
 
-TESTS = Path(__file__).parent
+# Two halves, each in the order of its modules and with servers of its own: rooms that start Spark
+# or whole processes, and rooms that read logs.
+_WHOLE_RUNS = ("cli", "consumers", "dagster", "demo", "e2e", "lake", "online")
 
-# Rooms whose tests share a Spark stay on one worker; of other rooms, each module does.
-_ONE_SPARK = ("consumers", "lake")
+
+class Halves(LoadScopeScheduling):  # type: ignore[misc]
+    """Which tests keep together when two workers share the work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "runs" if nodeid.split("/")[1] in _WHOLE_RUNS else "logs"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests keep together when several workers share the work (`--dist loadgroup`)."""
-    for item in items:
-        module = item.path.relative_to(TESTS)
-        group = "spark" if module.parts[0] in _ONE_SPARK else str(module)
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Halves:
+    """The scheduler of `--dist loadscope`."""
+    return Halves(config, log)

@@ -11,6 +11,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +69,16 @@ class MySqlStand:
         with self.connect(database) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
+
+    @contextmanager
+    def metadata(self, value: str) -> Iterator[None]:
+        """New sessions log tables with this `binlog_row_metadata`; then as before."""
+        [(before,)] = self.rows("select @@global.binlog_row_metadata")
+        self.execute(f"set global binlog_row_metadata = {value}")
+        try:
+            yield
+        finally:
+            self.execute(f"set global binlog_row_metadata = {before}")
 
     def purge_to(self, file: str) -> None:
         """Have every log file before this one gone. What a dump reads is kept, and the

@@ -23,7 +23,8 @@ class Published:
 
 
 class Changelog(Protocol):
-    """Changelogs and the source's own tables, as Delta tables; only metadata commits, no data moves, no JVM."""
+    """Changelogs and the source's own tables, as Delta tables; only metadata commits, no data
+    moves, no JVM."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
         """The newest batch published under `app_id`; None before the first."""

@@ -69,12 +69,12 @@ class MirrorWrite:
     row. Files of "merge" have `_sequence` then.
 
     `schema`: the mirror's columns, without `_deleted_at`. `key` () is a table without one:
-    "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading
-    key columns, the origins' too, where known, as SQL literals for the ON clause. `deletes`
-    "soft": the row of a delete stays, with the commit's moment in `_deleted_at` (files of
-    "merge" have `_committed_at` then); "append" is for mirrors that hold no such row; a
-    "replace" marks rows that are gone with `moment`. `readers` "any": a mirror that this
-    write creates has no deletion vectors.
+    "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading key
+    columns, the origins' too, where known, as SQL literals for the ON clause. `deletes` "soft":
+    the row of a delete stays, with the commit's moment in `_deleted_at` (files of "merge" have
+    `_committed_at` then); "append" is for mirrors that hold no such row; a "replace" marks rows
+    that are gone with `moment`. `readers` "any": a mirror that this write creates has no deletion
+    vectors.
     """
 
     mirror: str

@@ -37,8 +37,8 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is a `TableState.changelog`, or one of the source's own tables. File names carry the batch id, so that an
-    abandoned batch's files are found without a list of them.
+    `folder` is a `TableState.changelog`, or one of the source's own tables. File names carry
+    the batch id, so that an abandoned batch's files are found without a list of them.
     """
 
     def open(

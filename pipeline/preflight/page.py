@@ -6,15 +6,13 @@ Rewrites the table of that page from `rules`; a test holds them together.
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 from typing import Any, Final
 
+from pipeline import made_pages
 from pipeline.preflight.findings import Rule
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 
-FIRST: Final = "<!-- made by pipeline.preflight.page -->\n"
-LAST: Final = "<!-- end of what pipeline.preflight.page made -->\n"
+_MAKER: Final = "pipeline.preflight.page"
 _STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")
 _HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---|---|---|"
 
@@ -32,7 +30,7 @@ def tables() -> str:
 def _row(rule: Rule[Any]) -> str:
     level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
     cells = (rule.name, rule.looks_at, level, rule.otherwise, _code(rule.cure))
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return made_pages.row(cells)
 
 
 def _code(cure: str) -> str:
@@ -46,17 +44,8 @@ def _code(cure: str) -> str:
 
 def rewritten(page: str) -> str:
     """The page with the rules of today; ValueError if it has no place for them."""
-    before, found, rest = page.partition(FIRST)
-    _, closed, after = rest.partition(LAST)
-    if not (found and closed):
-        raise ValueError("the page has no table to rewrite")
-    return before + FIRST + "\n" + tables() + LAST + after
-
-
-def main() -> None:
-    path = Path(sys.argv[1])
-    path.write_text(rewritten(path.read_text()))
+    return made_pages.rewritten(page, _MAKER, f"\n{tables()}")
 
 
 if __name__ == "__main__":
-    main()
+    made_pages.rewrite(rewritten)

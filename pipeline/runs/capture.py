@@ -7,7 +7,7 @@ numbering (`segmenting`), anything after *captured*.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -23,6 +23,7 @@ from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
@@ -31,7 +32,7 @@ from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
 from pipeline.runs.structures import structures_at
-from pipeline.segment import RowCounts, Segment
+from pipeline.segment import rows_by_table
 from pipeline.start.decision import facts_json
 from pipeline.table import TableName
 
@@ -41,7 +42,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
     owed = [one for one in report.set_aside if one.hint in OWED]
-    if not owed or work.source.until is not None:
+    if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
 
@@ -160,6 +161,7 @@ def _capture(
     bounds = bounds_of(work, begun)
     tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in back.orders])
     structures = structures_at(work, begun)
+    handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
         tables,
@@ -168,6 +170,7 @@ def _capture(
         structures=structures,
         rereads=rereads,
         told=told,
+        handing_over=handing_over,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -178,7 +181,8 @@ def _capture(
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
     # A table that is set aside may be back when a transaction is committed that is prepared.
     keeps = work.source.patterns.matches
-    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps)
+    cuts = handing_over.cuts
+    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -206,6 +210,7 @@ def _capture(
             ended=tuple(reading.buffer.prepared.ended),
             by_gtid=reading.by_gtid,
             source_parts=told.finish(structures.history),
+            handovers=tuple(tables.handovers),
         ),
     )
     if spent is not None:
@@ -217,6 +222,7 @@ def _capture(
         )
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
+    counts = rows_by_table(segments)
     return CaptureReport(
         batch=batch.id,
         rule=decision.rule.value,
@@ -224,24 +230,17 @@ def _capture(
         start=begun.start,
         end=reading.end,
         transactions=reading.transactions,
-        rows=sum((segment.counts for segment in segments), RowCounts()).total,
+        rows=sum(one.total for one in counts.values()),
         log_bytes=reading.log_bytes,
-        counts=_counts(segments),
+        counts=counts,
         set_aside=tuple(tables.set_aside.values()),
         softened=segmenter.softened,
         repaired=repaired,
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,
         continuity=decision.continuity,
+        cut=reading.cut,
     )
-
-
-def _counts(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
-    """Rows per table, whatever versions they were written under."""
-    found: dict[TableName, RowCounts] = {}
-    for segment in segments:
-        found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
-    return found
 
 
 def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:

@@ -34,9 +34,8 @@ from pipeline.runs.returning import Returns, Span
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.structures import structures_behind
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import RowCounts
+from pipeline.segment import rows_by_table
 from pipeline.start.question import Rule, Start
-from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableOrder, TableState
 
 DECISIONS_READ: Final = 10_000
@@ -134,9 +133,7 @@ def _caught_up(
             by_gtid=cursor.by_gtid,
         ),
     )
-    counts: dict[TableName, RowCounts] = {}
-    for segment in segments:
-        counts[segment.table] = counts.get(segment.table, RowCounts()) + segment.counts
+    counts = rows_by_table(segments)
     return CaptureReport(
         batch=batch.id,
         rule=CATCHING_UP,
@@ -144,7 +141,7 @@ def _caught_up(
         start=first.start,
         end=cursor.position,
         transactions=reading.transactions,
-        rows=sum((one.total for one in counts.values()), 0),
+        rows=sum(one.total for one in counts.values()),
         log_bytes=reading.log_bytes,
         counts=counts,
         set_aside=set_aside,

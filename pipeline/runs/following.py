@@ -18,8 +18,9 @@ from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread
+from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread, in_vain
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
 from pipeline.schema.consequences import PER_ROW, Action, Consequence, LakePolicies, consequences
@@ -79,16 +80,19 @@ class Following:
         rereads: Sequence[Reread],
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
+        handing_over: HandingOver | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._numbers = numbers
         self._rules = rules
         self._wants_changed = wants_changed
+        self._handing_over = handing_over
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
         whole = [one for one in rereads if one.columns is None]
+        self._busy = {one.table for one in rereads} | self.coming_back.lows.keys()
         self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
         """Where the rows of tables begin to count that are read from a place of their own."""
 
@@ -108,8 +112,10 @@ class Following:
         zoned = zone_of(session.time_zone) is not None
         policies = self._rules.policies
         found = consequences(followed, policies, strict=session.strict, zoned=zoned)
-        actions: dict[TableName, Consequence] = {}
+        actions = self._handed_over(followed)
         for table, consequence in found.items():
+            if table in actions:
+                continue
             if consequence.rule == PER_ROW and table in self._rules.completed:
                 consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged)
@@ -127,7 +133,7 @@ class Following:
             self._take_word(back, given)
         for one, version in self.joining.passed(at):
             if one.error is not None:
-                self.put_aside(one.table, one.low, one.error)
+                self.put_aside(one.table, one.low, in_vain(one.error))
             elif one.columns is not None:
                 self._completed(one, version)
             elif version is None:
@@ -152,6 +158,24 @@ class Following:
                 self._reread(table, one.at, one.reason)
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
+
+    def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
+        """What followed for tables whose mirrors went with their names."""
+        if self._handing_over is None:
+            return {}
+        taken = self._handing_over.taken(followed.effects, busy=self._busy)
+        if not taken:
+            return {}
+        self._tables.hand_over(taken)
+        actions = {}
+        for table, one in taken.items():
+            reason = f"it was called {one.origin}"
+            self._happened(TableEventKind.CHANGED, one.version, reason)
+            actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
+        for table in {one.origin for one in taken.values()} - taken.keys():
+            actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
+        self._wants_changed()
+        return actions
 
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)

@@ -55,9 +55,10 @@ class Task:
 class Job:
     """A task that is ready to be tried.
 
-    `after`: the Delta version that the last settled write of the table made, -1 before the
-    first. `again`: whether some of the changes may have been read and merged before.
-    `all_new`: whether a row that the log inserts cannot be in the mirror yet.
+    `after`: the Delta version that the last settled write of the table made; before the first,
+    that of the mirror it took over, or -1. `again`: whether some of the changes may have been
+    read and merged before. `all_new`: whether a row that the log inserts cannot be in the
+    mirror yet.
     """
 
     task: Task
@@ -98,7 +99,8 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     plan, state, intent = task.plan, task.state, task.intent
     _require_snapshot(work, task)
     settled = work.ledger.last_settled(work.source.name, intent.app_id)
-    after = -1 if settled is None else settled.delta_version
+    begun = -1 if state.adopted is None else state.adopted
+    after = begun if settled is None else settled.delta_version
     versions = _versions(work, plan, state, after)
     line = _lineage(work, task, versions, after)
     completion = plan.completion if line.asked else None

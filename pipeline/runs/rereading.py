@@ -26,7 +26,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run
@@ -36,6 +36,9 @@ COLUMNS_HINT: Final = "the next run reads its new columns from the source"
 """The same, of a table that lacks only values of columns."""
 
 OWED: Final = (HINT, COLUMNS_HINT)
+
+_AGAIN: Final = "; a release reads it from the source"
+"""Ends the hint of a table that could not be read, although the log alone cannot bring it."""
 
 _TRIES: Final = 5
 
@@ -62,35 +65,52 @@ class Reread:
         return self.order.table
 
 
+def must_be_read(state: TableState) -> bool:
+    """Whether a table lacks what only the source has: nobody catches it up by the log."""
+    hint = state.hint or ""
+    return hint in OWED or hint.endswith(_AGAIN)
+
+
+def in_vain(error: TableError) -> TableError:
+    """What a table is set aside with that could not be read."""
+    return TableError(str(error), hint=f"{error.hint}{_AGAIN}")
+
+
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
     """Open orders for tables that still match, those that the last run left among them."""
     source = work.source.name
-    ordered = {order.table for order in work.ledger.open_orders(source)}
-    for table, state in work.ledger.table_states(source).items():
-        waits = state.condition is TableCondition.QUARANTINED and state.hint in OWED
-        if waits and table not in ordered:
-            work.ledger.release_table(lease, table, author="lockstep", reason=state.reason or HINT)
-    return [
-        order
-        for order in work.ledger.open_orders(source)
-        if work.source.patterns.matches(order.table)
-    ]
+    for state in _left(work, work.ledger.open_orders(source)):
+        reason = state.reason or HINT
+        work.ledger.release_table(lease, state.table, author="lockstep", reason=reason)
+    return _matching(work, work.ledger.open_orders(source))
 
 
 def foreseen_orders(work: Workplace) -> list[TableOrder]:
     """What `due` would give, found out without writing anything."""
     source, now = work.source.name, work.clock()
     orders = work.ledger.open_orders(source)
-    ordered = {order.table for order in orders}
     orders += [
         TableOrder(
-            0, table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
+            0, state.table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
         )
-        for table, state in work.ledger.table_states(source).items()
+        for state in _left(work, orders)
+    ]
+    return _matching(work, orders)
+
+
+def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
+    """Tables that a run left for the next one to read, and nobody ordered back yet."""
+    ordered = {order.table for order in orders}
+    return [
+        state
+        for table, state in work.ledger.table_states(work.source.name).items()
         if state.condition is TableCondition.QUARANTINED
         and state.hint in OWED
         and table not in ordered
     ]
+
+
+def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
     return [order for order in orders if work.source.patterns.matches(order.table)]
 
 

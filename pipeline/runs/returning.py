@@ -23,7 +23,7 @@ from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.completing import goes_on
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, OWED
+from pipeline.runs.rereading import COLUMNS_HINT, HINT, must_be_read
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableOrder, TableState
@@ -136,7 +136,7 @@ def _way(
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
     lacks_columns = state.hint == COLUMNS_HINT and order.schema is None
-    if state.hint in OWED and not (lacks_columns and goes_on(work, state)):
+    if must_be_read(state) and not (lacks_columns and goes_on(work, state)):
         return state.reason or HINT
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"

@@ -24,6 +24,7 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.decoding import Decoding
 from pipeline.runs.following import Following, Numbers, Rules
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.holding import Decoded, Holding, marks_of
 from pipeline.runs.joining import Joining, begin_of, behind
 from pipeline.runs.rereading import Reread
@@ -53,6 +54,7 @@ class Segmenter:
         comebacks: Sequence[Comeback] = (),
         completed: Collection[TableName] = (),
         told: SourceRows | None = None,
+        handing_over: HandingOver | None = None,
     ) -> None:
         self._tables = tables
         self._told = told
@@ -67,6 +69,7 @@ class Segmenter:
             rereads=rereads,
             comebacks=comebacks,
             wants_changed=self._ask_again,
+            handing_over=handing_over,
         )
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures)

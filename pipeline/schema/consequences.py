@@ -40,6 +40,7 @@ class Action(StrEnum):
     EMPTY = "empty"
     DROP = "drop"
     REREAD = "re-read"
+    TAKE_OVER = "take over"
     SET_ASIDE = "set aside"
 
 
@@ -210,7 +211,8 @@ RULES: Final[tuple[Rule, ...]] = (
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
             "cut-over of gh-ost, pt-online-schema-change, spirit",
             "names move together",
-            "the address is the name: re-read, replaced in one commit",
+            "the address is the name: re-read, replaced in one commit; with renames = keep-path it "
+            "goes with its rows, where that is safe",
             "each name keeps its own",
         ),
     ),
@@ -382,6 +384,7 @@ _WEIGHT: Final = {
     Action.EMPTY: 2,
     Action.CREATE: 3,
     Action.DROP: 4,
-    Action.REREAD: 5,
-    Action.SET_ASIDE: 6,
+    Action.TAKE_OVER: 5,
+    Action.REREAD: 6,
+    Action.SET_ASIDE: 7,
 }

@@ -6,14 +6,12 @@ together.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Final
 
+from pipeline import made_pages
 from pipeline.schema.consequences import RULES, Rule
 
-FIRST: Final = "<!-- made by pipeline.schema.page -->\n"
-LAST: Final = "<!-- end of what pipeline.schema.page made -->\n"
+_MAKER: Final = "pipeline.schema.page"
 _HEAD: Final = "| | rule | statement | history | mirror | changelog |\n|---|---|---|---|---|---|"
 
 
@@ -25,22 +23,13 @@ def table() -> str:
 
 def _row(number: int, rule: Rule) -> str:
     cells = (str(number), f"`{rule.name}`", *rule.words)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return made_pages.row(cells)
 
 
 def rewritten(page: str) -> str:
     """The page with the rules of today; ValueError if it has no place for them."""
-    before, found, rest = page.partition(FIRST)
-    _, closed, after = rest.partition(LAST)
-    if not (found and closed):
-        raise ValueError("the page has no table to rewrite")
-    return before + FIRST + "\n" + table() + "\n" + LAST + after
-
-
-def main() -> None:
-    path = Path(sys.argv[1])
-    path.write_text(rewritten(path.read_text()))
+    return made_pages.rewritten(page, _MAKER, f"\n{table()}\n")
 
 
 if __name__ == "__main__":
-    main()
+    made_pages.rewrite(rewritten)

@@ -5,14 +5,12 @@ Rewrites the table of that page from `rules.TABLE`; a test holds them together.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Final
 
+from pipeline import made_pages
 from pipeline.start.rules import TABLE, Row
 
-FIRST: Final = "<!-- made by pipeline.start.page -->\n"
-LAST: Final = "<!-- end of what pipeline.start.page made -->\n"
+_MAKER: Final = "pipeline.start.page"
 _HEAD: Final = "| | rule | cursor | facts | decision |\n|---|---|---|---|---|"
 
 
@@ -24,22 +22,13 @@ def table() -> str:
 
 def _row(number: int, row: Row) -> str:
     cells = (str(number), f"`{row.rule.value}`", row.cursor, row.facts or "any", row.decision)
-    return f"| {' | '.join(cells)} |"
+    return made_pages.row(cells)
 
 
 def rewritten(page: str) -> str:
     """The page with the rules of today; ValueError if it has no place for them."""
-    before, found, rest = page.partition(FIRST)
-    _, closed, after = rest.partition(LAST)
-    if not (found and closed):
-        raise ValueError("the page has no table to rewrite")
-    return before + FIRST + "\n" + table() + "\n" + LAST + after
-
-
-def main() -> None:
-    path = Path(sys.argv[1])
-    path.write_text(rewritten(path.read_text()))
+    return made_pages.rewritten(page, _MAKER, f"\n{table()}\n")
 
 
 if __name__ == "__main__":
-    main()
+    made_pages.rewrite(rewritten)

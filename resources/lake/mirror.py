@@ -144,7 +144,8 @@ class SparkMirrors:
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
         done = ours(steps)
         if None in done:
-            refuse_columns([name for step in steps for name in names_given(step)])
+            given = [names_given(steps[number]) for number in range(len(steps))]
+            refuse_columns([name for names in given for name in names])
             with self._session() as session:
                 for number, step in enumerate(steps, start=1):
                     if done[number - 1] is None:

@@ -26,11 +26,14 @@ _COLUMNS = pa.schema(
     ]
 )
 
+_LEAVING = 600
+"""Seconds in which Java writes the archive as it ends; on a busy machine, minutes."""
+
 
 def rehearse(scratch: Path, archive: Path) -> None:
     """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
-    spark = SparkProcess(conf, archive=False, on_warning=print)
+    spark = SparkProcess(conf, archive=False, on_warning=print, patience=_LEAVING)
     mirrors = SparkMirrors(scratch / "lake", staging=scratch / "staging", spark=spark)
     for number, (mode, change) in enumerate(
         [("append", "insert"), ("append", "insert"), ("merge", "update_postimage")], start=1

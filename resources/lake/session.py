@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_SECONDS = 20
-"""How long a stopping Java process may take before it is killed."""
+"""How long a Java process that has nothing left to do may take to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class SparkProcess:
     """One Spark for as long as this object is open; at most one a Python process.
 
     `user` is the `[spark]` table; `archive` whether to start from the class-data
-    archive; `on_warning` takes a sentence a person should see, from the starting thread.
+    archive; `on_warning` takes a sentence a person should see, from the starting thread;
+    `patience` is how many seconds a stopping Java process may take before it is killed.
     """
 
     def __init__(
@@ -63,10 +64,12 @@ class SparkProcess:
         *,
         archive: bool = True,
         on_warning: Callable[[str], None],
+        patience: float = STOP_SECONDS,
     ) -> None:
         self._user = dict(user)
         self._archive = archive
         self._on_warning = on_warning
+        self._patience = patience
         self._lock = threading.Lock()
         self._start: Future[Started] | None = None
 
@@ -103,7 +106,7 @@ class SparkProcess:
         if start is None:
             return
         with suppress(LockstepError):
-            _end(start.result())
+            _end(start.result(), self._patience)
 
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)
@@ -169,7 +172,7 @@ def _last_words(log: Path) -> str:
     return telling[-1][:300] if telling else "its Java process ended without a word"
 
 
-def _end(started: Started) -> None:
+def _end(started: Started, patience: float) -> None:
     from py4j.protocol import Py4JError
 
     process = started.process
@@ -182,7 +185,7 @@ def _end(started: Started) -> None:
         with suppress(OSError):
             process.stdin.close()
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

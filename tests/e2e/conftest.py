@@ -10,17 +10,16 @@ from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
-@pytest.fixture(scope="module")
-def minimal(mysql: MySqlStand) -> Iterator[MySqlStand]:
-    """The server, whose log names no columns: only a history tells what rows mean."""
-    mysql.execute("set global binlog_row_metadata = MINIMAL")
-    yield mysql
-    mysql.execute("set global binlog_row_metadata = FULL")
-
-
 @pytest.fixture(scope="package")
 def warm() -> Iterator[WarmProcess]:
     """One process and one Spark for the commands around what a test is about."""
     process = WarmProcess()
     yield process
     process.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minimal_metadata(mysql: MySqlStand) -> Iterator[None]:
+    """The log has no names of columns, as a server's has by default."""
+    with mysql.metadata("MINIMAL"):
+        yield

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 def test_a_write_that_was_begun_in_vain_is_no_obstacle(
-    minimal: MySqlStand, database: str, tmp_path: Path
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """A value that only the source rounds: the next run reads the table anew by itself. A name
     that Delta refuses: it waits until the column is renamed and the table released. Both
     end equal, though the batch of their first try was acknowledged without them."""
-    start = head(minimal)
-    minimal.execute(
+    start = head(mysql)
+    mysql.execute(
         f"use {database}",
         "create table rounded (id int primary key)",
         "create table named (id int primary key)",
@@ -25,9 +26,11 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
         "insert into named values (1), (2)",
     )
     tables = [f"{database}.*"]
-    project = Project.made(tmp_path / "project", port=minimal.port, tables=tables, start=start)
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=tables, start=start, warm=warm
+    )
     project.run("run")
-    minimal.execute(
+    mysql.execute(
         f"use {database}",
         "alter table rounded add column f float(5, 2) default 1.239",
         "insert into rounded values (3, 1)",
@@ -40,7 +43,7 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
         f"{database}.rounded": "the next run reads it from the source",
         f"{database}.named": "rename the column at the source, or exclude the table",
     }
-    minimal.execute(
+    mysql.execute(
         f"use {database}",
         "alter table named rename column `order items` to items",
         "insert into named values (4, 4)",
@@ -57,12 +60,12 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
 @pytest.mark.soak
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_as_a_table_is_set_aside(
-    minimal: MySqlStand, database: str, tmp_path: Path, when: str
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, when: str
 ) -> None:
     """The other table's write is not settled then, so their batch waits; the one that was
     refused comes back all the same, and both end equal."""
-    start = head(minimal)
-    minimal.execute(
+    start = head(mysql)
+    mysql.execute(
         f"use {database}",
         "create table plain (id int primary key, n int)",
         "create table named (id int primary key)",
@@ -70,16 +73,18 @@ def test_killed_as_a_table_is_set_aside(
         "insert into named values (1), (2)",
     )
     tables = [f"{database}.*"]
-    project = Project.made(tmp_path / "project", port=minimal.port, tables=tables, start=start)
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=tables, start=start, warm=warm
+    )
     project.run("run")
-    minimal.execute(
+    mysql.execute(
         f"use {database}",
         "update plain set n = 3",
         "alter table named add column `order items` int",
         "insert into named values (3, 3)",
     )
     project.killed("resources.postgres.ledger:PostgresLedger.set_aside", when)
-    minimal.execute(
+    mysql.execute(
         f"use {database}",
         "alter table named rename column `order items` to items",
         "insert into named values (4, 4)",

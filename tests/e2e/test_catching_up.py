@@ -24,19 +24,19 @@ def kinds(project: Project, table: str) -> list[tuple[str, int]]:
     return [(row["_change_type"], row["id"]) for row in images(project, table)]
 
 
-def made(minimal: MySqlStand, database: str, folder: Path, warm: WarmProcess | None) -> Project:
-    start = head(minimal)
-    minimal.execute(
+def made(mysql: MySqlStand, database: str, folder: Path, warm: WarmProcess) -> Project:
+    start = head(mysql)
+    mysql.execute(
         *(f"create table {table} (id int primary key, v int)" for table in ("a", "b")),
         *(f"insert into {table} values (1, 1), (2, 2)" for table in ("a", "b")),
         database=database,
     )
     project = Project.made(
-        folder, port=minimal.port, tables=[f"{database}.*"], start=start, warm=warm
+        folder, port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     project.run("run")
     project.run("pause", f"{database}.a", "--reason", "a load")
-    minimal.execute(
+    mysql.execute(
         "insert into a values (3, 3)",
         "update a set v = 20 where id = 2",
         "insert into b values (3, 3)",
@@ -65,16 +65,16 @@ WHOLE = [
 
 
 def test_a_pause_leaves_no_hole(
-    minimal: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """Every change of the table once and in order, no row read from the source, and the
     mirror equal; the plan told so."""
-    project = made(minimal, database, tmp_path / "project", warm)
+    project = made(mysql, database, tmp_path / "project", warm)
     table = f"{database}.a"
     project.run("resume", table)
     (told,) = project.json("plan", expect=6)["sources"]["shop"]["returns"]
     assert (told["table"], told["through_the_log"], told["reread"]) == (table, True, None)
-    minimal.execute("insert into a (id, v) values (5, 5)", database=database)
+    mysql.execute("insert into a (id, v) values (5, 5)", database=database)
     assert project.json("run")["sources"]["shop"]["set_aside"] == []
     assert kinds(project, table) == WHOLE
     require_equal(project, database)
@@ -92,12 +92,18 @@ def test_a_pause_leaves_no_hole(
     ],
 )
 def test_killed_on_its_way_it_comes_back(
-    minimal: MySqlStand, database: str, tmp_path: Path, target: str, nth: int, when: str
+    mysql: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    warm: WarmProcess,
+    target: str,
+    nth: int,
+    when: str,
 ) -> None:
     """Each change is there once all the same."""
-    project = made(minimal, database, tmp_path / "project", None)
+    project = made(mysql, database, tmp_path / "project", warm)
     project.run("resume", f"{database}.a")
-    minimal.execute("insert into a (id, v) values (5, 5)", database=database)
+    mysql.execute("insert into a (id, v) values (5, 5)", database=database)
     project.killed(target, when, nth)
     project.run("run")
     assert kinds(project, f"{database}.a") == WHOLE

@@ -61,7 +61,12 @@ def test_a_prepared_transaction_waits_for_a_later_run(
 @pytest.mark.parametrize(
     ("target", "when", "left"),
     [
-        ("resources.postgres.ledger:PostgresLedger.acknowledge", "after", 2),
+        pytest.param(
+            "resources.postgres.ledger:PostgresLedger.acknowledge",
+            "after",
+            2,
+            marks=pytest.mark.soak,
+        ),
         ("resources.lake.spool:FileSpool.remove", "after", 1),
     ],
 )

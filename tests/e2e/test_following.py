@@ -43,28 +43,28 @@ class Stages:
 
 @pytest.fixture(scope="module")
 def stages(
-    minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Stages:
-    folder, start = tmp_path_factory.mktemp("following"), head(minimal)
-    minimal.execute(*altered.FIRST)
+    folder, start = tmp_path_factory.mktemp("following"), head(mysql)
+    mysql.execute(*altered.FIRST)
     tables = [f"{DATABASE}.*"]
     project = Project.made(
-        folder / "default", port=minimal.port, tables=tables, start=start, warm=warm
+        folder / "default", port=mysql.port, tables=tables, start=start, warm=warm
     )
     project.run("run")
     resnapshot = project.copied(folder / "resnapshot")
     with (resnapshot.folder / "lockstep.toml").open("a") as file:
         file.write('on_rewrite = "resnapshot"\ndropped_tables = "drop"\n')
-    minimal.execute(*altered.THEN)
+    mysql.execute(*altered.THEN)
     aside = _told(project, "run", 6)
     read_anew = _told(resnapshot, "run", 0)
     then = _told(resnapshot, "verify", None)
-    minimal.execute(*altered.AFTERWARDS)
+    mysql.execute(*altered.AFTERWARDS)
     for table in (SHRUNK, PARTS):
         project.run("release", table, "--reason", "what it has now is right")
     released = _told(project, "run", 0)
     afterwards = _told(project, "verify", None)
-    names = minimal.rows(f"show tables from {DATABASE}")
+    names = mysql.rows(f"show tables from {DATABASE}")
     there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
     return Stages(project, resnapshot, aside, read_anew, then, released, afterwards, there)
 
@@ -175,7 +175,7 @@ def test_every_transaction_is_a_row(stages: Stages) -> None:
         assert first <= change["_sequence"] <= last
 
 
-def test_a_changelog_tells_all_through_its_generations(stages: Stages, minimal: MySqlStand) -> None:
+def test_a_changelog_tells_all_through_its_generations(stages: Stages, mysql: MySqlStand) -> None:
     """Another type begins the next one: read together, the last image of each row is the
     row; a consumer is given the same."""
     config, table = stages.project.folder / "lockstep.toml", f"{DATABASE}.widened"
@@ -184,7 +184,7 @@ def test_a_changelog_tells_all_through_its_generations(stages: Stages, minimal: 
     changes = changelog.arrow().to_pylist()
     names = ("id", "n", "f", "d", "s", "u")
     last = {change["id"]: tuple(change[name] for name in names) for change in changes}
-    there = minimal.rows(f"select {', '.join(names)} from {table} order by id")
+    there = mysql.rows(f"select {', '.join(names)} from {table} order by id")
     assert [last[row[0]] for row in there] == there
     lockstep.make_consumer("shop", "everything", start="earliest", config=config)
     with lockstep.consume("shop", "everything", config=config) as consumer:

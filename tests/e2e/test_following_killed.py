@@ -34,11 +34,11 @@ TABLES = ("killed.columns", "killed.filled", "killed.this", "killed.that")
 
 @pytest.fixture(scope="module")
 def baseline(
-    minimal: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
     """A project after its first run over tables with rows."""
-    start = head(minimal)
-    minimal.execute(
+    start = head(mysql)
+    mysql.execute(
         "create database killed",
         "create table killed.columns (id int primary key, a int, b int, c varchar(10))",
         "insert into killed.columns values (1, 1, 10, 'x'), (2, 2, 20, 'y'), (3, 3, 30, 'z')",
@@ -50,7 +50,7 @@ def baseline(
         "insert into killed.that values (2, 2), (3, 3)",
     )
     folder = tmp_path_factory.mktemp("killed") / "baseline"
-    project = Project.made(folder, port=minimal.port, tables=["killed.*"], start=start, warm=warm)
+    project = Project.made(folder, port=mysql.port, tables=["killed.*"], start=start, warm=warm)
     project.run("run")
     return project
 
@@ -65,7 +65,7 @@ def baseline(
 )
 def test_the_next_run_repairs(
     baseline: Project,
-    minimal: MySqlStand,
+    mysql: MySqlStand,
     tmp_path: Path,
     number: int,
     target: str,
@@ -75,7 +75,7 @@ def test_the_next_run_repairs(
     """Names that changed hands have their own values, no change is there twice, and nothing
     stays open."""
     project = baseline.copied(tmp_path / "project")
-    minimal.execute(
+    mysql.execute(
         f"update killed.columns set a = a + 1 where id = {number % 3 + 1}",
         "alter table killed.columns rename column a to b, rename column b to a",
         f"alter table killed.columns add column n{number} int not null default {number + 1}",

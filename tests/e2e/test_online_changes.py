@@ -25,31 +25,31 @@ INSTANT = (
 
 
 def test_a_run_in_the_middle_and_one_behind(
-    toolkit: PerconaToolkit, minimal: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """pt-online-schema-change on one table, ALGORITHM=INSTANT on another."""
-    start = head(minimal)
+    start = head(mysql)
     swapped, instant = f"{database}.swapped", f"{database}.at_once"
     for table in (swapped, instant):
-        make_table(minimal, table)
+        make_table(mysql, table)
     project = Project.made(
-        tmp_path / "project", port=minimal.port, tables=[f"{database}.*"], start=start, warm=warm
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     log = tmp_path / "log"
     with (
-        Load(minimal, [swapped, instant]) as load,
-        toolkit.online_schema_change(minimal, database, "swapped", ALTER, log) as tool,
+        Load(mysql, [swapped, instant]) as load,
+        toolkit.online_schema_change(mysql, database, "swapped", ALTER, log) as tool,
     ):
-        tool.hold(lambda: copied(minimal, database, "_swapped_new") > 0)
-        minimal.execute(f"alter table {instant} {INSTANT[0]}, algorithm=instant")
+        tool.hold(lambda: copied(mysql, database, "_swapped_new") > 0)
+        mysql.execute(f"alter table {instant} {INSTANT[0]}, algorithm=instant")
         load.go_on()
         project.run("run")
-        assert 0 < copied(minimal, database, "_swapped_new") < STILL
+        assert 0 < copied(mysql, database, "_swapped_new") < STILL
         before = project.commits(swapped)
         tool.go_on()
         tool.require_done()
         for change in INSTANT[1:]:
-            minimal.execute(f"alter table {instant} {change}, algorithm=instant")
+            mysql.execute(f"alter table {instant} {change}, algorithm=instant")
             load.go_on(1)
     project.run("run")
     require_replaced(before, project.commits(swapped))

@@ -29,11 +29,14 @@ def orders(mysql: MySqlStand, database: str) -> str:
 
 @pytest.fixture
 def setting(mysql: MySqlStand) -> Iterator[MySqlStand]:
-    """Global settings of the server are put back afterwards."""
+    """Global settings of the server are put back afterwards, and its log goes on in a file
+    without what was written under them."""
     names = ("binlog_format", "binlog_row_value_options")
     before = {name: mysql.rows(f"select @@global.{name}")[0][0] for name in names}
     yield mysql
-    mysql.execute(*(f"set global {name} = '{value}'" for name, value in before.items()))
+    mysql.execute(
+        *(f"set global {name} = '{value}'" for name, value in before.items()), "flush binary logs"
+    )
 
 
 def refused(project: Project, code: int, *words: str, **environment: str) -> str:

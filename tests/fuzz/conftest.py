@@ -14,7 +14,8 @@ def _recorded(stand: MySqlStand, flavour: str, folder: Path) -> Path:
     name = stand.fresh_name()
     stand.execute(f"create database `{name}` character set utf8mb4")
     path = folder / f"{flavour}.corpus"
-    record(stand, name, flavour).save(path)
+    with stand.metadata("FULL"):
+        record(stand, name, flavour).save(path)
     stand.execute(f"drop database `{name}`")
     return path
 

@@ -11,6 +11,7 @@ import pytest
 from pipeline.runs.context import Workplace
 from pipeline.runs.verify import verify
 from pipeline.schema.consequences import LakePolicies
+from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake
 from tests.mysql.partial_writes import ALTERED, TABLES, PartialWrites
@@ -70,11 +71,12 @@ def test_mirrors_on_disk_are_equal(
 
 def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str, disk: Lake) -> None:
     """`deletes = "soft"`: a delete logs the key alone."""
+    start = head(mysql)
     mysql.execute("create table t (id int primary key, a int, b text)", database=database)
     policies = LakePolicies(deletes="soft")
     follower = DiskFollower(server(mysql), [f"{database}.*"], lake_policies=policies, disk=disk)
     mysql.execute("insert into t values (1, 1, 'x'), (2, 2, 'y')", database=database)
-    follower.start = "earliest"
+    follower.start = start
     follower.run()
     mysql.execute(
         "set binlog_row_image = minimal",

@@ -19,7 +19,11 @@ from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.mysql.sessions import after, changes_after, changes_since, inserted
 
-_OPTIONS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+_OPTIONS = (
+    "--gtid-mode=OFF",
+    "--enforce-gtid-consistency=OFF",
+    "--binlog-row-metadata=FULL",
+)
 
 
 @pytest.fixture(scope="module")

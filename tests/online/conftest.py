@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from lockstep.demo.mysql_search import cache_folder
 from pipeline.errors import SetupIncomplete
-from tests.e2e.conftest import minimal as minimal
+from tests.fix_mysql import MySqlStand
 from tests.online.toolkit import PerconaToolkit
 
 
@@ -19,3 +20,10 @@ def toolkit() -> PerconaToolkit:
         return PerconaToolkit(cache_folder(os.environ))
     except SetupIncomplete as missing:
         pytest.skip(f"{missing}: {missing.hint}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minimal_metadata(mysql: MySqlStand) -> Iterator[None]:
+    """The log has no names of columns, as a server's has by default."""
+    with mysql.metadata("MINIMAL"):
+        yield

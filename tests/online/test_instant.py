@@ -22,17 +22,17 @@ INSTANT = (
 without touching a row."""
 
 
-def test_a_run_behind_each_and_one_over_all(minimal: MySqlStand, database: str) -> None:
+def test_a_run_behind_each_and_one_over_all(mysql: MySqlStand, database: str) -> None:
     """A table that is followed statement by statement, and one that has all of them in one
     run: writers stop for none, no table is read again, and both end as the source has them."""
-    shop = Shop.made(minimal, database, ["stepwise", "at_once"])
-    with Load(minimal, shop.names) as load:
+    shop = Shop.made(mysql, database, ["stepwise", "at_once"])
+    with Load(mysql, shop.names) as load:
         for change in INSTANT:
-            minimal.execute(f"alter table {database}.stepwise {change}, algorithm=instant")
+            mysql.execute(f"alter table {database}.stepwise {change}, algorithm=instant")
             load.go_on()
             shop.run()
         for change in INSTANT:
-            minimal.execute(f"alter table {database}.at_once {change}, algorithm=instant")
+            mysql.execute(f"alter table {database}.at_once {change}, algorithm=instant")
             load.go_on(1)
     shop.run()
     assert shop.read_anew() == []

@@ -37,19 +37,19 @@ KINDS = [
 
 @pytest.mark.parametrize(("change", "helpers"), KINDS)
 def test_the_mirror_becomes_the_new_table(
-    change: Callable[..., Any], helpers: set[str], minimal: MySqlStand, database: str
+    change: Callable[..., Any], helpers: set[str], mysql: MySqlStand, database: str
 ) -> None:
     """A run at every step; each finds the table as it is then, and no helper of the tool's."""
-    shop = Shop.made(minimal, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"])
     met: set[str] = set()
-    with Load(minimal, shop.names) as load:
+    with Load(mysql, shop.names) as load:
 
         def between() -> None:
             load.go_on()
             met.update(shop.helpers())
             shop.run()
 
-        change(minimal, database, "t", ALTER, between)
+        change(mysql, database, "t", ALTER, between)
         met.update(shop.helpers())
         load.go_on()
         shop.run()
@@ -60,12 +60,12 @@ def test_the_mirror_becomes_the_new_table(
     shop.require_followed()
 
 
-def test_one_commit_replaces_the_rows(minimal: MySqlStand, database: str) -> None:
+def test_one_commit_replaces_the_rows(mysql: MySqlStand, database: str) -> None:
     """Copy, swap and what writers did meanwhile, read in one run: one commit of the mirror."""
-    shop = Shop.made(minimal, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"])
     before = shop.commits("t")
-    with Load(minimal, shop.names) as load:
-        gh_ost(minimal, database, "t", ALTER, load.go_on)
+    with Load(mysql, shop.names) as load:
+        gh_ost(mysql, database, "t", ALTER, load.go_on)
         load.go_on()
     shop.run()
     assert [*before, before[-1]] == shop.commits("t")
@@ -73,24 +73,24 @@ def test_one_commit_replaces_the_rows(minimal: MySqlStand, database: str) -> Non
 
 
 @pytest.mark.soak
-def test_two_changes_in_one_run(minimal: MySqlStand, database: str) -> None:
+def test_two_changes_in_one_run(mysql: MySqlStand, database: str) -> None:
     """The second by another tool, on what the first one made of the table."""
-    shop = Shop.made(minimal, database, ["t", "other"])
-    with Load(minimal, shop.names) as load:
-        gh_ost(minimal, database, "t", ALTER, load.go_on)
-        spirit(minimal, database, "other", "modify v bigint", load.go_on)
-        spirit(minimal, database, "t", "modify v decimal(20, 0)", load.go_on)
+    shop = Shop.made(mysql, database, ["t", "other"])
+    with Load(mysql, shop.names) as load:
+        gh_ost(mysql, database, "t", ALTER, load.go_on)
+        spirit(mysql, database, "other", "modify v bigint", load.go_on)
+        spirit(mysql, database, "t", "modify v decimal(20, 0)", load.go_on)
     shop.run()
     assert shop.columns("t") == ["id", "v", "note"]
     shop.require_followed()
 
 
-def test_a_helper_that_a_pattern_names(minimal: MySqlStand, database: str) -> None:
+def test_a_helper_that_a_pattern_names(mysql: MySqlStand, database: str) -> None:
     """Who asks for the old tables gets them; those of `database.*` are as before."""
-    shop = Shop.made(minimal, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"])
     shop.follower.tables = [f"{database}.*", f"{database}._*_del"]
-    with Load(minimal, shop.names) as load:
-        gh_ost(minimal, database, "t", ALTER, load.go_on, keep_old=True)
+    with Load(mysql, shop.names) as load:
+        gh_ost(mysql, database, "t", ALTER, load.go_on, keep_old=True)
     shop.run()
     shop.tables = ["t", "_t_del"]
     assert shop.columns("_t_del") == ["id", "v"]
@@ -98,12 +98,12 @@ def test_a_helper_that_a_pattern_names(minimal: MySqlStand, database: str) -> No
 
 
 @pytest.mark.soak
-def test_the_key_changes(minimal: MySqlStand, database: str) -> None:
+def test_the_key_changes(mysql: MySqlStand, database: str) -> None:
     """The new table has another key: its mirror merges by that from then on."""
-    shop = Shop.made(minimal, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"])
     alter = "modify v bigint not null, drop primary key, add primary key (v, id), add unique (id)"
-    with Load(minimal, shop.names) as load:
-        gh_ost(minimal, database, "t", alter, load.go_on)
+    with Load(mysql, shop.names) as load:
+        gh_ost(mysql, database, "t", alter, load.go_on)
         load.go_on()
         shop.run()
         load.go_on()
@@ -112,12 +112,12 @@ def test_the_key_changes(minimal: MySqlStand, database: str) -> None:
 
 
 @pytest.mark.soak
-def test_changes_that_never_stop(minimal: MySqlStand, database: str) -> None:
+def test_changes_that_never_stop(mysql: MySqlStand, database: str) -> None:
     """One follows the other while runs do: what a run reads from the source may be another
     table by the time it has read it."""
-    shop = Shop.made(minimal, database, ["t"])
-    with Load(minimal, shop.names) as load, ThreadPoolExecutor(1) as tools:
-        changing = tools.submit(change_again_and_again, minimal, database, load)
+    shop = Shop.made(mysql, database, ["t"])
+    with Load(mysql, shop.names) as load, ThreadPoolExecutor(1) as tools:
+        changing = tools.submit(change_again_and_again, mysql, database, load)
         while not changing.done():
             shop.run()
         changing.result()

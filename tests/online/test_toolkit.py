@@ -13,21 +13,21 @@ from tests.online.toolkit import PerconaToolkit
 
 
 def test_a_run_in_the_middle_and_one_behind(
-    toolkit: PerconaToolkit, minimal: MySqlStand, database: str, tmp_path: Path
+    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path
 ) -> None:
     """The copy is half done when the first run comes: neither sees the program's table, and
     the rows of the new one come in one commit."""
-    shop = Shop.made(minimal, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"])
     log = tmp_path / "log"
     with (
-        Load(minimal, shop.names) as load,
-        toolkit.online_schema_change(minimal, database, "t", ALTER, log) as tool,
+        Load(mysql, shop.names) as load,
+        toolkit.online_schema_change(mysql, database, "t", ALTER, log) as tool,
     ):
-        tool.hold(lambda: copied(minimal, database, "_t_new") > 0)
+        tool.hold(lambda: copied(mysql, database, "_t_new") > 0)
         load.go_on()
         assert {"_t_new"} == shop.helpers()
         shop.run()
-        assert 0 < copied(minimal, database, "_t_new") < STILL
+        assert 0 < copied(mysql, database, "_t_new") < STILL
         before = shop.commits("t")
         assert shop.columns("t") == ["id", "v"]
         tool.go_on()
@@ -43,16 +43,16 @@ def test_a_run_in_the_middle_and_one_behind(
 
 @pytest.mark.soak
 def test_old_tables_that_are_kept(
-    toolkit: PerconaToolkit, minimal: MySqlStand, database: str, tmp_path: Path
+    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path
 ) -> None:
     """Three changes of one table, whose old ones get one more `_` each: a run behind the first
     and one over the other two."""
-    shop = Shop.made(minimal, database, ["t"])
-    with Load(minimal, shop.names) as load:
+    shop = Shop.made(mysql, database, ["t"])
+    with Load(mysql, shop.names) as load:
         for number, alter in enumerate((ALTER, "drop column note", "modify v decimal(30, 0)")):
             log = tmp_path / str(number)
             more = ("--no-drop-old-table",)
-            with toolkit.online_schema_change(minimal, database, "t", alter, log, *more) as tool:
+            with toolkit.online_schema_change(mysql, database, "t", alter, log, *more) as tool:
                 tool.require_done()
             if number != 1:
                 shop.run()
@@ -65,11 +65,11 @@ def test_old_tables_that_are_kept(
 
 @pytest.mark.soak
 def test_a_parent_of_foreign_keys(
-    toolkit: PerconaToolkit, minimal: MySqlStand, database: str, tmp_path: Path
+    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path
 ) -> None:
     """The child's constraint is made anew behind the swap; its rows stay as they are."""
-    shop = Shop.made(minimal, database, ["t", "child"])
-    minimal.execute(
+    shop = Shop.made(mysql, database, ["t", "child"])
+    mysql.execute(
         f"delete from {database}.child",
         f"alter table {database}.child add column t_id int,"
         f" add constraint parent foreign key (t_id) references {database}.t (id)",
@@ -77,10 +77,10 @@ def test_a_parent_of_foreign_keys(
     )
     log, more = tmp_path / "log", ("--alter-foreign-keys-method=rebuild_constraints",)
     with (
-        Load(minimal, [f"{database}.t"]) as load,
-        toolkit.online_schema_change(minimal, database, "t", ALTER, log, *more) as tool,
+        Load(mysql, [f"{database}.t"]) as load,
+        toolkit.online_schema_change(mysql, database, "t", ALTER, log, *more) as tool,
     ):
-        tool.hold(lambda: copied(minimal, database, "_t_new") > 0)
+        tool.hold(lambda: copied(mysql, database, "_t_new") > 0)
         shop.run()
         tool.go_on()
         tool.require_done()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep.demo.mysql_search import MySql, Program
+from tests.fix_mysql import MySqlStand
 from tests.positions.servers import Pair, fresh, fresh_mariadb, private_mariadb, private_mysql
 
 
@@ -62,3 +63,10 @@ def mariadb_pair(started_mariadb_pair: Pair) -> Pair:
     for stand in (started_mariadb_pair.a, started_mariadb_pair.b):
         fresh_mariadb(stand)
     return started_mariadb_pair
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minimal_metadata(mysql: MySqlStand) -> Iterator[None]:
+    """The log has no names of columns, as a server's has by default."""
+    with mysql.metadata("MINIMAL"):
+        yield

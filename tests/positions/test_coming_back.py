@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pymysql
@@ -10,11 +9,13 @@ import pytest
 
 from lockstep import plan_report as show
 from pipeline.bounds import Budget
+from pipeline.errors import TableError
 from pipeline.runs.plan import make_plan
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table_state import TableCondition, TableEventKind
+from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
@@ -24,11 +25,9 @@ UNKNOWN_XID = 1397
 
 
 @pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Iterator[Shop]:
+def shop(mysql: MySqlStand, database: str) -> Shop:
     """On a server whose log has no names of columns, as a server's has by default."""
-    mysql.execute("set global binlog_row_metadata = 'MINIMAL'")
-    yield open_shop(mysql, database)
-    mysql.execute("set global binlog_row_metadata = 'FULL'")
+    return open_shop(mysql, database)
 
 
 def test_every_change_of_the_pause_comes_once(shop: Shop) -> None:
@@ -173,6 +172,35 @@ def test_what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> None:
     assert len(shop.caught_up()) == 1
 
 
+def test_a_table_that_was_read_in_vain_is_read_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it lacks is not in the log behind the place where the reading failed."""
+    shop.do(
+        "create table p (id int primary key, v int) partition by range (id)"
+        " (partition low values less than (10), partition high values less than maxvalue)",
+        "insert into p values (1, 1), (11, 11)",
+    )
+    shop.run()
+    shop.do("alter table p truncate partition low", "insert into p values (3, 3)")
+    shop.run()
+    shop.release("p")
+    with monkeypatch.context() as patch:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise TableError("a value is too large", hint="make it smaller")
+
+        patch.setattr(MySqlServer, "snapshot", refuse)
+        shop.run()
+    assert shop.state("p").condition is TableCondition.QUARANTINED
+    shop.do("insert into p values (4, 4)")
+    shop.run()
+    shop.release("p")
+    shop.do("insert into p values (5, 5)")
+    shop.run()
+    shop.require_whole("p", rereads=1)
+
+
 def test_a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> None:
     """Altered behind the log's back: with the structure given, all rows come from the log."""
     shop.do(
@@ -237,7 +265,7 @@ def test_a_log_that_is_gone_is_no_obstacle(shop: Shop) -> None:
     shop.do("flush binary logs")
     shop.run()
     [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
-    shop.stand.execute(f"purge binary logs to '{newest}'")
+    shop.stand.purge_to(newest)
     shop.resume("a")
     shop.run()
     assert shop.caught_up() == []
@@ -267,7 +295,7 @@ def test_xa_transactions_of_the_pause(shop: Shop, purged: bool, ends: str) -> No
         shop.do("flush binary logs")
         shop.run()
         [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
-        shop.stand.execute(f"purge binary logs to '{newest}'")
+        shop.stand.purge_to(newest)
     shop.resume("a")
     shop.run()
     if ends == "after":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 
@@ -23,10 +22,8 @@ UNKNOWN_XID = 1397
 
 
 @pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Iterator[Shop]:
-    mysql.execute("set global binlog_row_metadata = 'MINIMAL'")
-    yield open_shop(mysql, database, TABLES)
-    mysql.execute("set global binlog_row_metadata = 'FULL'")
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    return open_shop(mysql, database, TABLES)
 
 
 class Chance:

@@ -28,11 +28,10 @@ def minimal_log(stand: MySqlStand) -> Iterator[str]:
     table `first`, and which go afterwards."""
     name = stand.fresh_name()
     stand.execute(f"create database {name}_p", f"create table {name}_p.first (id int primary key)")
-    stand.execute("set global binlog_row_metadata = MINIMAL")
     try:
-        yield name
+        with stand.metadata("MINIMAL"):
+            yield name
     finally:
-        stand.execute("set global binlog_row_metadata = FULL")
         for end in ("p", "x", "x_2"):
             stand.execute(f"drop database if exists {name}_{end}")
 

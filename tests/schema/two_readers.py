@@ -18,18 +18,24 @@ from tests.positions.follower import SOURCE
 from tests.schema.mixed_log import mixed_log
 from tests.schema.reader import ALL, CHANGES, Reader, Rows
 
-STATEMENTS = 50
-EVERY = 3
-"""One of them reads along after so many statements."""
 
-
-def wrong(stand: MySqlStand, name: str, seed: int, along: Reader, later: Reader) -> list[str]:
-    """Mix a log while one of them reads along, then let the other read it; both know the
-    structures of the beginning only. What is not as it should be, a sentence each."""
+def wrong(
+    stand: MySqlStand,
+    name: str,
+    seed: int,
+    along: Reader,
+    later: Reader,
+    *,
+    statements: int = 50,
+    every: int = 3,
+) -> list[str]:
+    """Mix a log while one of them reads along after every few statements, then let the other
+    read it; both know the structures of the beginning only. What is not as it should be, a
+    sentence each."""
     for reader in (along, later):
         reader.run()
-    for number, _ in enumerate(mixed_log(stand, name, seed, STATEMENTS), start=1):
-        if number % EVERY == 0:
+    for number, _ in enumerate(mixed_log(stand, name, seed, statements), start=1):
+        if number % every == 0:
             along.run()
     along.run_whole()
     later.run_whole()
@@ -38,7 +44,7 @@ def wrong(stand: MySqlStand, name: str, seed: int, along: Reader, later: Reader)
     if along.aside() != later.aside():
         found.append(f"set aside are {along.aside()}, later {later.aside()}")
     both = compared(along, later)
-    if both.rows < 2 * STATEMENTS:
+    if both.rows < 2 * statements:
         found.append(f"only {both.rows} rows were compared")
     return found + list(both.differences)
 
