@@ -89,7 +89,7 @@ class Survey:
     """One look at a server. `settings` are all global variables by lower-case name.
 
     `account` is CURRENT_USER() (user@host); `grants` are the lines of SHOW GRANTS
-    without passwords. `dump_server_id` is the id our own dumps carry. `unanswered` names
+    without passwords. `dump_server_ids` are those our own dumps carry. `unanswered` names
     what the account may not see or the server does not know, by field; those fields are
     then empty. `clock_ahead` is the server's clock minus ours.
     """
@@ -99,7 +99,7 @@ class Survey:
     settings: Mapping[str, str]
     account: str
     grants: tuple[str, ...]
-    dump_server_id: int
+    dump_server_ids: range
     answering: tuple[Answering, ...]
     encrypted: bool
     loopback: bool

@@ -103,11 +103,11 @@ class Site:
         )
         standby = chosen.standby()
         if standby is None:
-            return MySqlServer(primary, name=source)
+            return MySqlServer(primary)
         host, port = standby
         return ServerOrStandby(
-            MySqlServer(primary, name=source),
-            MySqlServer(replace(primary, host=host, port=port), name=source),
+            MySqlServer(primary),
+            MySqlServer(replace(primary, host=host, port=port)),
         )
 
     def lake(self) -> LakeRoom:

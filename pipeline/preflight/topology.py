@@ -20,21 +20,23 @@ _OLD_REPLICA: Final = 3600
 
 
 def _server_id(looked: Looked) -> Iterator[Verdict]:
-    ours, server = looked.survey.dump_server_id, looked.setting("server_id")
+    ours, server = looked.survey.dump_server_ids, looked.setting("server_id") or ""
+    within = f"{ours[0]} to {ours[-1]}"
+    taken = server.isdigit() and int(server) in ours
     if server == "0":
         yield Fault("server_id is 0: the server accepts no dump", level="refusal")
-    if str(ours) == server:
-        yield Fault(f"the server and our dumps have the same id, {ours}")
-    clashing = [replica for replica in looked.survey.replicas if replica.server_id == ours]
+    if taken:
+        yield Fault(f"the server's id, {server}, is one that our dumps may have ({within})")
+    clashing = [replica for replica in looked.survey.replicas if replica.server_id in ours]
     for replica in clashing:
         where = f" at {replica.host}" if replica.host else ""
         yield Fault(
-            f"a replica{where} and our dumps have the same id, {ours}: a server may end one "
-            "when the other connects"
+            f"a replica{where} has an id that our dumps may have, {replica.server_id}: a server "
+            "may end one when the other connects"
         )
-    if not clashing and str(ours) != server and server != "0":
+    if not clashing and not taken and server != "0":
         dumps = f", {looked.survey.dumps} dumps now" if looked.survey.dumps else ""
-        yield Fine(f"server_id {server}, our dumps {ours}{dumps}")
+        yield Fine(f"server_id {server}, our dumps one of {within} each{dumps}")
 
 
 def _is_replica(looked: Looked) -> bool:
@@ -116,11 +118,11 @@ CHECK_RULES: Final = (
     Rule(
         "server id",
         TOPIC,
-        "the id of our dumps, @@server_id, SHOW REPLICAS",
+        "the ids of our dumps, @@server_id, SHOW REPLICAS",
         "warning",
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
         "UUID, of which each dump has its own; MariaDB goes by the id)",
-        "give the other one another server_id (ours is made of the source's host and port)",
+        "give the other one an id outside of them",
         _server_id,
     ),
     Rule(

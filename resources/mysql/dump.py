@@ -9,6 +9,7 @@ Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Netwo
 
 from __future__ import annotations
 
+import secrets
 import struct
 import uuid
 from collections.abc import Iterator
@@ -35,6 +36,11 @@ _COMMAND = struct.Struct("<IHI")
 _GTID_COMMAND = struct.Struct("<HII")
 MAX_OFFSET: Final = 0xFFFFFFFF
 """The offset of COM_BINLOG_DUMP has 32 bits."""
+
+SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
+"""What dumps call themselves, each anew. MariaDB ends a dump when another one with the same id
+begins, and where the older one has just been left (measured on 10.11), may answer neither.
+Server ids people give to servers are small; ours lie above."""
 
 _SESSION = (
     "set @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
@@ -88,6 +94,11 @@ class MySqlDump:
             stream: Any = self._connection
             stream._force_close()
             self._connection = None
+
+
+def own_server_id() -> int:
+    """One of `SERVER_IDS`, for one dump."""
+    return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]
 
 
 def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:

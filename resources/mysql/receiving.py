@@ -32,6 +32,8 @@ class Receiver:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._at_hand = select.poll()  # unlike `select`, for any number of open files
+        self._at_hand.register(sock, select.POLLIN)
         self._free: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
         self._full: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
         for _ in range(BUFFERS):
@@ -84,4 +86,4 @@ class Receiver:
     def _more(self) -> bool:
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        return bool(select.select([self._sock], [], [], 0)[0])
+        return bool(self._at_hand.poll(0))

@@ -6,7 +6,6 @@ answers mean for a run (`pipeline.start`, `pipeline.preflight`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -27,7 +26,15 @@ from pipeline.table import TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.baseline import read_baseline
 from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.dump import MAX_OFFSET, MySqlDump, after_set, by_offset, by_wide_offset
+from resources.mysql.dump import (
+    MAX_OFFSET,
+    SERVER_IDS,
+    MySqlDump,
+    after_set,
+    by_offset,
+    by_wide_offset,
+    own_server_id,
+)
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import open_snapshot, reading
 from resources.mysql.schemas import read_schemas
@@ -56,17 +63,13 @@ _SETTINGS = (
 )
 _EXECUTED = "select @@global.gtid_executed"
 _PURGED = "select @@global.gtid_purged"
-_SERVER_ID_FLOOR = 1 << 31
-"""Server ids people give to servers are small; ours lie above."""
 
 
 class MySqlServer:
     """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
 
-    def __init__(self, settings: ConnectionSettings, *, name: str = "") -> None:
+    def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
-        digest = hashlib.sha256(f"lockstep/{name}/{settings.host}:{settings.port}".encode())
-        self._server_id = _SERVER_ID_FLOOR + int.from_bytes(digest.digest()[:3], "big")
 
     def facts(self) -> ServerFacts:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -98,20 +101,20 @@ class MySqlServer:
         )
 
     def survey(self) -> Survey:
-        return take_survey(self._settings, self._server_id)
+        return take_survey(self._settings, SERVER_IDS)
 
     def dump(self, start: Coordinates) -> MySqlDump:
         if start.offset <= MAX_OFFSET:
-            command = by_offset(start, self._server_id)
+            command = by_offset(start, own_server_id())
         elif self.facts().gtid_mode == "ON":
-            command = by_wide_offset(start, self._server_id)
+            command = by_wide_offset(start, own_server_id())
         else:
             start = Coordinates(start.file, FIRST_OFFSET)
-            command = by_offset(start, self._server_id)
+            command = by_offset(start, own_server_id())
         return MySqlDump(self._settings, *command, begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *after_set(executed, self._server_id))
+        return MySqlDump(self._settings, *after_set(executed, own_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
         with connect(self._settings) as connection, connection.cursor() as cursor:

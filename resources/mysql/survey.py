@@ -73,13 +73,13 @@ _HIDDEN: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
 Rows = list[dict[str, Any]]
 
 
-def take_survey(settings: ConnectionSettings, dump_server_id: int) -> Survey:
+def take_survey(settings: ConnectionSettings, dump_server_ids: range) -> Survey:
     """One look over two connections. Where the account may not ask, the answer is empty
     and its name stands in `unanswered`; without a connection, errors as in `connect`."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_answering(connection) for connection in (first, second))
         with first.cursor() as cursor:
-            return _Asking(first, cursor).survey(settings, dump_server_id, answering)
+            return _Asking(first, cursor).survey(settings, dump_server_ids, answering)
 
 
 def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
@@ -116,7 +116,7 @@ class _Asking:
         self._unanswered: set[str] = set()
 
     def survey(
-        self, settings: ConnectionSettings, dump_server_id: int, answering: tuple[Answering, ...]
+        self, settings: ConnectionSettings, dump_server_ids: range, answering: tuple[Answering, ...]
     ) -> Survey:
         self._cursor.execute("show global variables")
         found = {name.lower(): value for name, value in self._cursor.fetchall()}
@@ -131,7 +131,7 @@ class _Asking:
             settings=found,
             account=account,
             grants=self._grants(),
-            dump_server_id=dump_server_id,
+            dump_server_ids=dump_server_ids,
             answering=answering,
             encrypted=self._encrypted(),
             loopback=_is_loopback(settings.host),

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
+def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
     """A project of the account with the least privileges; one table, and one that a session
     with binlog_row_value_options=PARTIAL_JSON writes to."""
     start = head(mysql)
@@ -31,12 +32,13 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path) -> Project:
         tables=[f"{database}.*"],
         start=start,
         user=mysql.account,
+        warm=warm,
     )
 
 
 def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, database: str) -> None:
     """6 with a table set aside, exactly one JSON object, and the password nowhere."""
-    secret = {"LOCKSTEP_TEST_PASSWORD": mysql.password}
+    project, secret = project.cold, {"LOCKSTEP_TEST_PASSWORD": mysql.password}
     told = project.run("run", "--json", expect=6, **secret)
     source = json.loads(told.stdout)["sources"]["shop"]
     assert source["acknowledged"] == source["end"]

@@ -16,10 +16,17 @@ from resources.config import load_settings
 from resources.postgres.embedded import EmbeddedServer
 from resources.site import Site
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
-def made(mysql: MySqlStand, database: str, folder: Path, **options: str | None) -> Project:
+def made(
+    mysql: MySqlStand,
+    database: str,
+    folder: Path,
+    warm: WarmProcess | None = None,
+    **options: str | None,
+) -> Project:
     """A project of a database with one table and two rows; all its log is to be read."""
     start = head(mysql)
     mysql.execute(
@@ -33,15 +40,16 @@ def made(mysql: MySqlStand, database: str, folder: Path, **options: str | None) 
         tables=[f"{database}.*"],
         start=chosen["start"],
         user=chosen["user"] or "root",
+        warm=warm,
     )
 
 
 def test_looking_and_choosing_before_the_first_run(
-    mysql: MySqlStand, database: str, tmp_path: Path
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """A plan leaves no lake, no decision and no lease behind; a choice is one row, which the
     next plan follows; both have a first line that says what to type."""
-    project = made(mysql, database, tmp_path)
+    project = made(mysql, database, tmp_path, warm)
     plan = project.json("plan")["sources"]["shop"]
     assert plan["tables"][f"{database}.orders"]["inserted"] == 2
     assert (plan["refusal"], plan["exit_code"]) == (None, 0)
@@ -68,19 +76,19 @@ def test_looking_and_choosing_before_the_first_run(
 
 
 def test_a_refusal_is_a_plan_with_a_runs_exit_code(
-    mysql: MySqlStand, database: str, tmp_path: Path
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """5 where a run would give 5, with the rule and the hint; nothing is recorded."""
-    project = made(mysql, database, tmp_path, start=None)
+    project = made(mysql, database, tmp_path, warm, start=None)
     plan = project.json("plan", expect=5)["sources"]["shop"]
     assert plan["start"]["rule"] == "start-not-chosen"
     assert "start = 'earliest'" in plan["refusal"]["hint"]
     assert project.json("status")["sources"]["shop"]["decisions"] == []
 
 
-def test_everything_answers_while_the_server_is_away(tmp_path: Path) -> None:
+def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmProcess) -> None:
     """`status` 0 with the trouble as its first line, `plan` 3, `start-at` recorded."""
-    project = Project.made(tmp_path / "project", port=1, tables=["shop.*"])
+    project = Project.made(tmp_path / "project", port=1, tables=["shop.*"], warm=warm)
     said = project.run("status").stderr.splitlines()
     assert said[0].startswith("shop: server unreachable: ")
     assert "127.0.0.1:1" in said[0]

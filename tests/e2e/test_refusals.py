@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lockstep.demo.mysql_search import MySql
 from lockstep.demo.mysqld import mysql_server
 from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head as log_end
 
@@ -51,46 +53,39 @@ def refused(project: Project, code: int, *words: str, **environment: str) -> str
     return done.stderr
 
 
-def project(
-    mysql: MySqlStand,
-    folder: Path,
-    database: str,
-    *,
-    port: int | None = None,
-    tables: list[str] | None = None,
-    start: str | None = "earliest",
-    extra: str = "",
-    user: str = "root",
-) -> Project:
-    return Project.made(
-        folder / "project",
-        port=port or mysql.port,
-        tables=tables or [f"{database}.*"],
-        start=start,
-        extra=extra,
-        user=user,
-    )
+Make = Callable[..., Project]
 
 
-def test_wrong_password(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+@pytest.fixture
+def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Make:
+    """Makes the test's project, of one database."""
+
+    def made(database: str, **changes: Any) -> Project:
+        given = {"port": mysql.port, "tables": [f"{database}.*"], "start": "earliest"}
+        return Project.made(tmp_path / "project", warm=warm, **{**given, **changes})
+
+    return made
+
+
+def test_wrong_password(mysql: MySqlStand, orders: str, project: Make) -> None:
     """2: the account is named, the password is not."""
-    made = project(mysql, tmp_path, orders, user=mysql.account)
+    made = project(orders, user=mysql.account)
     said = refused(made, 2, mysql.account, LOCKSTEP_TEST_PASSWORD="not-the-one")
     assert "not-the-one" not in said
 
 
-def test_unreachable_server(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_unreachable_server(orders: str, project: Make) -> None:
     """3: it may be there again at the next tick."""
-    refused(project(mysql, tmp_path, orders, port=1), 3, "127.0.0.1:1")
+    refused(project(orders, port=1), 3, "127.0.0.1:1")
 
 
-def test_missing_privilege(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_missing_privilege(mysql: MySqlStand, orders: str, project: Make) -> None:
     """5: the GRANT to run is in the hint."""
     mysql.execute(
         f"create user if not exists half identified by '{mysql.password}'",
         f"grant select on {orders}.* to half",
     )
-    made = project(mysql, tmp_path, orders, user="half")
+    made = project(orders, user="half")
     refused(made, 5, "replication client", LOCKSTEP_TEST_PASSWORD=mysql.password)
 
 
@@ -102,11 +97,11 @@ def test_missing_privilege(mysql: MySqlStand, orders: str, tmp_path: Path) -> No
     ],
 )
 def test_wrong_settings(
-    setting: MySqlStand, orders: str, tmp_path: Path, name: str, value: str
+    setting: MySqlStand, orders: str, project: Make, name: str, value: str
 ) -> None:
     """5: what it is, what it must be, and the statement that sets it."""
     setting.execute(f"set global {name} = '{value}'")
-    refused(project(setting, tmp_path, orders), 5, name, value, f"set global {name}")
+    refused(project(orders), 5, name, value, f"set global {name}")
 
 
 def test_binlog_off(mysql_program: MySql, tmp_path: Path) -> None:
@@ -117,52 +112,52 @@ def test_binlog_off(mysql_program: MySql, tmp_path: Path) -> None:
         refused(made, 5, "no binary log", "log_bin")
 
 
-def test_unknown_key(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_unknown_key(orders: str, project: Make) -> None:
     """2: the line, and the nearest known key."""
-    made = project(mysql, tmp_path, orders, extra='shcedule = "* * * * *"\n')
+    made = project(orders, extra='shcedule = "* * * * *"\n')
     refused(made, 2, "shcedule", "schedule", "line 15")
 
 
-def test_a_literal_password(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_a_literal_password(orders: str, project: Make) -> None:
     """2: refused, and not repeated."""
-    made = project(mysql, tmp_path, orders)
+    made = project(orders)
     file = made.folder / "lockstep.toml"
     file.write_text(file.read_text().replace("env:LOCKSTEP_TEST_PASSWORD", "hunter2"))
     assert "hunter2" not in refused(made, 2, "password", "env:")
 
 
-def test_a_pattern_that_matches_nothing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_a_pattern_that_matches_nothing(orders: str, project: Make) -> None:
     """2: the pattern is named."""
-    refused(project(mysql, tmp_path, orders, tables=["shoop.*"]), 2, "shoop.*")
+    refused(project(orders, tables=["shoop.*"]), 2, "shoop.*")
 
 
-def test_no_start(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_no_start(orders: str, project: Make) -> None:
     """5: the choice loses data, so it must be written down."""
-    refused(project(mysql, tmp_path, orders, start=None), 5, "start = 'earliest'")
+    refused(project(orders, start=None), 5, "start = 'earliest'")
 
 
-def test_snapshot_is_not_built_yet(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_snapshot_is_not_built_yet(orders: str, project: Make) -> None:
     """2: what is designed and not there is refused by name."""
-    refused(project(mysql, tmp_path, orders, start="snapshot"), 2, "not built yet")
+    refused(project(orders, start="snapshot"), 2, "not built yet")
 
 
-def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_a_start_that_is_nowhere(orders: str, project: Make) -> None:
     """5: files and offsets are proven, not believed."""
-    refused(project(mysql, tmp_path, orders, start="binlog.000001:5"), 5, "no event begins")
+    refused(project(orders, start="binlog.000001:5"), 5, "no event begins")
 
 
-def test_java_is_missing(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_java_is_missing(orders: str, project: Make) -> None:
     """2, before anything is captured: the command that installs it."""
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    made = project(mysql, tmp_path, orders)
+    made = project(orders).cold
     refused(made, 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
 
 
-def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, tmp_path: Path) -> None:
+def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make) -> None:
     """No JVM is started where nothing is to be merged, so none is missed."""
-    made = project(mysql, tmp_path, orders, start=head(mysql))
+    made = project(orders, start=head(mysql)).cold
     made.run("run")
     mysql.execute("create database if not exists elsewhere")
     path = os.pathsep.join(
@@ -175,13 +170,13 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, tmp_path: Pat
 
 
 def test_a_statement_that_nobody_understands_stops_the_run(
-    mariadb: MySqlStand, tmp_path: Path
+    mariadb: MySqlStand, project: Make
 ) -> None:
     """5, where it may change any table: its place, why, and the place behind it; nothing of
     the range is recorded, and a person may go on behind it."""
     name = mariadb.fresh_name()
     mariadb.execute(f"create database {name}", f"create table {name}.orders (id int primary key)")
-    made = project(mariadb, tmp_path, name, start=str(log_end(mariadb)))
+    made = project(name, port=mariadb.port, start=str(log_end(mariadb)))
     mariadb.execute(f"insert into {name}.orders values (2)")
     place = str(log_end(mariadb))
     with mariadb.connect(name) as connection, connection.cursor() as cursor:
@@ -198,10 +193,10 @@ def test_a_statement_that_nobody_understands_stops_the_run(
 
 
 def test_statements_in_place_of_rows_stop_the_run(
-    mysql: MySqlStand, orders: str, tmp_path: Path
+    mysql: MySqlStand, orders: str, project: Make
 ) -> None:
     """5: any session may switch its format; no setting of the server proves it off."""
-    made = project(mysql, tmp_path, orders, start=head(mysql))
+    made = project(orders, start=head(mysql))
     with mysql.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set session binlog_format = statement")
         cursor.execute(f"insert into {orders}.orders values (2)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import closing
 
 import pytest
 
@@ -27,6 +28,7 @@ from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
 from resources.mysql.receiving import Receiver
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import changes, server, settings, transactions
 
 
@@ -226,3 +228,25 @@ def test_a_connection_cut_in_the_middle_is_told(mysql: MySqlStand) -> None:
         receiver.close()
         near.close()
         listener.close()
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb", "mariadb11"])
+def test_one_dump_ends_no_other(request: pytest.FixtureRequest, flavour: str) -> None:
+    """A second dump begins and ends while the server still has most of the first to send."""
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    database, start = stand.fresh_name(), head(stand)
+    stand.execute(f"create database {database}")
+    stand.execute(
+        "create table t (id int primary key auto_increment, a mediumblob)",
+        *["insert into t (a) values (repeat('x', 4000000))"] * 8,
+        database=database,
+    )
+    with closing(server(stand).dump(start)) as first:
+        read = 0
+        for received in first:
+            if read == 0:
+                assert len(transactions(server(stand), start)) >= 8
+            read += received.end - received.begin
+            if read > 32_000_000:
+                break
+    stand.execute(f"drop database {database}")

@@ -54,7 +54,7 @@ SURVEY = Survey(
         "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `lockstep`@`%`",
         "GRANT XA_RECOVER_ADMIN ON *.* TO `lockstep`@`%`",
     ),
-    dump_server_id=2147483700,
+    dump_server_ids=range(2147483648, 2164260864),
     answering=(ANSWERING, replace(ANSWERING, greeted_id=8, connection_id=8)),
     encrypted=True,
     loopback=False,

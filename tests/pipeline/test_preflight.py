@@ -133,11 +133,11 @@ CASES: list[tuple[str, Looked, str]] = [
     ("log size limit", settings(max_binlog_total_size="1073741824"), "warning"),
     ("managed service", settings(basedir="/rdsdbbin/mysql-8.4.5/"), "warning"),
     ("managed service", settings(aurora_version="3.10"), "warning"),
-    ("server id", settings(server_id=str(SURVEY.dump_server_id)), "warning"),
+    ("server id", settings(server_id=str(SURVEY.dump_server_ids[52])), "warning"),
     ("server id", settings(server_id="0"), "refusal"),
     (
         "server id",
-        looked(surveyed(replicas=(Replica(SURVEY.dump_server_id, "db3"),))),
+        looked(surveyed(replicas=(Replica(SURVEY.dump_server_ids[52], "db3"),))),
         "warning",
     ),
     ("log_replica_updates", replica(log_replica_updates="OFF"), "refusal"),

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.binlog.table_map import read_structure, read_table_map
+from pipeline.binlog.metadata import Part
+from pipeline.binlog.table_map import read_outline, read_structure, read_table_map
 from pipeline.errors import TableError
+from pipeline.runs.witness import disagreements
 from pipeline.schema.compare import differences
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.evolve import evolve, forget
@@ -154,6 +156,11 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerFacts) -> None:
         return
     state.maps += 1
     try:
+        outline = read_outline(mapped.raw, facts.flavour)
+        if Part.NAMES not in outline.said:
+            unlike = disagreements(outline, row_structure(ours))
+            state.wrong += [f"{name}: in the log: {one}" for one in unlike]
+            return
         theirs = _mapped(mapped.raw, facts.flavour)
     except TableError as error:
         # Compressed columns are not read from the log; all else is worth a look.

@@ -39,9 +39,11 @@ def _check(stand: MySqlStand, flavour: str) -> None:
     assert _MAPS[flavour] <= sum(one.maps for one in done)
 
 
-def test_mysql(mysql: MySqlStand) -> None:
+@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+def test_mysql(mysql: MySqlStand, metadata: str) -> None:
     """Each statement leads to the tables that MySQL has then, and to its TABLE_MAPs."""
-    _check(mysql, "mysql")
+    with mysql.metadata(metadata):
+        _check(mysql, "mysql")
 
 
 def test_mariadb(mariadb: MySqlStand) -> None:
