@@ -12,19 +12,19 @@ pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
 settings.register_profile("lockstep", deadline=None)
 settings.load_profile("lockstep")
 
-# Two halves, each in the order of its modules and with servers of its own: rooms that start Spark
-# or whole processes, and rooms that read logs.
-_WHOLE_RUNS = ("cli", "consumers", "dagster", "demo", "e2e", "lake", "online")
 
-
-class Halves(LoadScopeScheduling):  # type: ignore[misc]
-    """Which tests keep together when two workers share the work."""
+class Rooms(LoadScopeScheduling):  # type: ignore[misc]
+    """What stays together when two workers share the work: the tests of a folder, with what
+    they keep running for each other; of whole runs, which take longest, those of a module."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "runs" if nodeid.split("/")[1] in _WHOLE_RUNS else "logs"
+        module = nodeid.split("::")[0]
+        return module if module.startswith("tests/e2e/") else module.rsplit("/", 1)[0]
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Halves:
-    """The scheduler of `--dist loadscope`."""
-    return Halves(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Rooms:
+    """The scheduler of `--dist loadscope`: in the order of collection, which has the long
+    ones early."""
+    config.option.loadscopereorder = False
+    return Rooms(config, log)

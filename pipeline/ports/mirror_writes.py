@@ -96,6 +96,12 @@ class MirrorWrite:
     moment: datetime | None = None
     readers: str = "spark"
 
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """Every file it reads."""
+        parts = [*self.parts, *self.snapshot]
+        return (*self.files, *(file for part in parts for file in part.files))
+
 
 def completed_columns(write: MirrorWrite) -> tuple[str, ...]:
     """The mirror's columns that a write's completion has beside the key."""

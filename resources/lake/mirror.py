@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +38,7 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
+from resources.lake.sessions import FEW_ROWS, Sessions, rows_in, rows_of
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, remove_folder
@@ -52,15 +51,18 @@ if TYPE_CHECKING:
 class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
-    `staging` is a folder for folded changes; it need not survive the machine.
+    `staging` is a folder for folded changes; it need not survive the machine. `few_rows`: up to
+    how many Spark compiles nothing.
     """
 
-    def __init__(self, lake: Path, *, staging: Path, spark: SparkProcess) -> None:
+    def __init__(
+        self, lake: Path, *, staging: Path, spark: SparkProcess, few_rows: int = FEW_ROWS
+    ) -> None:
         self._lake = lake
         self._staging = staging
         self._spark = spark
-        self._idle: list[SparkSession] = []
-        self._lock = threading.Lock()
+        self._sessions = Sessions(spark)
+        self._few_rows = few_rows
 
     def require_ready(self) -> None:
         self._spark.require_ready()
@@ -80,12 +82,13 @@ class SparkMirrors:
             return _ours(write, done)
         refuse_columns(write.schema.names)
         exists = newest_version(self._lake / write.mirror) is not None
-        if exists and write.mode != "replace":
-            shown = [DELETED_AT] if write.deletes == "soft" else []
-            with lake_errors(self._lake / write.mirror):
-                table = DeltaTable(self._lake / write.mirror)
+        with lake_errors(self._lake / write.mirror):
+            table = DeltaTable(self._lake / write.mirror) if exists else None
+            if table is not None and write.mode != "replace":
+                shown = [DELETED_AT] if write.deletes == "soft" else []
                 refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
-        with self._session() as session:
+            few = self._has_few(table, write)
+        with self._sessions.one(few=few) as session:
             try:
                 with spark_errors(self._lake / write.mirror):
                     self._apply(session, write, exists)
@@ -146,7 +149,7 @@ class SparkMirrors:
         if None in done:
             given = [names_given(steps[number]) for number in range(len(steps))]
             refuse_columns([name for names in given for name in names])
-            with self._session() as session:
+            with self._sessions.one() as session:
                 for number, step in enumerate(steps, start=1):
                     if done[number - 1] is None:
                         said = words(step, number, app_id=app_id, txn_version=txn_version)
@@ -178,23 +181,10 @@ class SparkMirrors:
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        with self._session() as session, staged_folder(self._staging) as folder:
+        with self._sessions.one() as session, staged_folder(self._staging) as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
-
-    @contextmanager
-    def _session(self) -> Iterator[SparkSession]:
-        """A session that no other thread uses meanwhile. Sessions are kept for later
-        writes, since each pays once for its own catalog and optimizer; one that saw an
-        error is not."""
-        with self._lock:
-            session = self._idle.pop() if self._idle else None
-        if session is None:
-            session = self._spark.session()
-        yield session
-        with self._lock:
-            self._idle.append(session)
 
     def _apply(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
         stamps = {
@@ -207,6 +197,14 @@ class SparkMirrors:
             enable_types(session, path, write.schema.types)
         with stamped(session, stamps):
             commit(session, write, str(path), self._staging, exists=exists)
+
+    def _has_few(self, table: DeltaTable | None, write: MirrorWrite) -> bool:
+        """Whether the write and the mirror it goes to have few rows."""
+        staged = rows_in(write.staged)
+        if staged is None or staged > self._few_rows:
+            return False
+        there = 0 if table is None else rows_of(table)
+        return there is not None and there + staged <= self._few_rows
 
     def _step(
         self,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
+from resources.lake.sessions import FEW_ROWS
 
 _COLUMNS = pa.schema(
     [
@@ -34,7 +35,13 @@ def rehearse(scratch: Path, archive: Path) -> None:
     """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, archive=False, on_warning=print, patience=_LEAVING)
-    mirrors = SparkMirrors(scratch / "lake", staging=scratch / "staging", spark=spark)
+    for few_rows in (-1, FEW_ROWS):
+        folder = scratch / f"lake{few_rows}"
+        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_rows=few_rows))
+    spark.stop()
+
+
+def _write(mirrors: SparkMirrors) -> None:
     for number, (mode, change) in enumerate(
         [("append", "insert"), ("append", "insert"), ("merge", "update_postimage")], start=1
     ):
@@ -57,7 +64,6 @@ def rehearse(scratch: Path, archive: Path) -> None:
                 bounds=(("id", "0", "99"),),
             )
         )
-    spark.stop()
 
 
 if __name__ == "__main__":

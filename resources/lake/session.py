@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LakeUnavailable, LockstepError
@@ -87,8 +88,9 @@ class SparkProcess:
             self._start = starter.submit(self._launch)
             starter.shutdown(wait=False)
 
-    def session(self) -> SparkSession:
-        """A new session of the one Spark, with configuration and views of its own.
+    def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+        """A new session of the one Spark, with configuration and views of its own. `settings`
+        hold where the user gave no other.
 
         Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
         the last words of the Java process.
@@ -97,7 +99,11 @@ class SparkProcess:
         start = self._start
         if start is None:
             raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
-        return start.result().session.newSession()
+        session = start.result().session.newSession()
+        for name, value in settings.items():
+            if name not in self._user:
+                session.conf.set(name, value)
+        return session
 
     def stop(self) -> None:
         """End Spark and its process, and remove its folder; nothing if never started."""

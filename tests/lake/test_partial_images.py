@@ -58,9 +58,9 @@ def in_order(workload: Workload) -> list[Row]:
     return sorted(workload.rows.values(), key=lambda row: int(row["id"]))
 
 
-def test_merges_run_after_run(lake: Lake) -> None:
+def test_merges_run_after_run(any_lake: Lake) -> None:
     """Folded in memory, with changes of keys; folded by the lake, with none but whole ones."""
-    workload = Workload(Random(7))
+    lake, workload = any_lake, Workload(Random(7))
     begin(lake, workload.fill(8))
     for number in range(2, 5):
         workload.images.clear()

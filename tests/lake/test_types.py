@@ -115,8 +115,9 @@ def _exact(value: Any) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-def test_every_type_survives_append_and_merge(lake: Lake) -> None:
+def test_every_type_survives_append_and_merge(any_lake: Lake) -> None:
     """Least, greatest and no value at all, written, updated both ways and deleted."""
+    lake = any_lake
     first = [{"id": 1, **LEAST}, {"id": 2, **GREATEST}, {"id": 3, **NOTHING}, {"id": 4, **LEAST}]
     lake.mirrors.write(a_write(lake.mirrors, 1, "append", first, schema=SCHEMA))
     assert exact(content(lake.mirrors, MIRROR, SCHEMA, 0)) == exact(first)
