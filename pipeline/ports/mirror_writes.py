@@ -100,6 +100,8 @@ class MirrorWrite:
     def staged(self) -> tuple[str, ...]:
         """Every file it reads."""
         parts = [*self.parts, *self.snapshot]
+        if self.completion is not None:
+            parts.append(self.completion)
         return (*self.files, *(file for part in parts for file in part.files))
 
 
