@@ -25,7 +25,7 @@ from pipeline.decisions import Continuity
 from pipeline.position import Position, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
-from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableState
+from pipeline.table_state import Handover, SetAside, SnapshotPart, TableEvent, TableState
 
 
 class BatchState(StrEnum):
@@ -139,7 +139,8 @@ class CaptureRecord:
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
     orders that this capture carries out; their tables are active before `tables`,
     `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
-    source's own tables.
+    source's own tables. `handovers`: mirrors that change hands; `tables` has the states
+    behind that. Only while no other batch of the source is unfinished.
     """
 
     end: Position
@@ -158,6 +159,7 @@ class CaptureRecord:
     snapshots: tuple[SnapshotPart, ...] = ()
     orders_done: tuple[int, ...] = ()
     source_parts: tuple[SourcePart, ...] = ()
+    handovers: tuple[Handover, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

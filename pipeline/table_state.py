@@ -64,7 +64,8 @@ class TableState:
     tells no place: at its end); None where it is active, and where it was set aside before
     Lockstep kept this. `behind`: the oldest
     batch that the mirror lacks although the others have gone on; once the table is active
-    again it is pending from there.
+    again it is pending from there. `adopted`: the Delta version that the mirror had when the
+    table took it over with a rename, in this generation; else None.
     """
 
     table: TableName
@@ -79,12 +80,28 @@ class TableState:
     changelog_generation: int = 1
     stopped: Stopped | None = None
     behind: int | None = None
+    adopted: int | None = None
 
     @property
     def mirror_ended(self) -> bool:
-        """Whether the table was dropped, and its mirror with it."""
+        """Whether the table is gone, and its mirror with it: dropped, or under a new name."""
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """One table's part of a rename that leaves data where they are: from this generation on
+    its mirror is `mirror`, found at Delta version `delta_version` and showing schema version
+    `shows`; both None where the table left its mirror to another and has a new place.
+    `before`: its state until then, which holds again if the batch is abandoned."""
+
+    table: TableName
+    generation: int
+    mirror: str
+    delta_version: int | None
+    shows: int | None
+    before: TableState
 
 
 class OrderKind(StrEnum):
@@ -152,10 +169,12 @@ class SnapshotPart:
     """A table's rows as one consistent read found them, in durable files.
 
     `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` lie
-    behind the read's low watermark: they win over its rows.
+    behind the read's low watermark: they win over its rows. `columns`: those that were read
+    beside the key, as `version` names them; None where all were, which a REREAD tells of.
     """
 
     table: TableName
     version: int
     low_sequence: int
     files: tuple[SegmentFile, ...]
+    columns: tuple[str, ...] | None = None

@@ -43,7 +43,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
     if ledger.table_states(source)[table].mirror_ended:
         raise NothingMatches(
-            f"{table} was dropped at the source, and its mirror with it.",
+            f"{table} is gone at the source, dropped or renamed, and has no mirror.",
             hint=f"its changelog is there: lockstep read {table} --changes",
         )
 

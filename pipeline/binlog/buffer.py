@@ -100,6 +100,7 @@ class TransactionBuffer:
         self._out = False
         self._end = start
         self._witness: Witness | None = None
+        self._before: tuple[Coordinates, Witness] | None = None
         self.ended = False
         """The server's end of log was read, or `end` called."""
         self.stopped = False
@@ -138,6 +139,12 @@ class TransactionBuffer:
         # A ROTATE leads to the next file's beginning; it is read when that file is.
         at = self._assembly.at if self.phase is Phase.BETWEEN else event.after
         return at, Witness(event.offset, event.size, event.crc32, "", self._rare.created)
+
+    @property
+    def before(self) -> tuple[Coordinates, Witness] | None:
+        """The place where the run handed out last begins, and the event that ends there; None
+        where what lies before it is not known so well."""
+        return self._before
 
     @property
     def out_of_order(self) -> int:
@@ -213,6 +220,7 @@ class TransactionBuffer:
         """What is complete; None if all of it is to be left out."""
         run = self._assembly.run()
         self._ready = False
+        self._before = self._place_before(run)
         last = run.transactions[-1]
         self._end = Coordinates(run.files[last[columns.FILE]], int(last[columns.END_OFFSET]))
         offset, size, crc = (
@@ -226,6 +234,15 @@ class TransactionBuffer:
             return None
         self._out = True
         return rest
+
+    def _place_before(self, run: Run) -> tuple[Coordinates, Witness] | None:
+        first, event = run.transactions[0], self._rare.place
+        begin = Coordinates(run.files[first[columns.FILE]], int(first[columns.BEGIN_OFFSET]))
+        if self._end == begin and self._witness is not None:
+            return begin, self._witness
+        if event is None or event.after != begin:
+            return None
+        return begin, Witness(event.offset, event.size, event.crc32, "", self._rare.created)
 
     # -- one step --------------------------------------------------------------------
 

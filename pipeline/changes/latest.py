@@ -14,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def latest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+def latest(changes: pa.Table, key: Sequence[str], *, numbered: bool = False) -> pa.Table:
     """The last image per key, `_change_type` "delete" wherever the row is gone after it.
 
     `changes` holds the key columns, `_change_type`, `_sequence` (unique, rows in any
-    order) and whatever else; the answer has the same columns without `_sequence`.
+    order) and whatever else; the answer has the same columns, without `_sequence` unless
+    `numbered`.
     """
-    kept = changes.take(_latest_rows(changes, key)).drop_columns(["_sequence"])
+    kept = changes.take(_latest_rows(changes, key))
+    if not numbered:
+        kept = kept.drop_columns(["_sequence"])
     kind = kept.column("_change_type")
     at = kept.schema.get_field_index("_change_type")
     return kept.set_column(at, "_change_type", pc.if_else(is_present(kind), kind, "delete"))

@@ -50,9 +50,11 @@ def _database_part(name: str) -> str:
     return f"=5F{part[1:]}" if part.startswith("_") else part
 
 
-def mirror_path(source: str, table: TableName) -> str:
-    """The mirror's folder, relative to the lake."""
-    return f"{source}/{_database_part(table.database)}/{path_part(table.name)}"
+def mirror_path(source: str, table: TableName, generation: int = 1) -> str:
+    """The mirror's folder, relative to the lake. With a generation it ends with `@` and its
+    number: so it is called where the folder of the plain name went with another table."""
+    end = "" if generation == 1 else f"@{generation}"
+    return f"{source}/{_database_part(table.database)}/{path_part(table.name)}{end}"
 
 
 def changelog_path(source: str, table: TableName, generation: int = 1) -> str:

@@ -48,7 +48,8 @@ class Lineage:
     for the rows of each version, under the table's own names, which are `names`. `keys`:
     by version, what its rows can be told by, in the names of `schema`; `key` is the last
     version's best. `reread`: sentences on what only the source can tell; unless empty, the
-    mirror can only be replaced.
+    mirror can only be replaced. `asked`: columns that are NULL in the mirror and in images of
+    before they came, because they are read from the source by key.
     """
 
     schema: pa.Schema
@@ -60,6 +61,7 @@ class Lineage:
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     reread: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     marked: bool = False
     policies: MirrorPolicies = field(default_factory=MirrorPolicies)
 
@@ -104,8 +106,28 @@ class Lineage:
         present = present_name(list(own)) if partial else None
         return Part(files, tuple(columns), above, present)
 
+    def completion(self, version: int, files: tuple[str, ...], above: int) -> Part:
+        """Files of the key and the columns that are asked for, as the source had them."""
+        told = {*self.key, *self.asked}
+        pairs = zip(self.schema.names, self.versions[version], strict=True)
+        columns = (column if name in told else PartColumn() for name, column in pairs)
+        return Part(files, tuple(columns), above)
+
 
 _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsRead:
+    """Columns that are read from the source by key, as a version names them; `names` None:
+    whichever are asked for."""
+
+    version: int
+    names: tuple[str, ...] | None = None
+
+    def has(self, life: Life) -> bool:
+        name = life.names.get(self.version)
+        return name is not None and (self.names is None or name in self.names)
 
 
 def lineage(
@@ -114,13 +136,14 @@ def lineage(
     *,
     mirror: pa.Schema | None = None,
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
+    read: ColumnsRead | None = None,
 ) -> Lineage:
     """From the version that the mirror shows (the first) to the one it shall show.
 
     `versions` are consecutive, KNOWN, and of one table. `mirror`: the columns it has now;
     None where there is none yet. `moments`: when the statement of a version ran, for
-    CURRENT_TIMESTAMP. `TableError` for columns that the lake cannot hold, or that the
-    mirror should have.
+    CURRENT_TIMESTAMP. `read`: what the mirror need not be replaced for. `TableError` for
+    columns that the lake cannot hold, or that the mirror should have.
     """
     policies = policies or MirrorPolicies()
     trail = Trail(versions, moments)
@@ -132,6 +155,7 @@ def lineage(
     lives = [*final, *kept]
     schema = pa.schema([(life.name, life.type) for life in lives])
     _refuse_mark(schema, policies)
+    asked = [life for life in lives if read is not None and _is_owed(life) and read.has(life)]
     return Lineage(
         schema=schema,
         key=key,
@@ -141,7 +165,8 @@ def lineage(
         keys={number: tuple(_keys(trail, number, lives)) for number in trail.schemas},
         kept=tuple(life.name for life in kept),
         dropped=_dropped(lives, trail.first, own),
-        reread=tuple(_reread(trail, lives, marked and policies.deletes != "soft")),
+        reread=tuple(_reread(trail, lives, asked, marked and policies.deletes != "soft")),
+        asked=tuple(life.name for life in asked),
         marked=marked,
         policies=policies,
     )
@@ -239,12 +264,18 @@ def _keys(trail: Trail, version: int, lives: Sequence[Life]) -> Iterator[tuple[s
             yield tuple(life.name for life in key)
 
 
-def _reread(trail: Trail, lives: Sequence[Life], unmark: bool) -> Iterator[str]:
+def _is_owed(life: Life) -> bool:
+    return life.added and life.fill is None
+
+
+def _reread(
+    trail: Trail, lives: Sequence[Life], asked: Sequence[Life], unmark: bool
+) -> Iterator[str]:
     yield from trail.broken
     if unmark:
         yield "rows that are deleted at the source are in the mirror, marked"
     for life in lives:
-        if life.added and life.fill is None:
+        if _is_owed(life) and life not in asked:
             yield f"column {life.name!r} was added with values that only the source knows"
         if not life.followed:
             yield f"column {life.name!r} changed to a type that only the source converts to"

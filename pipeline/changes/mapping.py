@@ -70,7 +70,12 @@ def _column(images: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.Chunk
 
 
 def folded(
-    parts: Sequence[Mapped], schema: pa.Schema, key: Sequence[str], marks: Sequence[str] = ()
+    parts: Sequence[Mapped],
+    schema: pa.Schema,
+    key: Sequence[str],
+    marks: Sequence[str] = (),
+    *,
+    numbered: bool = False,
 ) -> pa.Table:
     """The last image per key over all parts, as `latest` gives it: `_change_type`, `marks`,
     the mirror's columns as a changelog spells them; then, for each of `kept_columns`, a
@@ -78,7 +83,7 @@ def folded(
 
     A value that the last image does not know is that of the newest image which knows it,
     unless the row began anew since: then it is NULL. `parts` have `_change_type`,
-    `_sequence` and `marks`.
+    `_sequence` and `marks`; the answer has `_sequence` too if it is to be `numbered`.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(one, columns, schema, names) for one, columns in parts)
@@ -86,7 +91,7 @@ def folded(
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
-        return latest(whole, by)
+        return latest(whole, by, numbered=numbered)
     sizes = [
         int(pc.sum(pc.is_in(one.column("_change_type"), value_set=_IMAGES)).as_py() or 0)
         for one, _ in parts
@@ -96,7 +101,9 @@ def folded(
         absent = [columns[at].absent for _, columns in parts]
         mark = pa.array(np.repeat(absent, sizes))
         whole = whole.append_column(keep_names(schema.names)[at], mark)
-    return _with_kept(whole.sort_by("_sequence"), by, [spelled[n] for n in kept], schema, kept)
+    whole = whole.sort_by("_sequence")
+    found = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept)
+    return found if numbered else found.drop_columns(["_sequence"])
 
 
 def _with_kept(
@@ -125,7 +132,7 @@ def _with_kept(
         rows = rows.set_column(rows.schema.get_field_index(mark), mark, pc.is_null(told))
     kind = rows.column("_change_type")
     shown = pc.if_else(is_present(kind), kind, ChangeType.DELETE.value)
-    return rows.set_column(0, "_change_type", shown).drop_columns(["_sequence"])
+    return rows.set_column(0, "_change_type", shown)
 
 
 def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:

@@ -17,7 +17,7 @@ from typing import Final
 from pipeline.segment import Segment
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
-_SETTLES: Final = frozenset(
+SETTLES: Final = frozenset(
     {TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.REREAD}
 )
 
@@ -37,7 +37,9 @@ class MergePlan:
     """`replaces`: the mirror's rows of before do not matter; then `snapshot` is what it
     begins with, or no row. Images of `segments` count if their `_sequence` is above
     `above`. `first`: the version of the oldest that matters; None where the mirror's own
-    does. `final`: the version it shall show. `dropped`: the table ends here."""
+    does. `final`: the version it shall show. `dropped`: the table ends here. `completion`:
+    columns that were read from the source by key, for rows that have no image behind that
+    reading; the newest reading has all that are asked for."""
 
     replaces: bool
     above: int
@@ -46,6 +48,7 @@ class MergePlan:
     first: int | None
     final: int
     dropped: bool
+    completion: SnapshotPart | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -57,15 +60,20 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
     """`parts`: the batches' parts in the order of the log, with something in them."""
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
+    completion: SnapshotPart | None = None
     dropped = False
     for part in parts:
+        if part.snapshot is not None and part.snapshot.columns is not None:
+            completion = part.snapshot
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
-            if event.kind in _SETTLES:
+            if event.kind in SETTLES:
                 settling = event
                 reread = event.kind is TableEventKind.REREAD
                 snapshot = part.snapshot if reread else None
     above = 0 if settling is None else settling.sequence
+    if completion is not None and completion.low_sequence < above:
+        completion = None
     segments = tuple(
         segment for part in parts for segment in part.segments if segment.last_sequence > above
     )
@@ -77,6 +85,7 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
         first=None if settling is None else _first(settling, snapshot),
         final=_final(parts),
         dropped=dropped,
+        completion=completion,
     )
 
 

@@ -63,6 +63,11 @@ class MirrorWrite:
       and nothing else; also with other columns than before. Nothing of either: no rows.
       `folded`: `files` are as for "merge", and the snapshot's row is looked up.
 
+    `completion`, for "merge" and "fold" with a key and whole images: rows of the source that
+    have the key and some columns, the others absent. In those columns, rows of the mirror
+    that have no image above `completion.above` get what it has for their key; it brings no
+    row. Files of "merge" have `_sequence` then.
+
     `schema`: the mirror's columns, without `_deleted_at`. `key` () is a table without one:
     "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading key
     columns, the origins' too, where known, as SQL literals for the ON clause. `deletes` "soft":
@@ -83,6 +88,7 @@ class MirrorWrite:
     bounds: tuple[tuple[str, str, str], ...] = ()
     parts: tuple[Part, ...] = ()
     snapshot: tuple[Part, ...] = ()
+    completion: Part | None = None
     kept: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     folded: bool = False
@@ -94,7 +100,17 @@ class MirrorWrite:
     def staged(self) -> tuple[str, ...]:
         """Every file it reads."""
         parts = [*self.parts, *self.snapshot]
+        if self.completion is not None:
+            parts.append(self.completion)
         return (*self.files, *(file for part in parts for file in part.files))
+
+
+def completed_columns(write: MirrorWrite) -> tuple[str, ...]:
+    """The mirror's columns that a write's completion has beside the key."""
+    if write.completion is None:
+        return ()
+    pairs = zip(write.schema.names, write.completion.columns, strict=True)
+    return tuple(name for name, column in pairs if not column.absent and name not in write.key)
 
 
 @dataclass(frozen=True, slots=True)

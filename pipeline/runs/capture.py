@@ -20,12 +20,14 @@ from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
+from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
-from pipeline.runs.rereading import HINT, Reread, due, reread
+from pipeline.runs.rereading import OWED, Reread, due, reread
 from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
@@ -39,8 +41,8 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
-    owed = [one for one in report.set_aside if one.hint == HINT]
-    if not owed or work.source.until is not None:
+    owed = [one for one in report.set_aside if one.hint in OWED]
+    if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
 
@@ -62,7 +64,7 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.set_aside if one.hint == HINT}
+    again = {one.table for one in caught_up.set_aside if one.hint in OWED}
     return report.behind(caught_up, again)
 
 
@@ -145,12 +147,21 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    rereads = reread(work, back.rereads, batch.id, back.why)
+    rereads = reread(
+        work,
+        back.rereads,
+        batch.id,
+        back.why,
+        lambda order, schema: (
+            enough(work, order, schema) if order.table in back.completed else None
+        ),
+    )
     if rereads:
         begun = _reaching(work, begun, rereads)
     bounds = bounds_of(work, begun)
     tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in back.orders])
     structures = structures_at(work, begun)
+    handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
         tables,
@@ -159,6 +170,7 @@ def _capture(
         structures=structures,
         rereads=rereads,
         told=told,
+        handing_over=handing_over,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -169,7 +181,8 @@ def _capture(
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
     # A table that is set aside may be back when a transaction is committed that is prepared.
     keeps = work.source.patterns.matches
-    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps)
+    cuts = handing_over.cuts
+    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -197,6 +210,7 @@ def _capture(
             ended=tuple(reading.buffer.prepared.ended),
             by_gtid=reading.by_gtid,
             source_parts=told.finish(structures.history),
+            handovers=tuple(tables.handovers),
         ),
     )
     if spent is not None:
@@ -225,6 +239,7 @@ def _capture(
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,
         continuity=decision.continuity,
+        cut=reading.cut,
     )
 
 

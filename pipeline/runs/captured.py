@@ -17,6 +17,7 @@ from pipeline.changes.layout import (
     MARKS,
     changelog_path,
     changelog_schema,
+    mirror_path,
     new_table,
     present_name,
 )
@@ -27,7 +28,14 @@ from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition, TableEvent, TableEventKind, TableState
+from pipeline.table_state import (
+    Handover,
+    SetAside,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+    TableState,
+)
 
 GROUP_IMAGES = 128 * 1024
 """A table's images are written when there are so many: a row group, small enough that both
@@ -66,6 +74,16 @@ class CapturedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A table's structure behind a rename, the name its rows had before, and the Delta version
+    of the mirror that has them."""
+
+    version: SchemaVersion
+    origin: TableName
+    delta_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Before:
     """What a table had before a transaction that comes in parts."""
 
@@ -97,6 +115,7 @@ class CapturedTables:
         self._held_bytes = 0
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
+        self.handovers: list[Handover] = []
         self.set_aside: dict[TableName, SetAside] = {}
         self.rereads: dict[TableName, SetAside] = {}
         """Those of `set_aside` that the next run reads from the source."""
@@ -111,6 +130,42 @@ class CapturedTables:
     def known(self, table: TableName) -> bool:
         """Whether there is anything in the lake, or on its way there."""
         return table in self._states
+
+    def concerns(self, table: TableName) -> bool:
+        """Whether the capture has anything of the table."""
+        return (
+            table in self.touched
+            or table in self.set_aside
+            or any(name == table for name, _ in self._open)
+            or any(event.table == table for event in self.events)
+        )
+
+    def hand_over(self, taken: Mapping[TableName, TakenOver]) -> None:
+        """Each of these tables goes on with the mirror of the one whose name it took; a name
+        that nobody took is gone, and has a new place for a table to come."""
+        origins = {one.origin for one in taken.values()}
+        states = {
+            table: self._states.get(table) or new_table(self._source, table)
+            for table in sorted({*taken, *origins})
+        }
+        for table, before in states.items():
+            one, generation = taken.get(table), before.generation + 1
+            mirror = mirror_path(self._source, table, generation)
+            if one is not None:
+                mirror = states[one.origin].mirror
+            after = replace(
+                before,
+                condition=TableCondition.DROPPED if one is None else TableCondition.ACTIVE,
+                generation=generation,
+                mirror=mirror,
+                mirror_version=None if one is None else one.version.version,
+                adopted=None if one is None else one.delta_version,
+                stopped=None,
+            )
+            self._states[table] = self.touched[table] = after
+            self.handovers.append(
+                Handover(table, generation, mirror, after.adopted, after.mirror_version, before)
+            )
 
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
         """The table under that version, whose rows are found at `at`; TableError if it may

@@ -29,7 +29,7 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, RecordedBefore, history_of
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.reading import Reading
-from pipeline.runs.rereading import HINT
+from pipeline.runs.rereading import COLUMNS_HINT, HINT
 from pipeline.runs.returning import Returns, Span
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.structures import structures_behind
@@ -101,6 +101,7 @@ def _caught_up(
         base=batch.base,
         structures=structures,
         comebacks=comebacks,
+        completed=returns.completed,
         clock=work.clock,
         captured=lambda table: table in returns.spans,
         policies=work.source.lake,
@@ -225,4 +226,7 @@ def _stopped_again(
     for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
         if table not in found:
             found[table] = SetAside(table, why, HINT, str(at), at)
+    for table, why in returns.completed.items():
+        if table in returns.spans and table not in found:
+            found[table] = SetAside(table, why, COLUMNS_HINT, str(at), at)
     return tuple(found.values())

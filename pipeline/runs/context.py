@@ -117,7 +117,8 @@ class Workplace:
 class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
-    `softened`: zero or partial dates that became NULL, by "database.table.column"."""
+    `softened`: zero or partial dates that became NULL, by "database.table.column". `cut`: it
+    ended before a rename that begins the next batch."""
 
     batch: int | None
     rule: str
@@ -134,6 +135,7 @@ class CaptureReport:
     start_seconds: float
     capture_seconds: float
     continuity: Continuity | None = None
+    cut: bool = False
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -164,6 +166,7 @@ class CaptureReport:
             repaired=(*self.repaired, *other.repaired),
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
+            cut=self.cut or other.cut,
         )
 
 

@@ -8,8 +8,8 @@ a changelog that stand for all rows of a table. Does not: what follows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -18,11 +18,12 @@ from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
-from pipeline.runs.rereading import HINT, Reread, in_vain
+from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread, in_vain
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
-from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
+from pipeline.schema.consequences import PER_ROW, Action, Consequence, LakePolicies, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
 from pipeline.schema.zones import zone_of
@@ -55,12 +56,14 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a capture goes by: the moment, the tables it may take, policies, who is told."""
+    """What a capture goes by: the moment, the tables it may take, policies, who is told.
+    `completed`: tables whose new columns are read from the source behind it."""
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies: LakePolicies
     on_set_aside: Callable[[SetAside], None]
+    completed: Collection[TableName] = ()
 
 
 class Following:
@@ -77,16 +80,20 @@ class Following:
         rereads: Sequence[Reread],
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
+        handing_over: HandingOver | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._numbers = numbers
         self._rules = rules
         self._wants_changed = wants_changed
+        self._handing_over = handing_over
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
-        self.lows = {one.table: one.low for one in rereads} | self.coming_back.lows
+        whole = [one for one in rereads if one.columns is None]
+        self._busy = {one.table for one in rereads} | self.coming_back.lows.keys()
+        self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
         """Where the rows of tables begin to count that are read from a place of their own."""
 
     def wanted(self, table: TableName) -> bool:
@@ -105,8 +112,12 @@ class Following:
         zoned = zone_of(session.time_zone) is not None
         policies = self._rules.policies
         found = consequences(followed, policies, strict=session.strict, zoned=zoned)
-        actions: dict[TableName, Consequence] = {}
+        actions = self._handed_over(followed)
         for table, consequence in found.items():
+            if table in actions:
+                continue
+            if consequence.rule == PER_ROW and table in self._rules.completed:
+                consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged)
             if self.wanted(table) and not waits:
                 if self._tables.known(table) or consequence.action not in _OF_KNOWN:
@@ -123,13 +134,15 @@ class Following:
         for one, version in self.joining.passed(at):
             if one.error is not None:
                 self.put_aside(one.table, one.low, in_vain(one.error))
+            elif one.columns is not None:
+                self._completed(one, version)
             elif version is None:
                 self._gone(one)
             else:
                 now = self._rules.clock()
                 self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
                 self._happened(TableEventKind.REREAD, version, one.why)
-                self.joining.record(one, version, self._numbers.last)
+                self.joining.record(one, version.version, self._numbers.last)
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`."""
@@ -146,12 +159,31 @@ class Following:
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
 
+    def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
+        """What followed for tables whose mirrors went with their names."""
+        if self._handing_over is None:
+            return {}
+        taken = self._handing_over.taken(followed.effects, busy=self._busy)
+        if not taken:
+            return {}
+        self._tables.hand_over(taken)
+        actions = {}
+        for table, one in taken.items():
+            reason = f"it was called {one.origin}"
+            self._happened(TableEventKind.CHANGED, one.version, reason)
+            actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
+        for table in {one.origin for one in taken.values()} - taken.keys():
+            actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
+        self._wants_changed()
+        return actions
+
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)
         if one.action is Action.SET_ASIDE:
             self.put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
         elif one.action is Action.REREAD:
-            self._reread(table, logged.end, one.reason)
+            hint = COLUMNS_HINT if one.rule == PER_ROW else HINT
+            self._reread(table, logged.end, one.reason, hint)
         elif kind is not None and version is not None:
             if one.action in _OF_KNOWN and not self._tables.known(table):
                 return
@@ -161,8 +193,15 @@ class Following:
                 self._emptied = (*self._emptied, self._numbers.last)
             self._happened(kind, version, one.reason)
 
-    def _reread(self, table: TableName, at: Coordinates, reason: str) -> None:
-        error = TableError(reason, hint=HINT)
+    def _completed(self, one: Reread, version: SchemaVersion | None) -> None:
+        """Columns were read of a table that goes on. One that was stopped before its place, or
+        dropped, has no use for them."""
+        if version is not None and version.schema is not None and self.wanted(one.table):
+            self._happened(TableEventKind.CHANGED, version, one.why)
+        self.joining.record(one, one.version, self._numbers.last)
+
+    def _reread(self, table: TableName, at: Coordinates, reason: str, hint: str = HINT) -> None:
+        error = TableError(reason, hint=hint)
         self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
         self._wants_changed()
 

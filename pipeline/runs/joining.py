@@ -29,21 +29,27 @@ class Joining:
         self.snapshots: list[SnapshotPart] = []
 
     def waits(self, table: TableName) -> bool:
-        return table in self._waiting
+        """Whether the log tells nothing of the table yet."""
+        return table in self._waiting and self._waiting[table].columns is None
 
     def passed(self, at: Coordinates | None) -> Iterator[tuple[Reread, SchemaVersion | None]]:
         """Tables whose rows from `at` on are changes to what was read (None: the log is
-        over), each with the version that was read; None for one that is gone."""
+        over), each with the version that was read; None for one that is gone. Where only
+        columns were read, the version is that of the log."""
         for table, one in list(self._waiting.items()):
             if at is None or one.low <= at:
                 del self._waiting[table]
+                if one.columns is not None:
+                    yield one, self._structures.version(table)
+                    continue
                 there = one.schema if one.error is None else None
                 version = None if there is None else self._structures.adopt(there, one.low)
                 yield one, version
 
-    def record(self, one: Reread, version: SchemaVersion, sequence: int) -> None:
+    def record(self, one: Reread, version: int, sequence: int) -> None:
         """The table's rows belong behind the change of that number."""
-        self.snapshots.append(SnapshotPart(one.table, version.version, sequence, one.files))
+        part = SnapshotPart(one.table, version, sequence, one.files, one.columns)
+        self.snapshots.append(part)
 
 
 def behind(run: Run, events: Integers, low: Coordinates) -> Integers:

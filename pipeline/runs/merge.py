@@ -69,10 +69,11 @@ def _require_mirrors(work: Workplace) -> None:
     cursor = work.ledger.acknowledged_cursor(work.source.name)
     if cursor is None:
         return
-    pending = work.ledger.pending(work.source.name)
+    states = work.ledger.table_states(work.source.name)
+    written = {states[table].mirror for table in work.ledger.pending(work.source.name)}
     for entry in work.ledger.version_set(work.source.name, cursor.batch):
-        found = work.mirrors.version(entry.mirror) if entry.table in pending else None
-        if entry.table in pending and (found is None or found < entry.delta_version):
+        found = work.mirrors.version(entry.mirror) if entry.mirror in written else None
+        if entry.mirror in written and (found is None or found < entry.delta_version):
             there = "is not there" if found is None else f"ends at version {found}"
             raise ForeignCommit(
                 f"the mirror {entry.mirror} {there}, but version {entry.delta_version} of it "

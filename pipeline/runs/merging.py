@@ -18,7 +18,7 @@ from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
 from pipeline.changes.fills import StatementMoment
 from pipeline.changes.layout import changelog_path, snapshot_path
-from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
 from pipeline.errors import TableError
 from pipeline.intent import Intent
@@ -55,9 +55,10 @@ class Task:
 class Job:
     """A task that is ready to be tried.
 
-    `after`: the Delta version that the last settled write of the table made, -1 before the
-    first. `again`: whether some of the changes may have been read and merged before.
-    `all_new`: whether a row that the log inserts cannot be in the mirror yet.
+    `after`: the Delta version that the last settled write of the table made; before the first,
+    that of the mirror it took over, or -1. `again`: whether some of the changes may have been
+    read and merged before. `all_new`: whether a row that the log inserts cannot be in the
+    mirror yet.
     """
 
     task: Task
@@ -98,12 +99,17 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     plan, state, intent = task.plan, task.state, task.intent
     _require_snapshot(work, task)
     settled = work.ledger.last_settled(work.source.name, intent.app_id)
-    after = -1 if settled is None else settled.delta_version
+    begun = -1 if state.adopted is None else state.adopted
+    after = begun if settled is None else settled.delta_version
     versions = _versions(work, plan, state, after)
     line = _lineage(work, task, versions, after)
-    key = line.key_of(plan.versions)
+    completion = plan.completion if line.asked else None
+    told = {*plan.versions, *([] if completion is None else [completion.version])}
+    key = line.key_of(told)
     if key is None:
         raise TableError("no key tells its rows apart in all versions there were", hint=HINT)
+    if completion is not None:
+        _require_complete(plan, line, key)
     known = {one.version: one for one in versions}
     again = reads_again(work, task.batches)
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
@@ -121,13 +127,24 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     )
 
 
+def _require_complete(plan: MergePlan, line: Lineage, key: tuple[str, ...]) -> None:
+    """Columns that were read can be filled by the key they were read with."""
+    assert plan.completion is not None
+    primary = next(iter(line.keys[plan.completion.version]), ())
+    if not key or frozenset(key) != frozenset(primary):
+        raise TableError("its columns were read by another key than the lake's", hint=HINT)
+    if any(file.partial for segment in plan.segments for file in segment.files):
+        raise TableError(
+            "row images leave columns out while new ones are read from the source", hint=HINT
+        )
+
+
 def _require_snapshot(work: Workplace, task: Task) -> None:
     """Rows that a batch read from the source go when it is acknowledged."""
-    if task.plan.snapshot is None:
-        return
-    for batch in task.batches:
+    needed = {task.plan.snapshot, task.plan.completion} - {None}
+    for batch in task.batches if needed else ():
         found = work.ledger.snapshots(work.source.name, batch.id)
-        if batch.state is BatchState.ACKNOWLEDGED and task.plan.snapshot in found:
+        if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(found):
             raise TableError("what was read of it was not merged in time", hint=HINT)
 
 
@@ -135,16 +152,24 @@ def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], aft
     mirror = None
     if after >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(task.state.mirror, after)
-    policies = work.source.lake
+    read, part = None, task.plan.completion
+    if part is not None and not task.plan.replaces:
+        read = ColumnsRead(part.version, part.columns)
     line = lineage(
         versions,
-        MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes),
+        policies_of(work),
         mirror=mirror,
-        moments=_moments(work, versions),
+        moments=moments_of(work, versions),
+        read=read,
     )
     if line.reread:
         raise TableError(line.reread[0], hint=HINT)
     return line
+
+
+def policies_of(work: Workplace) -> MirrorPolicies:
+    policies = work.source.lake
+    return MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes)
 
 
 def _part(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
@@ -168,12 +193,26 @@ def _versions(
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
-    between = history[numbers.index(first) : numbers.index(plan.final) + 1]
+    return _known(work, history, first, plan.final)
+
+
+def versions_between(
+    work: Workplace, table: TableName, first: int, final: int
+) -> Sequence[SchemaVersion]:
+    """From one version to another; TableError where one between is not known."""
+    return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
+
+
+def _known(
+    work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
+) -> Sequence[SchemaVersion]:
+    numbers = [one.version for one in history]
+    between = history[numbers.index(first) : numbers.index(final) + 1]
     between = in_force(between, _catching_up(work, between))
     known = [one for one in between if one.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
         raise TableError(
-            f"its structure was not known between version {first} and {plan.final}", hint=HINT
+            f"its structure was not known between version {first} and {final}", hint=HINT
         )
     return known
 
@@ -197,7 +236,7 @@ def _folders(
     }
 
 
-def _moments(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
+def moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
     """When the statements ran that made the versions behind the first one."""
     found = {}
     for version in versions[1:]:

@@ -6,7 +6,8 @@ Does not: transactions (`pipeline.binlog`), rows (`segmenting`, `tallying`), the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
@@ -55,6 +56,15 @@ class Taker(Protocol):
     def put(self, run: Run) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a run ended before a statement, and why."""
+
+    at: Coordinates
+    witness: Witness
+    why: str
+
+
 def refuse(error: UnsupportedStatement) -> None:
     """A statement in the log ends the run."""
     raise error
@@ -63,7 +73,8 @@ def refuse(error: UnsupportedStatement) -> None:
 class Reading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
     told of a statement that a run does not go past; `keeps`: tables whose rows are kept
-    while their transaction is prepared, wanted or not."""
+    while their transaction is prepared, wanted or not; `cuts`: why the run is to end before a
+    statement, like one whose budget is spent there."""
 
     def __init__(
         self,
@@ -76,11 +87,14 @@ class Reading:
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
         keeps: Callable[[TableName], bool] | None = None,
+        cuts: Callable[[LoggedStatement], str | None] = lambda _: None,
     ) -> None:
         self._work = work
         self._source: SourcePlan = work.source
         self._taker = taker
         self._stops = stops
+        self._cuts = cuts
+        self._cut: _Cut | None = None
         self._structures = structures
         self._facts = facts_of_server(begun.facts)
         self._bounds = bounds
@@ -113,11 +127,20 @@ class Reading:
         last = self._committed_at
         start = self._begun.start
         return Position(
-            at=self.buffer.at,
+            at=self._at,
             gtid_set=together(start.gtid_set, self._gtids.set()),
             server_uuid=start.server_uuid,
             committed_at=start.committed_at if last is None else moment(last),
         )
+
+    @property
+    def _at(self) -> Coordinates:
+        return self.buffer.at if self._cut is None else self._cut.at
+
+    @property
+    def cut(self) -> bool:
+        """Whether the run ended before a statement that is to begin another one."""
+        return self._cut is not None
 
     @property
     def by_gtid(self) -> bool:
@@ -126,6 +149,8 @@ class Reading:
 
     @property
     def witness(self) -> Witness:
+        if self._cut is not None:
+            return self._cut.witness
         witness = self.buffer.witness or self._begun.witness
         if witness is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
@@ -133,7 +158,9 @@ class Reading:
 
     @property
     def spent(self) -> str | None:
-        """The budget that ended the run before its bounds' end; None if none did."""
+        """What ended the run before its bounds' end, a budget mostly; None if nothing did."""
+        if self._cut is not None:
+            return self._cut.why
         if self._bounds.reached(self.buffer.at) or self._among_known:
             return None
         return self._bounds.spent(
@@ -152,7 +179,7 @@ class Reading:
             for received in self._dump:
                 buffer.put(received)
                 self._take_runs()
-                if buffer.stopped or buffer.ended:
+                if buffer.stopped or buffer.ended or self.cut:
                     break
                 if self._out_of_budget():
                     buffer.stop()
@@ -182,16 +209,32 @@ class Reading:
         return self.spent is not None
 
     def _take_runs(self) -> None:
-        while (run := self.buffer.get()) is not None:
-            self._take(run)
+        while not self.cut and (run := self.buffer.get()) is not None:
+            statements = logged_statements(run, self._facts)
+            if not self._cut_before(statements):
+                self._take(run, statements)
             self.buffer.ack()
+
+    def _cut_before(self, statements: Sequence[LoggedStatement]) -> bool:
+        """Whether the run ends before these, which are handed out alone."""
+        place = self.buffer.before
+        if len(statements) != 1 or place is None or self._begins_known(place[0]):
+            return False
+        self._taker.reach(statements[0].begin)
+        if why := self._cuts(statements[0]):
+            self._cut = _Cut(*place, why)
+        return self.cut
+
+    def _begins_known(self, at: Coordinates) -> bool:
+        known = self._begun.known_until
+        return known is not None and at < known
 
     def _wants(self, table: TableName) -> bool:
         taken = self._source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
-    def _take(self, run: Run) -> None:
-        for logged in logged_statements(run, self._facts):
+    def _take(self, run: Run, statements: Sequence[LoggedStatement]) -> None:
+        for logged in statements:
             self._taker.reach(logged.begin)
             followed = self._structures.take(logged)
             why = followed.not_understood

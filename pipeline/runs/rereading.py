@@ -11,8 +11,8 @@ watermark is part of it. What the log holds of the table behind the low watermar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +24,6 @@ from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -32,6 +31,11 @@ from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableSta
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run
 knows it by that."""
+
+COLUMNS_HINT: Final = "the next run reads its new columns from the source"
+"""The same, of a table that lacks only values of columns."""
+
+OWED: Final = (HINT, COLUMNS_HINT)
 
 _AGAIN: Final = "; a release reads it from the source"
 """Ends the hint of a table that could not be read, although the log alone cannot bring it."""
@@ -42,7 +46,9 @@ _TRIES: Final = 5
 @dataclass(frozen=True, slots=True)
 class Reread:
     """A table as it was read: `schema` None where the source has it no more, `error` where
-    it cannot be read. The rows belong between `low` and `high`. `why` it was read."""
+    it cannot be read. The rows belong between `low` and `high`. `why` it was read. `columns`:
+    those that were read beside the key of a table that goes on through the log, as `version`
+    names them; None: all."""
 
     order: TableOrder
     why: str
@@ -51,6 +57,8 @@ class Reread:
     high: Coordinates
     files: tuple[SegmentFile, ...] = ()
     error: TableError | None = None
+    columns: tuple[str, ...] | None = None
+    version: int = 0
 
     @property
     def table(self) -> TableName:
@@ -60,7 +68,7 @@ class Reread:
 def must_be_read(state: TableState) -> bool:
     """Whether a table lacks what only the source has: nobody catches it up by the log."""
     hint = state.hint or ""
-    return hint == HINT or hint.endswith(_AGAIN)
+    return hint in OWED or hint.endswith(_AGAIN)
 
 
 def in_vain(error: TableError) -> TableError:
@@ -97,7 +105,7 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
         state
         for table, state in work.ledger.table_states(work.source.name).items()
         if state.condition is TableCondition.QUARANTINED
-        and state.hint == HINT
+        and state.hint in OWED
         and table not in ordered
     ]
 
@@ -106,52 +114,71 @@ def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]
     return [order for order in orders if work.source.patterns.matches(order.table)]
 
 
+Wanted = tuple[int, tuple[str, ...]]
+"""A version of a table, and columns of it."""
+
+
 def reread(
-    work: Workplace, orders: Sequence[TableOrder], batch: int, why: Mapping[TableName, str]
+    work: Workplace,
+    orders: Sequence[TableOrder],
+    batch: int,
+    why: Mapping[TableName, str],
+    wanted: Callable[[TableOrder, TableSchema], Wanted | None] = lambda order, schema: None,
 ) -> list[Reread]:
     """Read each table; its rows are durable in files of the batch. `why`: where that is not
-    what its order says."""
+    what its order says. `wanted`: what is enough of a table, asked once its structure is
+    known."""
     found = []
     for order in orders:
         reason = why.get(order.table) or order.reason or order.kind.value
-        work.progress.note(f"{order.table} is read from the source: {reason}")
-        found.append(_reread(work, order, reason, batch))
+        found.append(_reread(work, order, reason, batch, wanted))
     return found
 
 
-def _reread(work: Workplace, order: TableOrder, why: str, batch: int) -> Reread:
+def _reread(
+    work: Workplace,
+    order: TableOrder,
+    why: str,
+    batch: int,
+    wanted: Callable[[TableOrder, TableSchema], Wanted | None],
+) -> Reread:
     for _ in range(_TRIES):
         baseline = work.server.baseline([order.table])
         if not baseline.tables:
             return Reread(order, why, None, baseline.low, baseline.high)
         schema = baseline.tables[0]
+        version, columns = wanted(order, schema) or (0, None)
+        read = Reread(
+            order, why, schema, baseline.low, baseline.high, columns=columns, version=version
+        )
         try:
-            return _read(work, order, why, schema, batch)
+            return _read(work, read, schema, batch)
         except StructureMoved:
             continue
         except TableError as error:
-            return Reread(order, why, schema, baseline.low, baseline.high, error=error)
+            return replace(read, error=error)
     raise SourceMoving(
         f"{order.table} was altered while it was read, again and again",
         hint="run again when the schema changes are over",
     )
 
 
-def _read(work: Workplace, order: TableOrder, why: str, schema: TableSchema, batch: int) -> Reread:
-    structure = row_structure(schema)
-    keyless = not structure.primary_key
-    with work.server.snapshot(schema, exact=keyless) as rows:
+def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
+    keyless = not row_structure(schema).primary_key
+    told = "" if one.columns is None else f", only {', '.join(one.columns)} by key"
+    work.progress.note(f"{one.table} is read from the source{told}: {one.why}")
+    with work.server.snapshot(schema, one.columns, exact=keyless) as rows:
         if keyless and not rows.exact:
             raise TableError(
                 "it has no PRIMARY KEY, and no moment was found in which nothing was written",
                 hint="give the table a PRIMARY KEY, or release it again when fewer write",
             )
         writer = work.segments.open(
-            snapshot_path(work.source.name, order.table),
+            snapshot_path(work.source.name, one.table),
             batch=batch,
             schema_version=0,
-            schema=arrow_schema(structure),
+            schema=rows.schema,
         )
         for piece in rows.batches:
             writer.write(pa.Table.from_batches([piece]))
-        return Reread(order, why, schema, rows.low, rows.high, writer.close())
+        return replace(one, low=rows.low, high=rows.high, files=writer.close())

@@ -21,8 +21,9 @@ from pipeline.binlog.looking import log_between
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
+from pipeline.runs.completing import goes_on
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import HINT, must_be_read
+from pipeline.runs.rereading import COLUMNS_HINT, HINT, must_be_read
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableOrder, TableState
@@ -43,13 +44,15 @@ class Span:
 class Returns:
     """How tables come back. `joins`: as they are; `spans`: through the log, up to `cursor`;
     `rereads`: why the others are read from the source; `both`: why some of `spans` are
-    besides. `prepared`: XA transactions that were open where the reading begins."""
+    besides; `completed`: why new columns of some of joins and spans are. `prepared`: XA
+    transactions that were open where the reading begins."""
 
     orders: tuple[TableOrder, ...] = ()
     joins: frozenset[TableName] = frozenset()
     spans: Mapping[TableName, Span] = field(default_factory=dict)
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     both: Mapping[TableName, str] = field(default_factory=dict)
+    completed: Mapping[TableName, str] = field(default_factory=dict)
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
     prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
@@ -78,6 +81,7 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
     both: dict[TableName, str] = {}
     joins: set[TableName] = set()
     spans: dict[TableName, Span] = {}
+    completed: dict[TableName, str] = {}
     facts = work.server.facts()
     for order in orders:
         state = states[order.table]
@@ -93,6 +97,8 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
             rereads[order.table] = refused
         else:
             joins.add(order.table)
+        if state.hint == COLUMNS_HINT and order.table not in rereads:
+            completed[order.table] = state.reason or COLUMNS_HINT
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
         found_first = _with_prepared(work, min(spans.values(), key=_begins), cursor)
@@ -101,6 +107,7 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
         else:
             why = "the log with the rows of an XA transaction that it lacks is gone"
             rereads |= dict.fromkeys(spans, why)
+            completed = {table: told for table, told in completed.items() if table in joins}
             spans, both = {}, {}
     return Returns(
         orders=tuple(orders),
@@ -108,6 +115,7 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
         spans=spans,
         rereads=rereads,
         both=both,
+        completed=completed,
         cursor=cursor,
         facts=facts,
         prepared=prepared,
@@ -127,7 +135,8 @@ def _way(
     facts: ServerFacts,
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
-    if must_be_read(state):
+    lacks_columns = state.hint == COLUMNS_HINT and order.schema is None
+    if must_be_read(state) and not (lacks_columns and goes_on(work, state)):
         return state.reason or HINT
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"
@@ -200,11 +209,12 @@ def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
 @dataclass(frozen=True, slots=True)
 class Back:
     """Tables that an ordinary capture takes up again: as they are (`joins`), or read from
-    the source, and `why`."""
+    the source, and `why`; `completed`: of these, those that may lack only new columns."""
 
     joins: tuple[TableOrder, ...] = ()
     rereads: tuple[TableOrder, ...] = ()
     why: Mapping[TableName, str] = field(default_factory=dict)
+    completed: frozenset[TableName] = frozenset()
 
     @property
     def orders(self) -> tuple[TableOrder, ...]:
@@ -217,5 +227,15 @@ class Back:
         why = dict(returns.rereads)
         if refused is not None:
             why |= dict.fromkeys(returns.spans, refused)
-        joins = tuple(order for order in due if order.table in returns.joins)
-        return cls(joins, tuple(order for order in due if order not in joins), why)
+        at = None if returns.cursor is None else returns.cursor.position.at
+        completed = frozenset(
+            order.table
+            for order in due
+            if order.table in returns.completed
+            and order.stopped is not None
+            and order.stopped.at == at
+        )
+        whole = returns.joins - completed
+        joins = tuple(order for order in due if order.table in whole)
+        rereads = tuple(order for order in due if order not in joins)
+        return cls(joins, rereads, why, completed)

@@ -8,7 +8,7 @@ do to tables (`following`), what images carry (`holding`), files (`captured`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -24,6 +24,7 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.decoding import Decoding
 from pipeline.runs.following import Following, Numbers, Rules
+from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.holding import Decoded, Holding, marks_of
 from pipeline.runs.joining import Joining, begin_of, behind
 from pipeline.runs.rereading import Reread
@@ -51,7 +52,9 @@ class Segmenter:
         on_set_aside: Callable[[SetAside], None],
         rereads: Sequence[Reread] = (),
         comebacks: Sequence[Comeback] = (),
+        completed: Collection[TableName] = (),
         told: SourceRows | None = None,
+        handing_over: HandingOver | None = None,
     ) -> None:
         self._tables = tables
         self._told = told
@@ -62,10 +65,11 @@ class Segmenter:
             tables,
             structures,
             self._numbers,
-            Rules(clock, captured, policies, on_set_aside),
+            Rules(clock, captured, policies, on_set_aside, completed),
             rereads=rereads,
             comebacks=comebacks,
             wants_changed=self._ask_again,
+            handing_over=handing_over,
         )
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures)

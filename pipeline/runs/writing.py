@@ -65,23 +65,28 @@ def _write(work: Workplace, job: Job) -> MirrorCommit:
     parts = _parts(work, job)
     if job.task.plan.replaces:
         return _replace(work, job, parts)
+    if job.lineage.asked and (not parts or _too_many(work, job)):
+        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts))
     inserts = only_inserts(segment.counts for segment in job.task.plan.segments)
-    if not parts or (job.all_new and inserts and not job.lineage.marked):
-        return work.mirrors.write(_mirror_write(job, "append", parts=parts))
+    appends = job.all_new and inserts and not job.lineage.marked
+    if not parts or (appends and not job.lineage.asked):
+        return work.mirrors.write(_mirror_write(work, job, "append", parts=parts))
     if not job.key or _too_many(work, job):
-        return work.mirrors.write(_mirror_write(job, "fold", parts=parts))
+        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts))
     with _staged(work, job, parts) as staged:
-        return work.mirrors.write(_mirror_write(job, "merge", parts=parts, staged=staged))
+        return work.mirrors.write(_mirror_write(work, job, "merge", parts=parts, staged=staged))
 
 
 def _replace(work: Workplace, job: Job, parts: tuple[Part, ...]) -> MirrorCommit:
     snapshot = _snapshot(work, job)
     partial = any(part.present is not None for part in parts)
     if not partial or not job.key or _too_many(work, job):
-        return work.mirrors.write(_mirror_write(job, "replace", parts=parts, snapshot=snapshot))
+        return work.mirrors.write(
+            _mirror_write(work, job, "replace", parts=parts, snapshot=snapshot)
+        )
     with _staged(work, job, parts) as staged:
         return work.mirrors.write(
-            _mirror_write(job, "replace", parts=parts, staged=staged, snapshot=snapshot)
+            _mirror_write(work, job, "replace", parts=parts, staged=staged, snapshot=snapshot)
         )
 
 
@@ -123,6 +128,13 @@ def _snapshot(work: Workplace, job: Job) -> tuple[Part, ...]:
     return (job.lineage.part(part.version, snapshot_paths(work, part), snapshot=True),)
 
 
+def _completion(work: Workplace, job: Job) -> Part | None:
+    part = job.task.plan.completion
+    if part is None or not job.lineage.asked:
+        return None
+    return job.lineage.completion(part.version, snapshot_paths(work, part), part.low_sequence)
+
+
 def _too_many(work: Workplace, job: Job) -> bool:
     files = _files(job)
     unpacked = sum(
@@ -133,6 +145,7 @@ def _too_many(work: Workplace, job: Job) -> bool:
 
 
 def _mirror_write(
+    work: Workplace,
     job: Job,
     mode: str,
     *,
@@ -151,9 +164,11 @@ def _mirror_write(
         app_id=job.task.intent.app_id,
         txn_version=job.task.intent.txn_version,
         user_metadata=job.task.metadata,
-        bounds=() if staged is None else staged.bounds,
+        # What is completed are rows of any key.
+        bounds=() if staged is None or job.lineage.asked else staged.bounds,
         parts=parts if staged is None else (),
         snapshot=snapshot,
+        completion=_completion(work, job),
         kept=() if staged is None else kept,
         lacking=() if staged is None else staged.lacking,
         folded=staged is not None,
@@ -198,7 +213,8 @@ def _stage(work: Workplace, job: Job, parts: Sequence[Part]) -> _Staged:
     if any(part.present is not None for part in parts):
         changes, lacking = coalesced(images, schema, job.key, marks, moves=_moves(job))
     else:
-        changes = folded([(one, part.columns) for one, part in images], schema, job.key, marks)
+        pairs = [(one, part.columns) for one, part in images]
+        changes = folded(pairs, schema, job.key, marks, numbered=bool(line.asked))
     path = work.mirrors.stage(f"{work.source.name}-{job.task.intent.txn_version}", changes)
     return _Staged(path, _bounds(changes, job, lacking=bool(lacking)), lacking)
 

@@ -40,6 +40,7 @@ class Action(StrEnum):
     EMPTY = "empty"
     DROP = "drop"
     REREAD = "re-read"
+    TAKE_OVER = "take over"
     SET_ASIDE = "set aside"
 
 
@@ -54,6 +55,10 @@ class LakePolicies:
     foreign_keys: str = "set-aside"
     deletes: str = "remove"
     readers: str = "spark"
+
+
+PER_ROW: Final = "per-row"
+"""The rule of a new column whose values only the source knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +211,8 @@ RULES: Final[tuple[Rule, ...]] = (
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
             "cut-over of gh-ost, pt-online-schema-change, spirit",
             "names move together",
-            "the address is the name: re-read, replaced in one commit",
+            "the address is the name: re-read, replaced in one commit; with renames = keep-path it "
+            "goes with its rows, where that is safe",
             "each name keeps its own",
         ),
     ),
@@ -278,14 +284,15 @@ RULES: Final[tuple[Rule, ...]] = (
         ("the primary key changes", "new version", "re-read under the new key", "nothing"),
     ),
     Rule(
-        "per-row",
+        PER_ROW,
         _changed(_per_row),
         Action.REREAD,
         (
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, or a moment in the "
             "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal)",
             "new version",
-            "re-read: each row has a value of its own",
+            "the new columns are read from the source by key and filled in one commit; all of "
+            "the table is where that is most of it, or it has no primary key",
             "column added",
         ),
     ),
@@ -377,6 +384,7 @@ _WEIGHT: Final = {
     Action.EMPTY: 2,
     Action.CREATE: 3,
     Action.DROP: 4,
-    Action.REREAD: 5,
-    Action.SET_ASIDE: 6,
+    Action.TAKE_OVER: 5,
+    Action.REREAD: 6,
+    Action.SET_ASIDE: 7,
 }

@@ -35,7 +35,6 @@ NOT_YET_SOURCE_KEYS = frozenset(
 """Keys of a source that the design names and this version does not build."""
 
 _NOT_YET_POLICIES = {
-    "keep-path": "a table that got another name is read from the source, into its name's folder",
     "follow": "tables that a foreign key changed unseen are set aside, or read again",
 }
 """Policies that this version refuses, with what it does instead."""
@@ -199,7 +198,7 @@ class SourcePart(Part):
     readers: Literal["spark", "any"] = "spark"
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
 
-    @field_validator("renames", "foreign_keys")
+    @field_validator("foreign_keys")
     @classmethod
     def _built(cls, policy: str) -> str:
         if policy in _NOT_YET_POLICIES:

@@ -41,7 +41,7 @@ def write_folded(session: SparkSession, write: MirrorWrite, folder: str) -> None
 def folded(session: SparkSession, write: MirrorWrite) -> DataFrame:
     """The last image per key, `_change_type` "delete" where the row is gone after it, with
     the keep marks, the lack marks with the origins, and, for soft deletes, `_committed_at`;
-    without `_sequence`."""
+    without `_sequence` unless something is completed."""
     from pyspark.sql import functions as f
 
     marks = ["_change_type", "_sequence", *(["_committed_at"] if write.deletes == "soft" else [])]
@@ -57,7 +57,8 @@ def folded(session: SparkSession, write: MirrorWrite) -> DataFrame:
         newest = changes.groupBy(*key).agg(f.max("_sequence").alias("_newest"))
         kept = changes.join(newest, changes["_sequence"] == newest["_newest"], "left_semi")
     kind = f.when(f.col("_change_type").isin(*_PRESENT), f.col("_change_type"))
-    return kept.withColumn("_change_type", kind.otherwise("delete")).drop("_sequence")
+    kept = kept.withColumn("_change_type", kind.otherwise("delete"))
+    return kept if write.completion is not None else kept.drop("_sequence")
 
 
 def _with_kept(changes: DataFrame, key: Sequence[Column], keeps: dict[str, str]) -> DataFrame:

@@ -112,6 +112,7 @@ def changes_of(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) 
 def merged_changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
     """Folded changes out of its files."""
     marks = ["_committed_at"] if write.deletes == "soft" else []
+    marks += ["_sequence"] if write.completion is not None else []
     return changes_of(session, write, ["_change_type", *marks])
 
 
@@ -125,6 +126,11 @@ def _lacks(part: Part, column: PartColumn) -> Column:
     number = f.conv(f.hex(byte), 16, 10).cast("bigint")
     there = number.bitwiseAND(f.lit(1 << (column.bit & 7))) != 0
     return f.coalesce(~there, f.lit(False))
+
+
+def completion_of(session: SparkSession, part: Part, schema: pa.Schema) -> DataFrame:
+    """A completion's rows under the mirror's own names, NULL where it does not know a column."""
+    return _read(session, part, ()).select(_columns(part, schema, schema.names))
 
 
 def snapshot_of(session: SparkSession, write: MirrorWrite) -> DataFrame | None:

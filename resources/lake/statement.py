@@ -30,8 +30,12 @@ _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters Delta refuses in a column's name without column mapping."""
 
 
+COMPLETE = "complete"
+"""What a row of a MERGE's source is that no image speaks of: columns of a row that is there."""
+
 _GONE = "s.`_change_type` = 'delete'"
 _PRESENT = "s.`_change_type` <> 'delete'"
+_COMPLETES = f"s.`_change_type` = '{COMPLETE}'"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -60,6 +64,7 @@ def merge_statement(
     bounds: Sequence[tuple[str, str, str]],
     keeps: Mapping[str, str] = _NONE,
     soft: bool = False,
+    completed: Sequence[str] = (),
 ) -> str:
     """MERGE of folded changes into a mirror.
 
@@ -68,7 +73,8 @@ def merge_statement(
     `bounds` are (key column, least, greatest) as literals; they let Delta pass over files.
     `keeps`: a column → the view's boolean that says whether the mirror's value stays.
     `soft`: a deleted row stays as its last image shows it, and `_deleted_at` is the view's
-    `_committed_at`; it is NULL for every other.
+    `_committed_at`; it is NULL for every other. `completed`: all that a "complete" brings,
+    to rows that there are.
     """
     spelled = dict(zip(columns, source_columns, strict=True))
     on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
@@ -81,10 +87,16 @@ def merge_statement(
     )
     gone = "" if soft else f"when matched and {_GONE} then delete\n"
     present = "" if soft else f" and {_PRESENT}"
+    complete = ""
+    if completed:
+        told = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
+        complete = f"when matched and {_COMPLETES} then update set {told}\n"
+        present += f" and not ({_COMPLETES})"
     return (
         f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
         f"on {' and '.join(on)}\n"
         f"{gone}"
+        f"{complete}"
         f"when matched then update set {assignments}\n"
         f"when not matched{present} then insert "
         f"({', '.join(name for name, _ in values)}) "

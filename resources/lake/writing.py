@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import kept_columns
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite, Rewrite
+from pipeline.ports.mirror_writes import MirrorWrite, Rewrite, completed_columns
+from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.folding import write_folded
 from resources.lake.looking_up import looked_up
@@ -30,7 +31,7 @@ from resources.lake.parts import (
 )
 from resources.lake.replacing import column, named_rows, present_rows, replaced
 from resources.lake.staging import staged_folder
-from resources.lake.statement import count_statement, merge_statement, quoted
+from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,9 +94,12 @@ def _merge(
 ) -> None:
     there = _between(session.read.format("delta").load(path), write) if exists else None
     with looked_up(session, merged_changes(session, write), write, there, staging) as changes:
+        if write.completion is not None:
+            changes = completed(session, changes, write, write.completion)
         if exists:
             _merge_into(session, changes, write, path)
         else:
+            changes = changes.where(f"_change_type <> '{COMPLETE}'")
             _append(present_rows(changes, write), write, path)
 
 
@@ -115,6 +119,7 @@ def _merge_into(session: SparkSession, changes: DataFrame, write: MirrorWrite, p
         bounds=write.bounds,
         keeps=keep_marks(write),
         soft=write.deletes == "soft",
+        completed=completed_columns(write),
     )
     _run(session, changes, statement)
 

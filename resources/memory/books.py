@@ -23,7 +23,14 @@ from pipeline.schema.history import (
 )
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SnapshotPart, TableCondition, TableEvent, TableOrder, TableState
+from pipeline.table_state import (
+    Handover,
+    SnapshotPart,
+    TableCondition,
+    TableEvent,
+    TableOrder,
+    TableState,
+)
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
@@ -58,6 +65,7 @@ class MemoryBooks:
     databases: list[tuple[str, DatabaseVersion]] = field(default_factory=list)
     events: dict[int, tuple[TableEvent, ...]] = field(default_factory=dict)
     snapshots: dict[int, tuple[SnapshotPart, ...]] = field(default_factory=dict)
+    handovers: dict[int, tuple[Handover, ...]] = field(default_factory=dict)
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)

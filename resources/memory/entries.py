@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipeline.batch import Batch, CaptureRecord
+from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.intent import VersionSetEntry
 from pipeline.segment import SourcePart
 from pipeline.table import TableName
@@ -17,6 +17,7 @@ from pipeline.table_state import SetAside, Stopped, TableCondition, TableState
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 
+_UNFINISHED = (BatchState.CAPTURING, BatchState.CAPTURED, BatchState.MERGED)
 _ASIDE = (TableCondition.QUARANTINED, TableCondition.PAUSED)
 
 
@@ -34,7 +35,44 @@ def record_state(books: MemoryBooks, source: str, state: TableState) -> None:
         changelog_generation=state.changelog_generation,
         mirror_version=known.mirror_version if known is not None and lives_on else None,
         behind=known.behind if known is not None else None,
+        adopted=known.adopted if known is not None and lives_on else None,
     )
+
+
+def record_handovers(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
+    """Mirrors that change hands in a capture."""
+    if record.handovers and batch.state is not BatchState.CAPTURING:
+        raise refusal("handovers_while_capturing")
+    for one in record.handovers:
+        if len(books.of_source(batch.source, *_UNFINISHED)) > 1:
+            raise refusal("handovers_alone")
+        if one.generation != one.before.generation + 1:
+            raise refusal("handovers_generation")
+        if (one.shows is None) != (one.delta_version is None):
+            raise refusal("handovers_whole")
+        key = (batch.source, one.table)
+        if key not in books.states:
+            raise refusal("handovers_table")
+        known = [version.version for version in books.versions.get(key, ())]
+        if one.shows is not None and one.shows not in known:
+            raise refusal("handovers_shows")
+        books.states[key] = replace(
+            books.states[key], mirror_version=one.shows, adopted=one.delta_version
+        )
+    books.handovers[batch.id] = record.handovers
+
+
+def take_back_handovers(books: MemoryBooks, batch: Batch) -> None:
+    """Mirrors are again whose they were before the batch."""
+    for one in books.handovers.get(batch.id, ()):
+        key = (batch.source, one.table)
+        books.states[key] = replace(
+            books.states[key],
+            generation=one.before.generation,
+            mirror=one.before.mirror,
+            mirror_version=one.before.mirror_version,
+            adopted=one.before.adopted,
+        )
 
 
 def _require_told(state: TableState) -> None:
@@ -105,6 +143,7 @@ def end_mirror(books: MemoryBooks, source: str, table: TableName) -> None:
         raise refusal("table_states_dropped")
     if state.mirror_version is not None:
         ended = replace(state, generation=state.generation + 1, mirror_version=None)
+        ended = replace(ended, adopted=None)
         books.states[source, table] = ended
 
 

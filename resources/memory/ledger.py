@@ -34,9 +34,11 @@ from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
     end_mirror,
     quarantine,
+    record_handovers,
     record_state,
     settle_state,
     source_parts_of,
+    take_back_handovers,
     version_set_of,
 )
 from resources.memory.prepared import (
@@ -315,6 +317,7 @@ class MemoryLedger:
             for state in record.tables:
                 record_state(books, lease.source, as_told(state, batch, record.end.at))
             history.record_history(books, begun, record)
+            record_handovers(books, begun, record)
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
@@ -342,6 +345,7 @@ class MemoryLedger:
             books.batches[batch] = replace(known, state=BatchState.ABANDONED)
             abandon_prepared(books, batch)
             orders.abandon_states(books, known)
+            take_back_handovers(books, known)
 
     def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
         with self._step(lease) as books:

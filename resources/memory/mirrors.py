@@ -34,6 +34,7 @@ from pipeline.ports.mirror_writes import (
     RenameColumn,
     Rewrite,
     WidenColumn,
+    completed_columns,
 )
 
 Row = dict[str, Any]
@@ -54,7 +55,7 @@ def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Tab
     elif not write.key:
         rows = _counted(files, old, write)
     else:
-        rows = _merged(old, _changes(files, write), write)
+        rows = _completed(files, _merged(old, _changes(files, write), write), write)
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -142,7 +143,8 @@ def _changes(files: Files, write: MirrorWrite) -> tuple[pa.Table | None, tuple[s
     if any(part.present is not None for _, part in parts):
         return coalesced(parts, write.schema, write.key, marks)
     whole = [(images, part.columns) for images, part in parts]
-    return folded(whole, write.schema, write.key, marks), ()
+    numbered = write.completion is not None
+    return folded(whole, write.schema, write.key, marks, numbered=numbered), ()
 
 
 def _looked_up(
@@ -193,6 +195,30 @@ def _merged(
             row[DELETED_AT.name] = change["_committed_at"] if gone else None
         rows[identity] = row
     return list(rows.values())
+
+
+def _completed(files: Files, rows: list[Row], write: MirrorWrite) -> list[Row]:
+    """With columns that were read from the source, but for rows that changed behind that."""
+    part = write.completion
+    if part is None:
+        return rows
+    changes, _ = _changes(files, write)
+    spelled = dict(zip(write.schema.names, changelog_names(write.schema.names), strict=True))
+    behind = {
+        tuple(change[spelled[name]] for name in write.key)
+        for change in ([] if changes is None else changes.to_pylist())
+        if change["_sequence"] > part.above
+    }
+    read = {
+        tuple(row[name] for name in write.key): row
+        for path in part.files
+        for row in _named(files[path], part.columns, write.schema)
+    }
+    for row in rows:
+        key = tuple(row[name] for name in write.key)
+        if key in read and key not in behind:
+            row.update({name: read[key][name] for name in completed_columns(write)})
+    return rows
 
 
 def _counted(files: Files, old: Sequence[Row], write: MirrorWrite) -> list[Row]:

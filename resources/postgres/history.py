@@ -125,7 +125,13 @@ def table_events(cursor: RealDictCursor, source: str, batch: int) -> list[TableE
 
 def snapshots(cursor: RealDictCursor, source: str, batch: int) -> list[SnapshotPart]:
     return [
-        SnapshotPart(rows.table(row), row["version"], row["low_sequence"], rows.files(row))
+        SnapshotPart(
+            rows.table(row),
+            row["version"],
+            row["low_sequence"],
+            rows.files(row),
+            None if row["columns"] is None else tuple(row["columns"]),
+        )
         for row in _all(cursor, "snapshots", source=source, batch=batch)
     ]
 

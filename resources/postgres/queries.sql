@@ -225,7 +225,7 @@ where source = %(source)s and batch = %(batch)s
 order by database collate "C", name collate "C", ordinal
 
 -- name: snapshots
-select s.database, s.name, s.version, s.low_sequence,
+select s.database, s.name, s.version, s.low_sequence, s.columns,
        array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
              order by f.ordinal) as paths,
        array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
@@ -331,7 +331,7 @@ where source = %(source)s and app_id = %(app_id)s and settled_at is not null
 order by delta_version desc limit 1
 
 -- name: end_mirror
-update lockstep.table_states set generation = generation + 1, mirror_version = null
+update lockstep.table_states set generation = generation + 1, mirror_version = null, adopted = null
 where source = %(source)s and database = %(database)s and name = %(name)s
   and condition = 'dropped' and mirror_version is not null
 
@@ -435,7 +435,20 @@ on conflict (source, database, name) do update set
     ),
     generation = excluded.generation, mirror = excluded.mirror, changelog = excluded.changelog,
     changelog_generation = excluded.changelog_generation,
-    mirror_version = case when excluded.generation = t.generation then t.mirror_version end
+    mirror_version = case when excluded.generation = t.generation then t.mirror_version end,
+    adopted = case when excluded.generation = t.generation then t.adopted end
+
+-- name: record_handover
+insert into lockstep.handovers (
+    source, batch, database, name, generation, mirror, delta_version, shows,
+    before_generation, before_mirror, before_shows, before_adopted
+) values (
+    %(source)s, %(batch)s, %(database)s, %(name)s, %(generation)s, %(mirror)s,
+    %(delta_version)s, %(shows)s, %(before_generation)s, %(before_mirror)s, %(before_shows)s,
+    %(before_adopted)s
+);
+update lockstep.table_states set mirror_version = %(shows)s, adopted = %(delta_version)s
+where source = %(source)s and database = %(database)s and name = %(name)s
 
 -- In a capture `batch` is given, and mostly the place the table stopped at in it; otherwise
 -- it stopped where the captures are.
@@ -515,8 +528,8 @@ insert into lockstep.table_events (
 )
 
 -- name: record_snapshot
-insert into lockstep.snapshots (source, batch, database, name, version, low_sequence)
-values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s)
+insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
+values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s, %(columns)s)
 returning id
 
 -- name: record_snapshot_file

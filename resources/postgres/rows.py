@@ -17,6 +17,7 @@ from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Handover,
     SetAside,
     SnapshotPart,
     Stopped,
@@ -131,6 +132,7 @@ def table_state(row: Row) -> TableState:
         changelog_generation=row["changelog_generation"],
         stopped=stopped(row),
         behind=row["behind_batch"],
+        adopted=row["adopted"],
     )
 
 
@@ -268,6 +270,20 @@ def of_state(value: TableState) -> dict[str, Any]:
     }
 
 
+def of_handover(value: Handover) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "generation": value.generation,
+        "mirror": value.mirror,
+        "delta_version": value.delta_version,
+        "shows": value.shows,
+        "before_generation": value.before.generation,
+        "before_mirror": value.before.mirror,
+        "before_shows": value.before.mirror_version,
+        "before_adopted": value.before.adopted,
+    }
+
+
 def of_stopped(value: Stopped | None) -> dict[str, Any]:
     at = of_coordinates(value.at if value is not None else None)
     batch = value.batch if value is not None else None
@@ -334,4 +350,5 @@ def of_snapshot(value: SnapshotPart) -> dict[str, Any]:
         **of_table(value.table),
         "version": value.version,
         "low_sequence": value.low_sequence,
+        "columns": None if value.columns is None else list(value.columns),
     }

@@ -136,6 +136,27 @@ create table lockstep.deliveries (
     constraint deliveries_state_known CHECK ((state = ANY (ARRAY['out'::text, 'acknowledged'::text, 'rolled back'::text])))
 );
 
+create table lockstep.handovers (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    generation integer not null,
+    mirror text not null,
+    delta_version bigint,
+    shows integer,
+    before_generation integer not null,
+    before_mirror text not null,
+    before_shows integer,
+    before_adopted bigint,
+    constraint handovers_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint handovers_generation CHECK ((generation = (before_generation + 1))),
+    constraint handovers_pk PRIMARY KEY (batch, database, name),
+    constraint handovers_shows FOREIGN KEY (source, database, name, shows) REFERENCES lockstep.table_versions(source, database, name, version),
+    constraint handovers_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint handovers_whole CHECK (((delta_version IS NULL) = (shows IS NULL)))
+);
+
 create table lockstep.leases (
     source text not null,
     token bigint not null,
@@ -279,6 +300,7 @@ create table lockstep.snapshots (
     name text not null,
     version integer not null,
     low_sequence bigint not null,
+    columns text[],
     constraint snapshots_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
     constraint snapshots_once UNIQUE (batch, database, name),
     constraint snapshots_pk PRIMARY KEY (id),
@@ -383,6 +405,8 @@ create table lockstep.table_states (
     stopped_number bigint,
     stopped_offset bigint,
     behind_batch bigint,
+    adopted bigint,
+    constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
     constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
@@ -590,6 +614,12 @@ begin
         stopped_base = new.start_base, stopped_number = new.start_number,
         stopped_offset = new.start_offset
     where source = new.source and stopped_batch = new.id;
+
+    update lockstep.table_states t set
+        generation = h.before_generation, mirror = h.before_mirror,
+        mirror_version = h.before_shows, adopted = h.before_adopted
+    from lockstep.handovers h
+    where h.batch = new.id and (t.source, t.database, t.name) = (h.source, h.database, h.name);
 
     update lockstep.table_states t set behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
     where t.source = new.source and t.behind_batch is not null;
@@ -899,6 +929,19 @@ AS $function$
         (select c.start_batch from lockstep.consumers c where c.id = a_consumer), 0)
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.handovers_alone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if exists (select from lockstep.batches b where b.source = new.source and b.id <> new.batch
+               and b.state in ('capturing', 'captured', 'merged')) then
+        perform lockstep.refuse('handovers_alone', 'another batch of the source is unfinished');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.prepared_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1186,6 +1229,12 @@ CREATE TRIGGER deliveries_move BEFORE UPDATE ON lockstep.deliveries FOR EACH ROW
 CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EACH ROW WHEN ((new.state = 'rolled back'::text)) EXECUTE FUNCTION lockstep.deliveries_rolled_back();
 
 CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
+
+CREATE TRIGGER handovers_alone BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.handovers_alone();
+
+CREATE TRIGGER handovers_begin BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('handovers_while_capturing');
+
+CREATE TRIGGER handovers_stay BEFORE DELETE OR UPDATE ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('handovers_stay');
 
 CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
 

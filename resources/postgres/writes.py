@@ -96,6 +96,9 @@ def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: Cap
         _record_segment(cursor, lease, batch, segment)
     for part in record.source_parts:
         _record_source_part(cursor, lease, batch, part)
+    for handover in record.handovers:
+        values = {"source": lease.source, "batch": batch, **rows.of_handover(handover)}
+        cursor.execute(query("record_handover"), values)
     history.record_events(cursor, lease.source, batch, record)
     for aside in record.set_aside:
         set_aside(cursor, lease, aside, batch)

@@ -14,7 +14,7 @@ from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
 from pipeline.changes.fills import StatementMoment
 from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
@@ -208,6 +208,29 @@ def test_what_only_the_source_can_tell_is_read_again() -> None:
     assert "'a' changed" in reread(line)
     other = [a_version(1, a_table(ID, A)), a_version(2, a_table(ID, A))]
     assert "version 2" in reread(lineage(other, mirror=AB.remove(2)))
+
+
+def test_columns_that_are_read_by_key_need_no_replacement() -> None:
+    """They are added, NULL, and images of before do not know them; what was not read, and what
+    came behind the reading, is asked for as before."""
+    made, late = a_column("made", generated="a + 1"), a_column("late", generated="a + 2")
+    versions = history([A], ([A, made], ["a", None]), ([A, made, late], ["a", "made", None]))
+    before = mirror(("a", pa.int32()))
+    line = lineage(versions[:2], mirror=before, read=ColumnsRead(2, ("made",)))
+    null = PartColumn(value=pa.scalar(None, pa.int32()))
+    assert (line.asked, line.reread) == (("made",), ())
+    assert line.versions[1] == (IDS, PartColumn("a", pa.int32()), null)
+    assert steps(line) == (AddColumns(pa.schema([("made", pa.int32())])),)
+    assert line.completion(2, ("file",), 7).columns == (
+        IDS,
+        PartColumn(),
+        PartColumn("made", pa.int32()),
+    )
+    for read in (None, ColumnsRead(2, ("a",)), ColumnsRead(1)):
+        assert lineage(versions[:2], mirror=before, read=read).reread
+    (sentence,) = lineage(versions, mirror=before, read=ColumnsRead(2, ("made",))).reread
+    assert "'late'" in sentence
+    assert lineage(versions, mirror=before, read=ColumnsRead(3)).asked == ("made", "late")
 
 
 def test_a_carried_version_goes_on_where_nothing_differs() -> None:

@@ -55,6 +55,23 @@ def test_a_table_that_was_read_begins_with_its_rows() -> None:
     assert plan.versions == (6,)
 
 
+def test_columns_that_were_read_settle_nothing() -> None:
+    """All images count; the newest reading has the columns. Behind a TRUNCATE it is nothing."""
+    older = SnapshotPart(TABLE, 2, 5, (), ("g",))
+    newer = SnapshotPart(TABLE, 3, 9, (), ("g", "h"))
+    changed = event(TableEventKind.CHANGED, 5, 2)
+    parts = [
+        BatchPart(1, (segment(1, 1, 5),)),
+        BatchPart(2, (segment(2, 6, 8),), (changed,), older),
+        BatchPart(3, (segment(3, 9, 12),), (event(TableEventKind.CHANGED, 9, 3),), newer),
+    ]
+    plan = plan_merge(parts)
+    assert (plan.replaces, plan.snapshot, plan.completion) == (False, None, newer)
+    assert (plan.versions, plan.final) == ((1, 2, 3), 3)
+    emptied = BatchPart(4, (segment(3, 14, 15),), (event(TableEventKind.TRUNCATED, 13, 3),))
+    assert plan_merge([*parts, emptied]).completion is None
+
+
 def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
     """TRUNCATE comes last: the rows that were read are gone too."""
     read = SnapshotPart(TABLE, 2, 3, ())

@@ -126,8 +126,6 @@ def test_a_mistake_has_one_sentence(text: str, message: str) -> None:
 NOT_YET = {
     'zero_dates = "fail"': "'zero_dates' is not built yet",
     '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
-    'renames = "keep-path"': "'keep-path' is not built yet; a table that got another name is "
-    "read from the source, into its name's folder",
     'foreign_keys = "follow"': "'follow' is not built yet; tables that a foreign key changed "
     "unseen are set aside, or read again",
 }

@@ -163,6 +163,14 @@ create function pg_temp.source_file(
         a_path, some_images, 1, a_digest)
 $$;
 
+create function pg_temp.hand_over(
+    a_batch bigint, a_name text, a_generation integer, a_version bigint, showing integer
+) returns void language sql as $$
+    insert into lockstep.handovers
+    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop', a_name,
+        a_generation, 'm', a_version, showing, 1, 'n', null, null)
+$$;
+
 create function pg_temp.stop(a_condition text, a_batch bigint) returns void language sql as $$
     update lockstep.table_states set condition = a_condition,
         reason = case a_condition when 'active' then null when 'dropped' then null else '' end,

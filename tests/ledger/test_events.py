@@ -74,7 +74,10 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         replace(reread, version=2),
         event(batch, TableEventKind.DROPPED, 10),
     )
-    parts = (SnapshotPart(STOCK, 1, batch.base, ()), SnapshotPart(ORDERS, 2, batch.base + 4, FILES))
+    parts = (
+        SnapshotPart(STOCK, 1, batch.base, ()),
+        SnapshotPart(ORDERS, 2, batch.base + 4, FILES, ("a", "b")),
+    )
     made = replace(
         with_events(batch, *events),
         history=History(versions=(version(ORDERS, 2, 110),)),

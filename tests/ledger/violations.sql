@@ -386,6 +386,37 @@ select pg_temp.source_file(%(c)s, '_ddl', 0, 'a', 1, repeat('0', 64))
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64));
 delete from lockstep.source_files where source = %(s)s
 
+-- rule: handovers_alone
+select pg_temp.hand_over(%(d)s, 'orders', 2, null, null)
+-- rule: handovers_while_capturing
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(c)s, 'orders', 2, null, null)
+-- rule: handovers_pk
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1), pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1)
+-- rule: handovers_batch
+alter table lockstep.handovers disable trigger handovers_alone;
+alter table lockstep.handovers disable trigger handovers_begin;
+select pg_temp.hand_over(0, 'orders', 2, 1, 1)
+-- rule: handovers_table
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'unknown', 2, null, null)
+-- rule: handovers_shows
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 99)
+-- rule: handovers_whole
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'orders', 2, 1, null)
+-- rule: handovers_generation
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'orders', 3, 1, 1)
+-- rule: handovers_stay
+alter table lockstep.handovers disable trigger handovers_alone;
+select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1);
+delete from lockstep.handovers where source = %(s)s
+-- rule: table_states_adopted_counts
+update lockstep.table_states set adopted = -1 where source = %(s)s
+
 -- rule: table_orders_lease
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason)
 values (%(s)s, 99, 'shop', 'orders', 'pause', 'x', '')

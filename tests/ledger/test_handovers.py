@@ -1,0 +1,174 @@
+"""Mirrors that change hands with a capture, and go back with a batch that is abandoned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import Batch
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.schema.history import History
+from pipeline.table import TableName
+from pipeline.table_state import Handover, TableCondition, TableState
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    merged,
+    record,
+    state,
+    version,
+)
+from tests.ledger.refusals import refused
+
+SALES = TableName("shop", "sales")
+
+
+def _settled(ledger: Ledger, lease: Lease) -> None:
+    """Orders and stock, merged at 6 and 7 and acknowledged; each mirror shows version 1."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    for table, delta_version in ((ORDERS, 6), (STOCK, 7)):
+        intent = ledger.open_intent(
+            lease,
+            table,
+            app_id=f"{lease.source}/{table}/1",
+            first_batch=batch.id,
+            last_batch=batch.id,
+            step="merge",
+        )
+        ledger.settle(lease, intent, delta_version, shows=1)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+
+
+def _handed(before: TableState, mirror: str, at: int | None, shows: int | None) -> Handover:
+    return Handover(before.table, before.generation + 1, mirror, at, shows, before)
+
+
+def _states(*handed: Handover) -> tuple[TableState, ...]:
+    return tuple(
+        replace(
+            one.before,
+            generation=one.generation,
+            mirror=one.mirror,
+            condition=TableCondition.ACTIVE if one.shows else TableCondition.DROPPED,
+        )
+        for one in handed
+    )
+
+
+def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
+    """Orders and stock, with new versions of both."""
+    states = ledger.table_states(lease.source)
+    handed = (
+        _handed(states[ORDERS], states[STOCK].mirror, 7, 2),
+        _handed(states[STOCK], states[ORDERS].mirror, 6, 2),
+    )
+    history = History(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
+    made = replace(record(batch), history=history, handovers=handed, tables=_states(*handed))
+    ledger.record_capture(lease, batch.id, made)
+
+
+def test_two_tables_exchange_their_mirrors(ledger: Ledger, lease: Lease) -> None:
+    """Each in its next generation, from the Delta version and the version that it shows."""
+    _settled(ledger, lease)
+    before = ledger.table_states(lease.source)
+    _swapped(ledger, lease, following(ledger, lease))
+    states = ledger.table_states(lease.source)
+    assert states[ORDERS] == replace(
+        before[ORDERS], generation=2, mirror=before[STOCK].mirror, mirror_version=2, adopted=7
+    )
+    assert states[STOCK] == replace(
+        before[STOCK], generation=2, mirror=before[ORDERS].mirror, mirror_version=2, adopted=6
+    )
+
+
+def test_an_abandoned_batch_gives_them_back(ledger: Ledger, lease: Lease) -> None:
+    """As they were, to the last field."""
+    _settled(ledger, lease)
+    before = ledger.table_states(lease.source)
+    batch = following(ledger, lease)
+    _swapped(ledger, lease, batch)
+    ledger.abandon(lease, batch.id, "its files are gone")
+    assert ledger.table_states(lease.source) == before
+
+
+def test_a_name_that_nobody_takes_is_gone(ledger: Ledger, lease: Lease) -> None:
+    """A new table goes on with the mirror; the old name is dropped, with a place of its own,
+    and active again if the batch is abandoned."""
+    _settled(ledger, lease)
+    before = ledger.table_states(lease.source)
+    new = state(SALES)
+    handed = (
+        _handed(before[STOCK], "s/shop/stock@2", None, None),
+        _handed(new, before[STOCK].mirror, 7, 1),
+    )
+    batch = following(ledger, lease)
+    history = History(versions=(version(SALES, 1, 150),))
+    made = replace(record(batch), history=history, handovers=handed, tables=_states(*handed))
+    ledger.record_capture(lease, batch.id, made)
+    states = ledger.table_states(lease.source)
+    gone = states[STOCK]
+    assert (gone.condition, gone.mirror) == (TableCondition.DROPPED, "s/shop/stock@2")
+    assert (gone.mirror_version, gone.adopted, gone.mirror_ended) == (None, None, True)
+    assert states[SALES] == replace(
+        new, generation=2, mirror=before[STOCK].mirror, mirror_version=1, adopted=7
+    )
+    ledger.abandon(lease, batch.id, "its files are gone")
+    assert ledger.table_states(lease.source) == {**before, SALES: new}
+
+
+def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> None:
+    """A table whose mirror ends begins anew, wherever it began before."""
+    _settled(ledger, lease)
+    _swapped(ledger, lease, following(ledger, lease))
+    ledger.mark_merged(lease)
+    batch = following(ledger, lease)
+    dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
+    ledger.record_capture(lease, batch.id, replace(record(batch), tables=(dropped,)))
+    assert ledger.table_states(lease.source)[ORDERS].adopted == 7
+    ledger.end_mirror(lease, ORDERS)
+    ended = ledger.table_states(lease.source)[ORDERS]
+    assert (ended.generation, ended.mirror_version, ended.adopted) == (3, None, None)
+
+
+def test_only_when_nothing_else_is_unfinished(ledger: Ledger, lease: Lease) -> None:
+    """A version set of an earlier batch would name the wrong folder."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 6)
+    merged(ledger, lease, STOCK, batch.id, batch.id, 7)
+    ledger.mark_merged(lease)
+    after = following(ledger, lease)
+    with refused(ledger, lease, "handovers_alone"):
+        _swapped(ledger, lease, after)
+
+
+@pytest.mark.parametrize(
+    ("rule", "generation", "at", "shows"),
+    [
+        ("handovers_generation", 3, 7, 1),
+        ("handovers_whole", 2, 7, None),
+        ("handovers_shows", 2, 7, 9),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    ledger: Ledger, lease: Lease, rule: str, generation: int, at: int, shows: int | None
+) -> None:
+    """Another generation, half of it, a version that nobody recorded."""
+    _settled(ledger, lease)
+    before = ledger.table_states(lease.source)[ORDERS]
+    one = Handover(ORDERS, generation, "s/shop/stock", at, shows, before)
+    batch = following(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))
+
+
+def test_a_captured_batch_hands_nothing_over(ledger: Ledger, lease: Lease) -> None:
+    """It is recorded whole, once."""
+    batch = first_captured(ledger, lease, ORDERS, STOCK)
+    one = _handed(ledger.table_states(lease.source)[ORDERS], "s/shop/stock", 7, 1)
+    with refused(ledger, lease, "handovers_while_capturing"):
+        ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))

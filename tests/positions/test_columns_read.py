@@ -1,0 +1,265 @@
+"""New columns whose values only the source knows: they are read by key, and the rest of the
+table goes on through the log. A real server, whose SELECT is what the mirror must show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pipeline.schema.consequences import LakePolicies
+from pipeline.table_state import SnapshotPart
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.paused import Shop, open_shop
+
+ADDED = {
+    "generated, stored": "g bigint generated always as (v * 2) stored",
+    "generated, virtual": "g varchar(20) generated always as (concat('v', v)) virtual",
+    "an expression": "g varchar(40) default (concat(id, '-', w))",
+    "an expression, first": "g double default (v / 7) first",
+    "not null": "g int not null default (id * 3)",
+}
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    """A table of four columns with rows in the mirror."""
+    found = open_shop(mysql, database, ["t"])
+    found.do(
+        "alter table t add column w varchar(10) default 'w'",
+        *(f"insert into t (id, v) values ({n}, {n})" for n in range(10, 30)),
+    )
+    found.run()
+    return found
+
+
+def snapshots(shop: Shop) -> list[SnapshotPart]:
+    ledger = shop.follower.ledger
+    return [part for batch in shop.batches() for part in ledger.snapshots(SOURCE, batch.id)]
+
+
+def columns_read(shop: Shop) -> list[tuple[str, ...] | None]:
+    return [part.columns for part in snapshots(shop)]
+
+
+@pytest.mark.parametrize("definition", ADDED.values(), ids=ADDED)
+def test_only_the_column_is_read(shop: Shop, definition: str) -> None:
+    """Rows of before, of the same run before and behind the statement: all have it; the
+    changelog goes on without a gap."""
+    shop.do(
+        "update t set v = 100 where id = 10",
+        "insert into t (id, v) values (30, 30)",
+        f"alter table t add column {definition}",
+        "update t set v = 101 where id = 11",
+        "insert into t (id, v) values (31, 31)",
+        "update t set id = 32 where id = 12",
+        "delete from t where id = 13",
+    )
+    assert shop.run().set_aside == ()
+    assert columns_read(shop) == [("g",)]
+    shop.require_whole("t")
+    shop.require_history()
+
+
+def test_nothing_else_happens_to_it(shop: Shop) -> None:
+    """No row is written behind the statement: the column is there all the same."""
+    shop.do("alter table t add column g varchar(40) default (concat(id, '-', w))")
+    shop.run()
+    assert columns_read(shop) == [("g",)]
+    shop.require_whole("t")
+
+
+def test_several_statements_are_one_reading(shop: Shop) -> None:
+    """Columns that one run finds added are read together, but those that are gone again."""
+    shop.do(
+        "alter table t add column g varchar(40) default (concat(id, '-', w))",
+        "insert into t (id, v) values (30, 30)",
+        "alter table t add column (x int, y int, gone int generated always as (v + 7))",
+        "insert into t (id, v) values (31, 31)",
+        "alter table t drop column gone",
+        "alter table t rename column v to value",
+        "alter table t add column h int generated always as (value * 3) stored",
+        "update t set x = 5 where id = 12",
+    )
+    shop.run()
+    assert columns_read(shop) == [("g", "h")]
+    shop.require_whole("t")
+    shop.do("update t set value = 7 where id = 14")
+    shop.run()
+    shop.require_whole("t")
+
+
+def test_the_source_goes_on_while_it_is_read(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the low watermark and the snapshot, and behind it: what the log has wins."""
+    writing = [
+        "update t set v = 500 where id = 15",
+        "insert into t (id, v) values (50, 50)",
+        "delete from t where id = 16",
+        "update t set id = 51 where id = 17",
+        "update t set id = 118 where id = 18",
+    ]
+    later = [
+        "update t set v = 501 where id in (15, 19)",
+        "delete from t where id = 50",
+        "insert into t (id, v) values (16, -1)",
+        "update t set id = 18 where id = 20",
+        "update t set g = 'mine' where id = 22",
+        "update t set id = 23 + 100 where id = 23",
+        "insert into t (id, v) values (23, -2)",
+    ]
+    _around_snapshots(shop, monkeypatch, writing, later)
+    shop.do("alter table t add column g varchar(80) default (concat(id, '-', v))")
+    shop.run()
+    assert columns_read(shop) == [("g",)]
+    monkeypatch.undo()
+    shop.run()
+    shop.require_whole("t")
+
+
+def _around_snapshots(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, before: list[str], behind: list[str]
+) -> None:
+    """Statements that run once the structure is known, and while the snapshot is open."""
+    source: Any = shop.follower.server
+    taken = type(source).snapshot
+
+    @contextmanager
+    def snapshot(self: Any, *args: Any, **options: Any) -> Iterator[Any]:
+        from resources.mysql import reader, watermarks
+
+        low = watermarks.low_mark
+
+        def marked(*given: Any, **more: Any) -> Any:
+            found = low(*given, **more)
+            shop.do(*before)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(reader, "low_mark", marked)
+            with taken(self, *args, **options) as rows:
+                shop.do(*behind)
+                yield rows
+
+    monkeypatch.setattr(type(source), "snapshot", snapshot)
+
+
+def test_a_table_without_a_key_is_read_as_a_whole(mysql: MySqlStand, database: str) -> None:
+    """Nothing tells its rows apart."""
+    shop = open_shop(mysql, database, ["x"])
+    shop.do("create table t (id int, v int, w int)", "insert into t values (1, 2, 3), (1, 2, 3)")
+    shop.run()
+    shop.do("alter table t add column g int generated always as (v * 2)")
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.require_whole("t", rereads=1)
+
+
+def test_most_of_a_table_is_read_as_a_whole(shop: Shop) -> None:
+    """Three of five columns beside the key."""
+    shop.do("alter table t add column (a int default (id), b int default (id), c int default (id))")
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.require_whole("t", rereads=1)
+
+
+def test_a_table_that_the_lake_has_not_yet_is_read_as_a_whole(shop: Shop) -> None:
+    """It was made in the same run."""
+    shop.do(
+        "create table n (id int primary key, v int, w int)",
+        "insert into n values (1, 2, 3)",
+        "alter table n add column g int generated always as (v * 2)",
+        "insert into n (id, v) values (2, 3)",
+    )
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.require_whole("n", rereads=1)
+
+
+def test_a_table_that_was_emptied_is_read_as_a_whole(shop: Shop) -> None:
+    """Before the column came; behind it, nothing of what was read is left."""
+    shop.do("truncate table t", "insert into t (id, v) values (1, 1)")
+    shop.do("alter table t add column g varchar(40) default (concat(id, '-', w))")
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.do(
+        "alter table t add column h varchar(40) default (concat(id, '+', w))", "truncate table t"
+    )
+    shop.do("insert into t (id, v) values (2, 1)")
+    shop.run()
+    assert shop.follower.mirror(f"{shop.name}.t") == shop.rows("t")
+
+
+def test_a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> None:
+    """Behind the column."""
+    shop.do("create table k (id int primary key, n int not null, v int, w int)")
+    shop.do("insert into k values (1, 1, 1, 1), (2, 2, 2, 2)")
+    shop.run()
+    shop.do(
+        "alter table k add column g varchar(40) default (concat(id, '-', v))",
+        "alter table k drop primary key, add primary key (id, n)",
+        "insert into k (id, n) values (1, 1000)",
+    )
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.require_whole("k", rereads=1)
+
+
+def test_rows_that_no_log_tells_are_read_with_all_of_it(mysql: MySqlStand, database: str) -> None:
+    """The table lacks more than columns."""
+    shop = open_shop(mysql, database, ["x"])
+    shop.follower.lake_policies = LakePolicies(on_rewrite="resnapshot")
+    shop.do(
+        "create table t (id int primary key, v int, w int) partition by range (id)"
+        " (partition low values less than (10), partition high values less than maxvalue)",
+        "insert into t values (1, 1, 1), (11, 11, 11)",
+    )
+    shop.run()
+    shop.do(
+        "alter table t add column g int generated always as (v * 2)",
+        "alter table t truncate partition low",
+    )
+    shop.run()
+    assert columns_read(shop) == [None]
+    shop.require_whole("t", rereads=1)
+
+
+def test_soft_deletes_keep_their_rows(mysql: MySqlStand, database: str) -> None:
+    """A row that is gone has no value for the column."""
+    shop = open_shop(mysql, database, ["t"])
+    shop.follower.lake_policies = LakePolicies(deletes="soft")
+    shop.do("insert into t values (5, 5), (6, 6), (7, 7)")
+    shop.run()
+    shop.do("delete from t where id = 5", "alter table t add column g int default (id * 2)")
+    shop.do("delete from t where id = 6")
+    shop.run()
+    found = {row["id"]: row for row in shop.follower.mirror(f"{database}.t")}
+    assert {key: row["g"] for key, row in found.items() if row["_deleted_at"] is None} == {
+        row["id"]: row["g"] for row in shop.rows("t")
+    }
+    assert {key: row["g"] for key, row in found.items() if row["_deleted_at"]} == {5: None, 6: 12}
+
+
+def test_partial_images_are_read_as_a_whole(shop: Shop) -> None:
+    """What an image leaves out of a row is not known to be what was read."""
+    shop.do(
+        "alter table t add column g varchar(40) default (concat(id, '-', w))",
+        "set session binlog_row_image = 'MINIMAL'",
+        "update t set v = 77 where id = 15",
+    )
+    shop.run()
+    shop.run()
+    shop.require_whole("t", rereads=1)
+
+
+def test_a_run_that_ends_before_the_merge_loses_nothing(shop: Shop) -> None:
+    """The reading waits in files; the next run merges it."""
+    shop.do("alter table t add column g varchar(40) default (concat(id, '-', w))")
+    shop.do("update t set v = 9 where id = 10")
+    shop.follower.capture()
+    shop.do("update t set v = 10 where id = 10", "insert into t (id, v) values (60, 1)")
+    shop.run()
+    assert columns_read(shop) == [("g",)]
+    shop.require_whole("t")

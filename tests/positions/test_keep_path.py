@@ -1,0 +1,442 @@
+"""`renames = "keep-path"`: a table that got another name goes on in the folder it has; where
+that is not safe it is read from the source, as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pipeline.errors import ForeignCommit
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.context import CaptureReport
+from pipeline.runs.merge import merge
+from pipeline.schema.consequences import LakePolicies
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
+
+
+@dataclass
+class Shop:
+    """Tables `a` (rows 1, 2) and `b` (rows 10, 20), in mirrors."""
+
+    stand: MySqlStand
+    name: str
+    follower: Follower
+
+    def put(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.name)
+
+    def states(self) -> dict[str, TableState]:
+        found = self.follower.ledger.table_states(SOURCE)
+        return {table.name: state for table, state in found.items()}
+
+    def paths(self) -> dict[str, str]:
+        """Where the tables are that are there, below the database's folder."""
+        return {
+            name: state.mirror.rpartition("/")[2]
+            for name, state in self.states().items()
+            if state.condition is TableCondition.ACTIVE
+        }
+
+    def commits(self, path: str) -> list[Any]:
+        return self.follower.lake.tables[f"{SOURCE}/{self.name}/{path}"]
+
+    def commits_of(self, table: str) -> list[str]:
+        """Which table made each commit of the mirror that the table has now."""
+        lake = self.follower.lake.tables[self.states()[table].mirror]
+        return [commit.app_id.split("/")[2].rpartition(".")[2] for commit in lake]
+
+    def run(self) -> CaptureReport:
+        return self.follower.run()
+
+    def settle(self) -> None:
+        """Run until nothing is left to read."""
+        for _ in range(10):
+            if self.follower.run().batch is None:
+                return
+        raise AssertionError("it never ends")
+
+    def require_same(self) -> None:
+        """Each table's mirror holds its rows, no two share a folder, each acknowledged version
+        can be read, and no change stands twice in a changelog."""
+        ledger, lake = self.follower.ledger, self.follower.lake.tables
+        states = ledger.table_states(SOURCE)
+        paths = [state.mirror for state in states.values()]
+        assert len(paths) == len(set(paths))
+        asked = (
+            "select table_name from information_schema.tables "
+            f"where table_schema = '{self.name}' order by 1"
+        )
+        shown = [str(name) for (name,) in self.stand.rows(asked)]
+        assert shown == sorted(self.paths())
+        cursor = ledger.acknowledged_cursor(SOURCE)
+        assert cursor is not None
+        versions = {one.table.name: one for one in ledger.version_set(SOURCE, cursor.batch)}
+        for name in shown:
+            rows = list(self.stand.rows(f"select id, v from {self.name}.{name} order by id"))
+            entry = versions[name]
+            assert entry.mirror == self.states()[name].mirror
+            assert entry.delta_version == len(lake[entry.mirror]) - 1
+            mirror = lake[entry.mirror][entry.delta_version].rows.to_pylist()
+            assert sorted((row["id"], row["v"]) for row in mirror) == rows
+        for path, commits in lake.items():
+            if "/_changes/" in path:
+                marks = ("_gtid", "_offset", "_row", "_change_type", "_sequence")
+                images = [tuple(row[m] for m in marks) for row in commits[-1].rows.to_pylist()]
+                assert len(images) == len(set(images))
+
+
+def _unread(*_: object, **__: object) -> None:
+    raise AssertionError("a table is read from the source")
+
+
+def opened(stand: MySqlStand, name: str, **policies: str) -> Shop:
+    lake = LakePolicies(**{"renames": "keep-path", **policies})
+    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], lake_policies=lake))
+    shop.put(
+        *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
+    )
+    shop.run()
+    shop.put("insert into a values (1, 0), (2, 0)", "insert into b values (10, 0), (20, 0)")
+    shop.run()
+    shop.require_same()
+    return shop
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """No table of it is read from the source."""
+    made = opened(mysql, database)
+    monkeypatch.setattr(MySqlServer, "snapshot", _unread)
+    return made
+
+
+@pytest.fixture
+def readable(mysql: MySqlStand, database: str) -> Shop:
+    return opened(mysql, database)
+
+
+RENAMES: dict[str, tuple[str, dict[str, str]]] = {
+    "a rename": ("rename table a to c", {"b": "b", "c": "a"}),
+    "by ALTER": ("alter table a rename to c", {"b": "b", "c": "a"}),
+    "a swap": ("rename table a to t, b to a, t to b", {"a": "b", "b": "a"}),
+    "a chain": ("rename table b to c, a to b", {"b": "a", "c": "b"}),
+    "a new one under its name": ("rename table a to a_old, b to a", {"a": "b", "a_old": "a"}),
+}
+
+
+@pytest.mark.parametrize("case", RENAMES)
+def test_the_folder_goes_with_the_rows(shop: Shop, case: str) -> None:
+    """And nothing of the table is read from the source; what comes later is merged there."""
+    statement, paths = RENAMES[case]
+    shop.put(statement)
+    shop.run()
+    shop.require_same()
+    assert shop.paths() == paths
+    for name in paths:
+        shop.put(f"insert into {name} values (5, 5)", f"update {name} set v = 7 where id < 11")
+    shop.run()
+    shop.require_same()
+    shop.put(f"delete from {min(paths)} where id = 5")
+    shop.run()
+    shop.require_same()
+
+
+def test_rows_before_it_are_merged_first(shop: Shop) -> None:
+    """The run ends before the rename, the next one begins with it; rows behind it are merged
+    together with it."""
+    shop.put(
+        "insert into a values (3, 3)",
+        "rename table a to c",
+        "insert into c values (4, 4)",
+        "update c set v = 9 where id in (1, 3)",
+    )
+    report = shop.run()
+    assert report.cut
+    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1, 2, 3]
+    report = shop.run()
+    assert not report.cut
+    shop.require_same()
+    assert shop.paths() == {"b": "b", "c": "a"}
+    assert shop.run().batch is None
+
+
+def test_rows_of_other_tables_do_not_end_the_run(shop: Shop) -> None:
+    """Only tables that the statement names are to be merged before it."""
+    shop.put("insert into b values (30, 0)", "rename table a to c", "insert into c values (3, 0)")
+    assert not shop.run().cut
+    shop.require_same()
+    assert shop.paths() == {"b": "b", "c": "a"}
+
+
+def test_the_log_may_begin_a_file_between(shop: Shop) -> None:
+    """What lies before the rename is then no transaction, but the beginning of a file."""
+    shop.put("insert into a values (3, 0)", "flush binary logs", "rename table a to c")
+    assert shop.run().cut
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"b": "b", "c": "a"}
+
+
+def test_one_after_the_other(shop: Shop) -> None:
+    """Each run goes up to the next rename of what it has."""
+    for number in range(3):
+        shop.put(
+            "rename table a to t, b to a, t to b",
+            f"insert into a values ({100 + number}, 0)",
+            f"insert into b values ({200 + number}, 0)",
+        )
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "b", "b": "a"}
+    assert len([name for name in shop.commits_of("a") if name == "a"]) == 2
+
+
+def test_a_new_table_of_the_old_name(shop: Shop) -> None:
+    """It has a folder of its own, and keeps it; both changelogs are their names'."""
+    shop.put(
+        "rename table a to c",
+        "create table a (id int primary key, v int)",
+        "insert into a values (1, 1)",
+        "insert into c values (3, 3)",
+    )
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "a@2", "b": "b", "c": "a"}
+    shop.put("rename table a to d", "create table a (v int, id int primary key)")
+    shop.put("insert into a values (2, 2)")
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "a@3", "b": "b", "c": "a", "d": "a@2"}
+
+
+def test_what_changes_behind_it_is_followed(shop: Shop) -> None:
+    """Columns, TRUNCATE, and the end of the table."""
+    shop.put("rename table a to c", "alter table c add column w int default 3")
+    shop.put("insert into c values (5, 5, 5)")
+    shop.settle()
+    shop.require_same()
+    rows = shop.follower.lake.tables[shop.states()["c"].mirror][-1].rows.to_pylist()
+    assert sorted((row["id"], row["w"]) for row in rows) == [(1, 3), (2, 3), (5, 5)]
+    shop.put("rename table c to d", "truncate table d", "insert into d values (6, 6, 6)")
+    shop.settle()
+    shop.require_same()
+    shop.put("rename table d to e", "drop table e")
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"b": "b"}
+
+
+def test_across_databases(mysql: MySqlStand, database: str) -> None:
+    """The folder stays below the database it was in."""
+    shop = opened(mysql, database)
+    other = f"{database}_2"
+    shop.follower.tables = [f"{database}.*", f"{other}.*"]
+    mysql.execute(f"create database {other}")
+    try:
+        shop.put(f"rename table a to {other}.a")
+        shop.put(f"insert into {other}.a values (3, 0)")
+        shop.settle()
+        states = shop.follower.ledger.table_states(SOURCE)
+        moved = states[TableName(other, "a")]
+        assert moved.mirror == f"{SOURCE}/{database}/a"
+        rows = shop.follower.lake.tables[moved.mirror][-1].rows.to_pylist()
+        assert sorted(row["id"] for row in rows) == [1, 2, 3]
+        assert states[TableName(database, "a")].condition is TableCondition.DROPPED
+    finally:
+        mysql.execute(f"drop database {other}")
+
+
+def test_dropped_mirrors_go(mysql: MySqlStand, database: str) -> None:
+    """With `dropped_tables = "drop"`: the folder that the table has, and no other's."""
+    shop = opened(mysql, database, dropped_tables="drop")
+    for _ in range(3):
+        shop.put(
+            "drop table if exists a_old",
+            "create table a_new (id int primary key, v int)",
+            "insert into a_new values (7, 7)",
+            "rename table a to a_old, a_new to a",
+            "insert into a values (8, 8)",
+        )
+        shop.settle()
+        shop.require_same()
+    held = {state.mirror for state in shop.states().values() if state.mirror_version}
+    below = f"{SOURCE}/{database}/"
+    assert {path for path in shop.follower.lake.tables if path.startswith(below)} == held
+    shop.put("drop table a", "drop table a_old")
+    shop.settle()
+    shop.require_same()
+    left = {path for path in shop.follower.lake.tables if path.startswith(below)}
+    assert left == {f"{below}b"}
+
+
+def _another_batch_waits(shop: Shop) -> None:
+    shop.put("insert into b values (11, 0)")
+    shop.follower.capture()
+    shop.put("rename table a to c")
+
+
+def _its_own_changes_wait(shop: Shop) -> None:
+    shop.put("insert into a values (3, 0)")
+    shop.follower.capture()
+    shop.put("rename table a to c")
+
+
+def _it_does_more(shop: Shop) -> None:
+    shop.put("alter table a rename to c, add column w int")
+
+
+def _a_kept_mirror_is_in_the_way(shop: Shop) -> None:
+    shop.put("drop table b")
+    shop.run()
+    shop.put("rename table a to b")
+
+
+def _it_is_paused(shop: Shop) -> None:
+    table = TableName(shop.name, "a")
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        shop.follower.ledger.pause_table(lease, table, author="ada", reason="so")
+    shop.put("rename table a to c")
+
+
+READ: dict[str, Callable[[Shop], None]] = {
+    "another batch waits": _another_batch_waits,
+    "its own changes wait": _its_own_changes_wait,
+    "it does more": _it_does_more,
+    "a kept mirror is in the way": _a_kept_mirror_is_in_the_way,
+    "it is paused": _it_is_paused,
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_it_is_read_where_that_is_safer(readable: Shop, case: str) -> None:
+    """Each name keeps its own folder then."""
+    READ[case](readable)
+    readable.settle()
+    paths = readable.paths()
+    assert all(name == path for name, path in paths.items())
+    if case != "it is paused":
+        readable.require_same()
+    rows = list(readable.stand.rows(f"select id from {readable.name}.{max(paths)} order by id"))
+    mirror = readable.follower.mirror(f"{readable.name}.{max(paths)}")
+    assert [(row["id"],) for row in mirror] == rows
+
+
+def test_only_captured_names_change_hands(mysql: MySqlStand, database: str) -> None:
+    """A table that comes from outside is read; one that goes there is gone."""
+    shop = opened(mysql, database)
+    shop.follower.tables = [f"{database}.a", f"{database}.b"]
+    shop.put("create table x (id int primary key, v int)", "insert into x values (9, 9)")
+    shop.put("rename table a to y, x to a")
+    shop.settle()
+    assert shop.paths() == {"a": "a", "b": "b"}
+    assert [row["id"] for row in shop.follower.mirror(f"{database}.a")] == [9]
+
+
+STEPS = ("begin_batch", "record_capture", "open_intent", "settle", "mark_merged", "acknowledge")
+
+
+def _swapped_twice(shop: Shop) -> None:
+    for number in range(2):
+        shop.put(
+            f"insert into a values ({300 + number}, 0)",
+            "rename table a to t, b to a, t to b",
+            f"insert into a values ({100 + number}, 0)",
+            f"insert into b values ({200 + number}, 0)",
+        )
+
+
+def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object]) -> int:
+    """How often a run died, of six."""
+    died = 0
+    for _ in range(6):
+        try:
+            with mortal(shop.follower, step, after=after):
+                shop.run()
+        except Crash:
+            died += 1
+            then(shop)
+    return died
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "behind"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_death_at_any_step_loses_nothing(shop: Shop, step: str, after: bool) -> None:
+    """The next runs end with all there, nothing doubled, and nothing read from the source where
+    what was captured is merged first; at the run before the rename as at the one behind it."""
+    _swapped_twice(shop)
+    assert _deaths(shop, step, after=after, then=_finish)
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "a", "b": "b"}
+
+
+def _finish(shop: Shop) -> None:
+    """Merge and acknowledge what the dead run left."""
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        work = shop.follower.work()
+        merge(work, lease)
+        acknowledge(work, lease)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "behind"])
+@pytest.mark.parametrize("step", STEPS)
+def test_where_the_next_run_captures_first_it_may_read(
+    readable: Shop, step: str, after: bool
+) -> None:
+    """A capture that finds a batch unfinished reads renamed tables; all is there, once."""
+    _swapped_twice(readable)
+    assert _deaths(readable, step, after=after, then=lambda _: None)
+    readable.settle()
+    readable.require_same()
+
+
+def test_an_abandoned_batch_gives_the_folders_back(shop: Shop) -> None:
+    """Its files are damaged: the tables are where they were, and the rename is followed anew."""
+    before = shop.states()
+    shop.put("rename table a to c, b to a", "insert into c values (3, 3)")
+    shop.follower.capture()
+    assert shop.states()["c"].mirror == before["a"].mirror
+    lake = shop.follower.lake
+    for path in [path for path in lake.files if "/c/" in path]:
+        del lake.files[path]
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "b", "c": "a"}
+
+
+def test_abandoning_restores_all_of_the_states(shop: Shop) -> None:
+    """Generation, folder, what it shows."""
+    before = shop.states()
+    shop.put("rename table a to t, b to a, t to b")
+    shop.follower.capture()
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        (batch,) = shop.follower.ledger.unfinished(SOURCE)
+        shop.follower.ledger.abandon(lease, batch.id, "so")
+    assert shop.states() == before
+
+
+def test_a_folder_that_is_gone_is_not_begun_anew(shop: Shop) -> None:
+    """Also under its new name."""
+    shop.put("rename table a to c")
+    del shop.follower.lake.tables[f"{SOURCE}/{shop.name}/a"]
+    with pytest.raises(ForeignCommit):
+        shop.run()
+
+
+def test_the_default_reads_it(mysql: MySqlStand, database: str) -> None:
+    """`rewrite`: the address is the name."""
+    shop = opened(mysql, database, renames="rewrite")
+    shop.put("insert into a values (3, 0)", "rename table a to t, b to a, t to b")
+    assert not shop.run().cut
+    shop.settle()
+    shop.require_same()
+    assert shop.paths() == {"a": "a", "b": "b"}
