@@ -100,4 +100,4 @@ def test_the_next_run_repairs(
 
 def test_kills_at_random_moments(mysql: Any, tmp_path: Path) -> None:
     """Under write load, all over a run's length; `make soak` does a hundred."""
-    kill_runs(mysql, tmp_path / "project", "crash_shop", kills=5, seed=seed_of("CRASH_SEED"))
+    kill_runs(mysql, tmp_path / "project", "crash_shop", kills=3, seed=seed_of("CRASH_SEED"))
