@@ -7,19 +7,16 @@ numbering (`segmenting`), anything after *captured*.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
-from pipeline.coverage import past_ranges
 from pipeline.decisions import Decision, Lease
-from pipeline.ports.segments import SegmentStore
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
-from pipeline.runs.captured import CapturedTables
-from pipeline.runs.catching_up import DECISIONS_READ, catch_up, taken_up
+from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
@@ -32,9 +29,8 @@ from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
 from pipeline.runs.structures import structures_at
-from pipeline.segment import rows_by_table
+from pipeline.runs.taking_up import tables_of
 from pipeline.start.decision import facts_json
-from pipeline.table import TableName
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
@@ -159,7 +155,8 @@ def _capture(
     if rereads:
         begun = _reaching(work, begun, rereads)
     bounds = bounds_of(work, begun)
-    tables = tables_of(work, begun, work.segments, batch.id, [one.table for one in back.orders])
+    active = [one.table for one in back.orders]
+    tables = tables_of(work, begun.start, work.segments, batch.id, active)
     structures = structures_at(work, begun)
     handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
@@ -174,9 +171,7 @@ def _capture(
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
-        on_set_aside=lambda aside: work.progress.note(
-            f"{aside.table} was set aside at {aside.position}: {aside.reason}"
-        ),
+        on_set_aside=work.set_aside,
     )
     prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
     # A table that is set aside may be back when a transaction is committed that is prepared.
@@ -190,29 +185,26 @@ def _capture(
     require_followed(begun, reading)
     segments = tables.finish()
     kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
-    work.ledger.record_capture(
-        lease,
-        batch.id,
-        CaptureRecord(
-            end=reading.end,
-            witness=reading.witness,
-            changes=segmenter.changes,
-            transactions=reading.transactions,
-            log_bytes=reading.log_bytes,
-            segments=segments,
-            history=structures.history,
-            events=tuple(tables.events),
-            snapshots=tuple(segmenter.joining.snapshots),
-            orders_done=tuple(order.id for order in back.orders),
-            tables=tuple(tables.touched.values()),
-            set_aside=tuple(tables.set_aside.values()),
-            prepared=kept,
-            ended=tuple(reading.buffer.prepared.ended),
-            by_gtid=reading.by_gtid,
-            source_parts=told.finish(structures.history),
-            handovers=tuple(tables.handovers),
-        ),
+    record = CaptureRecord(
+        end=reading.end,
+        witness=reading.witness,
+        changes=segmenter.changes,
+        transactions=reading.transactions,
+        log_bytes=reading.log_bytes,
+        segments=segments,
+        history=structures.history,
+        events=tuple(tables.events),
+        snapshots=tuple(segmenter.joining.snapshots),
+        orders_done=tuple(order.id for order in back.orders),
+        tables=tuple(tables.touched.values()),
+        set_aside=tuple(tables.set_aside.values()),
+        prepared=kept,
+        ended=tuple(reading.buffer.prepared.ended),
+        by_gtid=reading.by_gtid,
+        source_parts=told.finish(structures.history),
+        handovers=tuple(tables.handovers),
     )
+    work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:
         work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
     if swapped := reading.buffer.out_of_order:
@@ -222,18 +214,12 @@ def _capture(
         )
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
-    counts = rows_by_table(segments)
-    return CaptureReport(
+    return CaptureReport.of(
+        record,
         batch=batch.id,
         rule=decision.rule.value,
         reason=decision.reason,
         start=begun.start,
-        end=reading.end,
-        transactions=reading.transactions,
-        rows=sum(one.total for one in counts.values()),
-        log_bytes=reading.log_bytes,
-        counts=counts,
-        set_aside=tuple(tables.set_aside.values()),
         softened=segmenter.softened,
         repaired=repaired,
         start_seconds=start_seconds,
@@ -249,27 +235,3 @@ def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun
     highest = max(one.high for one in rereads)
     known = highest if begun.known_until is None else max(begun.known_until, highest)
     return replace(begun, facts=work.server.facts(), known_until=known)
-
-
-def tables_of(
-    work: Workplace,
-    begun: Begun,
-    segments: SegmentStore,
-    batch: int,
-    active: Collection[TableName] = (),
-) -> CapturedTables:
-    """The tables that a capture from there on finds, as the ledger knows them; `active`:
-    those that it takes up again."""
-    source = work.source.name
-    states = work.ledger.table_states(source)
-    for table in active:
-        states[table] = taken_up(states[table])
-    return CapturedTables(
-        segments,
-        source=source,
-        batch=batch,
-        states=states,
-        past=past_ranges(
-            work.ledger.decisions(source, limit=DECISIONS_READ), batch, str(begun.start)
-        ),
-    )

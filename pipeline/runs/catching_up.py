@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Final
 
 from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
 from pipeline.bounds import RunBounds
-from pipeline.coverage import past_ranges
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
@@ -33,13 +31,10 @@ from pipeline.runs.rereading import COLUMNS_HINT, HINT
 from pipeline.runs.returning import Returns, Span
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.structures import structures_behind
+from pipeline.runs.taking_up import tables_of
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import rows_by_table
 from pipeline.start.question import Rule, Start
-from pipeline.table_state import SetAside, TableCondition, TableOrder, TableState
-
-DECISIONS_READ: Final = 10_000
-"""How many decisions back a change of patterns is noticed."""
+from pipeline.table_state import SetAside, TableOrder
 
 
 def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport | str | None:
@@ -94,7 +89,11 @@ def _caught_up(
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     structures = structures_behind(work, facts, first.batch, first.start.at, recorded)
     comebacks = comebacks_of(work, returns)
-    tables = _tables(work, returns, batch)
+    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
+    active = [order.table for order in returns.caught_up]
+    tables = tables_of(
+        work, batch.start, work.segments, batch.id, active, before=min(stopped, default=0)
+    )
     segmenter = Segmenter(
         tables,
         batch=batch.id,
@@ -105,46 +104,34 @@ def _caught_up(
         clock=work.clock,
         captured=lambda table: table in returns.spans,
         policies=work.source.lake,
-        on_set_aside=lambda aside: work.progress.note(
-            f"{aside.table} was set aside at {aside.position}: {aside.reason}"
-        ),
+        on_set_aside=work.set_aside,
     )
     begun = begun_at(first, facts, cursor, reason)
     bounds = RunBounds(cursor.position.at, GtidSet())
     reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
     reading.run()
     segments = tables.finish()
-    set_aside = _stopped_again(returns, segmenter, tables, cursor)
-    work.ledger.record_capture(
-        lease,
-        batch.id,
-        CaptureRecord(
-            end=cursor.position,
-            witness=cursor.witness,
-            changes=segmenter.changes,
-            transactions=reading.transactions,
-            log_bytes=reading.log_bytes,
-            segments=segments,
-            history=history_of(structures.history, returns.spans),
-            events=tuple(tables.events),
-            orders_done=tuple(order.id for order in returns.caught_up),
-            tables=tuple(tables.touched.values()),
-            set_aside=set_aside,
-            by_gtid=cursor.by_gtid,
-        ),
+    record = CaptureRecord(
+        end=cursor.position,
+        witness=cursor.witness,
+        changes=segmenter.changes,
+        transactions=reading.transactions,
+        log_bytes=reading.log_bytes,
+        segments=segments,
+        history=history_of(structures.history, returns.spans),
+        events=tuple(tables.events),
+        orders_done=tuple(order.id for order in returns.caught_up),
+        tables=tuple(tables.touched.values()),
+        set_aside=_stopped_again(returns, segmenter, tables, cursor),
+        by_gtid=cursor.by_gtid,
     )
-    counts = rows_by_table(segments)
-    return CaptureReport(
+    work.ledger.record_capture(lease, batch.id, record)
+    return CaptureReport.of(
+        record,
         batch=batch.id,
         rule=CATCHING_UP,
         reason=reason,
         start=first.start,
-        end=cursor.position,
-        transactions=reading.transactions,
-        rows=sum(one.total for one in counts.values()),
-        log_bytes=reading.log_bytes,
-        counts=counts,
-        set_aside=set_aside,
         softened=segmenter.softened,
         repaired=(),
         start_seconds=0.0,
@@ -183,34 +170,6 @@ def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
         if batch.catches_up and held is not None and held.batch == batch.id:
             return held
     return None
-
-
-def _tables(work: Workplace, returns: Returns, batch: Batch) -> CapturedTables:
-    source = work.source.name
-    states = work.ledger.table_states(source)
-    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
-    for order in returns.caught_up:
-        states[order.table] = taken_up(states[order.table])
-    decisions = work.ledger.decisions(source, limit=DECISIONS_READ)
-    # What patterns left out since is read now.
-    past = [
-        one
-        for one in past_ranges(decisions, batch.id, str(batch.start))
-        if one.last < min(stopped, default=0)
-    ]
-    return CapturedTables(work.segments, source=source, batch=batch.id, states=states, past=past)
-
-
-def taken_up(state: TableState) -> TableState:
-    """A table's state once it is taken up again."""
-    return replace(
-        state,
-        condition=TableCondition.ACTIVE,
-        reason=None,
-        hint=None,
-        position=None,
-        stopped=None,
-    )
 
 
 def _stopped_again(

@@ -9,6 +9,7 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
+from pipeline.batch import CaptureRecord
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.places import Place
@@ -20,7 +21,7 @@ from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
 from pipeline.schema.consequences import LakePolicies
-from pipeline.segment import RowCounts
+from pipeline.segment import RowCounts, rows_by_table
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
@@ -112,6 +113,10 @@ class Workplace:
     clock: Callable[[], datetime]
     pause: Callable[[float], None] = sleep
 
+    def set_aside(self, aside: SetAside) -> None:
+        """Say so while the run goes on."""
+        self.progress.note(f"{aside.table} was set aside at {aside.position}: {aside.reason}")
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
@@ -136,6 +141,43 @@ class CaptureReport:
     capture_seconds: float
     continuity: Continuity | None = None
     cut: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        record: CaptureRecord,
+        *,
+        batch: int,
+        rule: str,
+        reason: str,
+        start: Position,
+        softened: Mapping[str, int],
+        repaired: tuple[str, ...],
+        start_seconds: float,
+        capture_seconds: float,
+        continuity: Continuity | None,
+        cut: bool = False,
+    ) -> CaptureReport:
+        """Of a batch that was recorded."""
+        counts = rows_by_table(record.segments)
+        return cls(
+            batch=batch,
+            rule=rule,
+            reason=reason,
+            start=start,
+            end=record.end,
+            transactions=record.transactions,
+            rows=sum(one.total for one in counts.values()),
+            log_bytes=record.log_bytes,
+            counts=counts,
+            set_aside=record.set_aside,
+            softened=softened,
+            repaired=repaired,
+            start_seconds=start_seconds,
+            capture_seconds=capture_seconds,
+            continuity=continuity,
+            cut=cut,
+        )
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to

@@ -20,7 +20,7 @@ from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.begin import Begun, Looked, look
-from pipeline.runs.capture import bounds_of, tables_of
+from pipeline.runs.capture import bounds_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
@@ -28,6 +28,7 @@ from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.runs.rereading import foreseen_orders
 from pipeline.runs.returning import Returns, returns_of
 from pipeline.runs.structures import structures_at
+from pipeline.runs.taking_up import tables_of
 from pipeline.runs.tallying import Largest, StatementSeen, TableTally, Tally
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
@@ -196,7 +197,7 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
     batch = newest[0].id + 1 if newest else 1
     structures = structures_at(work, begun)
     active = [order.table for order in returns.orders]
-    tables = tables_of(work, begun, _NoSegments(), batch, active)
+    tables = tables_of(work, begun.start, _NoSegments(), batch, active)
     tally = Tally(tables, work.source.patterns, structures, work.source.lake)
     stops: list[LockstepError] = []
     prepared = {one.xid: one for one in work.ledger.open_prepared(work.source.name)}
