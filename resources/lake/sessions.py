@@ -3,9 +3,10 @@
 Belongs here: which session a write gets. Does not: Spark's life (`session`), its settings
 (`settings`), what is done with it (`mirror`).
 
-Spark makes Java of each plan and compiles it, which pays for many rows. For few, compiling is
-most of the work: without it a merge into a mirror of a thousand rows takes a quarter less time,
-into one of 20,000 as much, into larger ones more (`benchmarks/README.md`).
+Spark makes Java of each plan and compiles it, once for each order of types. That pays for many
+rows; a run that merges many small tables spends a good part of its time on it. Without, the first
+merge into a mirror of up to 10,000 rows takes 0.7 to 0.9 of the time, into larger ones as much or
+more (`python -m benchmarks small`).
 """
 
 from __future__ import annotations
