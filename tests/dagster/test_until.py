@@ -19,8 +19,10 @@ from tests.positions.servers import head
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with a table that nobody captured yet."""
+    file, offset = head(mysql)
     mysql.execute(f"create table {database}.t (id int primary key)")
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*")
+    start = f"{file}:{offset}"
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
     # The tests' server has no certificate that could be verified.
     server = MySqlServer(
         ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
