@@ -28,7 +28,6 @@ from resources.mysql.baseline import read_baseline
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
-    SERVER_IDS,
     MySqlDump,
     after_set,
     by_offset,
@@ -101,7 +100,7 @@ class MySqlServer:
         )
 
     def survey(self) -> Survey:
-        return take_survey(self._settings, SERVER_IDS)
+        return take_survey(self._settings)
 
     def dump(self, start: Coordinates) -> MySqlDump:
         if start.offset <= MAX_OFFSET:

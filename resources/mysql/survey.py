@@ -32,6 +32,7 @@ from pipeline.survey import (
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.dump import SERVER_IDS
 
 _TABLES: Final = """
 select table_schema, table_name, table_type, coalesce(engine, '') as engine,
@@ -73,13 +74,13 @@ _HIDDEN: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
 Rows = list[dict[str, Any]]
 
 
-def take_survey(settings: ConnectionSettings, dump_server_ids: range) -> Survey:
+def take_survey(settings: ConnectionSettings) -> Survey:
     """One look over two connections. Where the account may not ask, the answer is empty
     and its name stands in `unanswered`; without a connection, errors as in `connect`."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_answering(connection) for connection in (first, second))
         with first.cursor() as cursor:
-            return _Asking(first, cursor).survey(settings, dump_server_ids, answering)
+            return _Asking(first, cursor).survey(settings, answering)
 
 
 def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
@@ -115,9 +116,7 @@ class _Asking:
         self._cursor = cursor
         self._unanswered: set[str] = set()
 
-    def survey(
-        self, settings: ConnectionSettings, dump_server_ids: range, answering: tuple[Answering, ...]
-    ) -> Survey:
+    def survey(self, settings: ConnectionSettings, answering: tuple[Answering, ...]) -> Survey:
         self._cursor.execute("show global variables")
         found = {name.lower(): value for name, value in self._cursor.fetchall()}
         self._cursor.execute("select current_user()")
@@ -131,7 +130,7 @@ class _Asking:
             settings=found,
             account=account,
             grants=self._grants(),
-            dump_server_ids=dump_server_ids,
+            dump_server_ids=SERVER_IDS,
             answering=answering,
             encrypted=self._encrypted(),
             loopback=_is_loopback(settings.host),
