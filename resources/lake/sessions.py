@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from resources.lake.session import SparkProcess
 
@@ -69,11 +70,12 @@ def rows_in(files: Iterable[str]) -> int | None:
 
 def rows_of(table: DeltaTable) -> int | None:
     """How many rows lie in its files, deleted ones too; None where they do not tell."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    try:
+        actions = pa.table(table.get_add_actions(flatten=True))
+    except (DeltaError, pa.ArrowException):
+        return None
     if "num_records" not in actions.column_names:
         return 0 if actions.num_rows == 0 else None
-    counts = actions["num_records"]
-    if counts.null_count:
-        return None
-    told: list[int] = counts.to_pylist()
-    return sum(told)
+    told: list[int | None] = actions["num_records"].to_pylist()
+    counts = [count for count in told if count is not None]
+    return sum(counts) if len(counts) == len(told) else None
