@@ -68,7 +68,7 @@ class Reread:
 def must_be_read(state: TableState) -> bool:
     """Whether a table lacks what only the source has: nobody catches it up by the log."""
     hint = state.hint or ""
-    return hint in OWED or hint.endswith(_AGAIN)
+    return hint == HINT or hint.endswith(_AGAIN)
 
 
 def in_vain(error: TableError) -> TableError:

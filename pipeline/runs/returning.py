@@ -135,8 +135,9 @@ def _way(
     facts: ServerFacts,
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
-    lacks_columns = state.hint == COLUMNS_HINT and order.schema is None
-    if must_be_read(state) and not (lacks_columns and goes_on(work, state)):
+    if must_be_read(state):
+        return state.reason or HINT
+    if state.hint == COLUMNS_HINT and not (order.schema is None and goes_on(work, state)):
         return state.reason or HINT
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"
