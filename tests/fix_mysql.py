@@ -81,14 +81,15 @@ class MySqlStand:
             self.execute(f"set global binlog_row_metadata = {before}")
 
     def purge_to(self, file: str) -> None:
-        """Have every log file before this one gone. What a dump reads is kept, and the
-        server notices a little late that a reader has left."""
-        for _ in range(600):
+        """Have every log file before this one gone. What a dump reads is kept, until the server
+        has noticed that its reader has left."""
+        for _ in range(100):
             self.execute(f"purge binary logs to '{file}'")
             if self.rows("show binary logs")[0][0] == file:
                 return
             time.sleep(0.05)
-        raise AssertionError(f"something still reads the log before {file}")
+        reading = self.rows("show processlist")
+        raise AssertionError(f"something still reads the log before {file}: {reading}")
 
     def fresh_name(self) -> str:
         """A database name that nobody used in this session."""

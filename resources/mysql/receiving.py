@@ -10,6 +10,7 @@ import queue
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +26,8 @@ from pipeline.ports.source import Received
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6
 _HALF: Final = BUFFER_BYTES // 2
+_RESET: Final = struct.pack("ii", 1, 0)
+"""Linger for no second: what was not sent or read is thrown away (socket(7))."""
 
 
 class Receiver:
@@ -51,8 +54,11 @@ class Receiver:
             self._free.put(got.data)
 
     def close(self) -> None:
-        """End the connection's reading; the thread is gone when this returns."""
+        """End the connection's reading; the thread is gone when this returns. Closing the
+        socket resets the connection then, so that a server that waits to send the rest ends
+        its dump at once. Otherwise it may wait for minutes, and keep its log files."""
         with suppress(OSError):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._sock.shutdown(socket.SHUT_RDWR)
         self._free.put(None)
         if self._thread.is_alive():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import closing
-
 import pytest
 
 from pipeline.binlog.buffer import TransactionBuffer
@@ -25,10 +22,8 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 from resources.memory.spool import MemorySpool
 from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
-from resources.mysql.receiving import Receiver
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 from tests.mysql.reading import changes, server, settings, transactions
 
 
@@ -192,61 +187,3 @@ def test_big_events_arrive_whole(mysql: MySqlStand, database: str) -> None:
     )
     (found,) = changes(source, start, TableName(database, "t"))
     assert found[2]["v"] == b"\xab" * (20 * 1024 * 1024)
-
-
-def test_a_silent_server_is_an_error_within_a_bound(mysql: MySqlStand) -> None:
-    """A peer that stops sending ends the dump after the read timeout."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    near = socket.create_connection(listener.getsockname())
-    far, _ = listener.accept()
-    near.settimeout(0.2)
-    receiver = Receiver(near)
-    try:
-        with pytest.raises(TimeoutError):
-            next(receiver.received())
-    finally:
-        receiver.close()
-        for end in (near, far, listener):
-            end.close()
-
-
-def test_a_connection_cut_in_the_middle_is_told(mysql: MySqlStand) -> None:
-    """What came before is handed out, then the end is an error."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    near = socket.create_connection(listener.getsockname())
-    far, _ = listener.accept()
-    far.sendall(b"abc")
-    far.close()
-    receiver = Receiver(near)
-    pieces = receiver.received()
-    try:
-        first = next(pieces)
-        assert bytes(first.data[first.begin : first.end]) == b"abc"
-        with pytest.raises(SourceUnavailable, match="closed"):
-            next(pieces)
-    finally:
-        receiver.close()
-        near.close()
-        listener.close()
-
-
-@pytest.mark.parametrize("flavour", ["mysql", "mariadb", "mariadb11"])
-def test_one_dump_ends_no_other(request: pytest.FixtureRequest, flavour: str) -> None:
-    """A second dump begins and ends while the server still has most of the first to send."""
-    stand: MySqlStand = request.getfixturevalue(flavour)
-    database, start = stand.fresh_name(), head(stand)
-    stand.execute(f"create database {database}")
-    stand.execute(
-        "create table t (id int primary key auto_increment, a mediumblob)",
-        *["insert into t (a) values (repeat('x', 4000000))"] * 8,
-        database=database,
-    )
-    with closing(server(stand).dump(start)) as first:
-        read = 0
-        for received in first:
-            if read == 0:
-                assert len(transactions(server(stand), start)) >= 8
-            read += received.end - received.begin
-            if read > 32_000_000:
-                break
-    stand.execute(f"drop database {database}")
