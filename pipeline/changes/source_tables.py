@@ -22,8 +22,8 @@ from pipeline.changes.marks import TransactionMarks
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import DatabaseEffect, Renamed
 from pipeline.schema.history import History, SchemaStatement, SchemaVersion
+from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.sentences import sentence
-from pipeline.schema.tracker import Followed, LoggedStatement
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.schema.history import History, Knowledge, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.stored import why_values_change
-from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableOrder
 

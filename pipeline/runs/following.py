@@ -25,7 +25,8 @@ from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
 from pipeline.schema.consequences import PER_ROW, Action, Consequence, LakePolicies, consequences
 from pipeline.schema.history import SchemaVersion
-from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.zones import zone_of
 from pipeline.segment import ChangeType
 from pipeline.table import TableName

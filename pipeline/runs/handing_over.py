@@ -31,10 +31,11 @@ from pipeline.runs.context import Workplace
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Effect, Renamed
 from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 

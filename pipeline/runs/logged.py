@@ -16,7 +16,7 @@ from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
 from pipeline.position import Coordinates
 from pipeline.schema.context import ServerFacts, StatementContext, read_context
-from pipeline.schema.tracker import LoggedStatement
+from pipeline.schema.logged import LoggedStatement
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _MICROSECONDS: Final = 1_000_000

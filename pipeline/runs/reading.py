@@ -26,7 +26,8 @@ from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.runs.joining import last_end
 from pipeline.runs.logged import logged_statements
 from pipeline.runs.structures import facts_of_server
-from pipeline.schema.tracker import Followed, LoggedStatement, SchemaTracker
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
 _TELL_SECONDS = 0.3

@@ -27,7 +27,7 @@ from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.runs.captured import GROUP_IMAGES
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
-from pipeline.schema.tracker import Followed, LoggedStatement
+from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.segment import SourcePart, SourceTable
 from pipeline.table import TableName
 

@@ -33,16 +33,12 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.logged import facts_of, logged_statements
 from pipeline.schema import context
 from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.statements.touched import Touched, touched_by
-from pipeline.schema.tracker import (
-    KnownStructures,
-    Later,
-    LoggedStatement,
-    Recorded,
-    SchemaTracker,
-)
+from pipeline.schema.tracker import Later, SchemaTracker
+from pipeline.schema.versions import KnownStructures, Recorded
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 

@@ -23,11 +23,12 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.structures import facts_of_server, statements_between, structures_at
 from pipeline.schema.comparable import disagreements
 from pipeline.schema.history import Knowledge, Origin, SchemaStatement, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import Disagreement, Recorded, refold
 from pipeline.schema.statements.changes import Irrelevant
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 

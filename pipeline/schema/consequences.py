@@ -24,10 +24,10 @@ from pipeline.schema.evolving.effects import (
     Truncated,
     UnknownTable,
 )
+from pipeline.schema.logged import Followed
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.stored import why_values_change
-from pipeline.schema.tracker import Followed
 from pipeline.table import TableName
 
 

@@ -19,7 +19,8 @@ from pipeline.position import Coordinates
 from pipeline.schema.compare import differences
 from pipeline.schema.context import ServerFacts, StatementContext
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
-from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,7 +21,8 @@ from pipeline.changes.source_tables import (
 )
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.consequences import LakePolicies, consequences
-from pipeline.schema.tracker import LoggedStatement, SchemaTracker
+from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from tests.pipeline.test_segmenting import NothingKnown

@@ -1,0 +1,103 @@
+"""A statement of the log and what it did, as the ledger records it.
+
+Belongs here: the two values, and what is read out of them for the history. Does not: how a
+statement is followed (`evolve`, `tracker`), what it means for a lake (`consequences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from pipeline.position import Coordinates
+from pipeline.schema.context import StatementContext
+from pipeline.schema.evolving.effects import (
+    Changed,
+    Effect,
+    NotFollowed,
+    Renamed,
+    UnknownTable,
+)
+from pipeline.schema.history import SchemaStatement
+from pipeline.schema.sentences import sentence
+from pipeline.schema.statements.changes import NotUnderstood
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement as the log has it; `text` decoded with its client's character set.
+    `executed_at`: when its session began it, what NOW() was to it. `server_id`: of the server
+    that ran it first."""
+
+    text: str
+    context: StatementContext
+    begin: Coordinates
+    end: Coordinates
+    gtid: str
+    committed_at: datetime
+    executed_at: datetime
+    server_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a statement did. `not_understood`: nothing is known of what it did, to the
+    tables it names, or to any (`may_touch` None)."""
+
+    effects: tuple[Effect, ...] = ()
+    not_understood: NotUnderstood | None = None
+
+
+def recorded_statement(logged: LoggedStatement, followed: Followed) -> SchemaStatement:
+    """What the history keeps of it."""
+    outcome = "followed"
+    if followed.not_understood is not None:
+        outcome = "not understood"
+    elif any(isinstance(one, NotFollowed | UnknownTable) for one in followed.effects):
+        outcome = "partly"
+    sentences = tuple(map(sentence, followed.effects))
+    if followed.not_understood is not None:
+        sentences = (followed.not_understood.reason,)
+    return SchemaStatement(
+        begin=logged.begin,
+        end=logged.end,
+        gtid=logged.gtid,
+        committed_at=logged.committed_at,
+        database=logged.context.database,
+        text=logged.text,
+        outcome=outcome,
+        effects=sentences,
+        context={**asdict(logged.context), "executed_at": logged.executed_at.isoformat()},
+    )
+
+
+def reasons(followed: Followed) -> Iterator[tuple[TableName, str]]:
+    """Why structures are unknown now; keyed as the statement names the tables."""
+    if followed.not_understood is not None:
+        for table in followed.not_understood.may_touch or ():
+            yield table, followed.not_understood.reason
+    for effect in followed.effects:
+        match effect:
+            case NotFollowed(table, reason):
+                yield table, reason
+            case UnknownTable(table, statement):
+                yield table, f"{statement} on a table that was not known"
+            case _:
+                pass
+
+
+def origins(
+    effects: Sequence[Effect],
+) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
+    """Where the columns of a changed table come from; None for one whose rows were another
+    table's before."""
+    for effect in effects:
+        match effect:
+            case Changed(table, _, _, columns_from):
+                yield table, columns_from
+            case Renamed(_, to):
+                yield to, None
+            case _:
+                pass
