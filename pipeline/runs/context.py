@@ -20,7 +20,7 @@ from pipeline.ports.segments import SegmentStore
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.segment import RowCounts, rows_by_table
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName

@@ -23,9 +23,10 @@ from pipeline.runs.joining import Joining
 from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread, in_vain
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
-from pipeline.schema.consequences import PER_ROW, Action, Consequence, LakePolicies, consequences
+from pipeline.schema.consequences import PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.zones import zone_of
 from pipeline.segment import ChangeType

@@ -30,8 +30,8 @@ from pipeline.runs.joining import Joining, begin_of, behind
 from pipeline.runs.rereading import Reread
 from pipeline.runs.source_rows import Counted, SourceRows
 from pipeline.runs.watching import Lost, Watch
-from pipeline.schema.consequences import LakePolicies
 from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import SetAside

@@ -26,8 +26,9 @@ from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.versions import checked, release_hint, version_for
-from pipeline.schema.consequences import Action, Consequence, LakePolicies, consequences
+from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.shown import first_words
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema

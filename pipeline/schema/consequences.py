@@ -8,26 +8,22 @@ docs/schema-changes.md shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pipeline.schema.evolving.effects import (
-    Changed,
-    Created,
-    Dirty,
-    Dropped,
-    Effect,
-    NotFollowed,
-    Renamed,
-    Truncated,
-    UnknownTable,
+from pipeline.schema.happened import (
+    Happened,
+    columns_changed,
+    differs_per_row,
+    engine_changed,
+    happened,
+    key_changed,
+    values_changed,
 )
 from pipeline.schema.logged import Followed
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.schema.stored import why_values_change
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 
 
@@ -44,19 +40,6 @@ class Action(StrEnum):
     SET_ASIDE = "set aside"
 
 
-@dataclass(frozen=True, slots=True)
-class LakePolicies:
-    """How a source's lake follows; the first word of each is the default."""
-
-    on_rewrite: str = "set-aside"
-    dropped_columns: str = "keep"
-    dropped_tables: str = "keep"
-    renames: str = "rewrite"
-    foreign_keys: str = "set-aside"
-    deletes: str = "remove"
-    readers: str = "spark"
-
-
 PER_ROW: Final = "per-row"
 """The rule of a new column whose values only the source knows."""
 
@@ -69,29 +52,6 @@ class Consequence:
     action: Action
     rule: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """One table's part of a statement. `before` and `after` are there for a change;
-    `strict` is of the session's sql_mode; `zoned`: its time zone is known."""
-
-    table: TableName
-    kind: str
-    reason: str = ""
-    before: TableSchema | None = None
-    after: TableSchema | None = None
-    columns_from: tuple[str | None, ...] = ()
-    strict: bool = True
-    zoned: bool = True
-
-    @property
-    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
-        """Each column after, and what it was before."""
-        assert self.before is not None
-        assert self.after is not None
-        for origin, column in zip(self.columns_from, self.after.columns, strict=True):
-            yield (self.before.column(origin) if origin is not None else None), column
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,72 +72,6 @@ def _is(kind: str, reason: str = "") -> Callable[[Happened], str | None]:
 
 def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str | None]:
     return lambda one: test(one) if one.kind == "changed" else None
-
-
-_ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
-"""Engines that keep rows when a table changes from one to the other."""
-
-
-def _engine(one: Happened) -> str | None:
-    assert one.before is not None
-    assert one.after is not None
-    engines = one.before.engine, one.after.engine
-    if engines[0].lower() == engines[1].lower():
-        return None
-    if {engine.lower() for engine in engines} <= _ROWS_KEPT:
-        return None
-    return f"its engine {engines[0]} became {engines[1]}"
-
-
-def _values(one: Happened) -> str | None:
-    for before, after in one.pairs:
-        if before is not None and (why := why_values_change(before, after, strict=one.strict)):
-            return f"stored values of {after.name} may have changed: {why}"
-    return None
-
-
-def _rekeyed(one: Happened) -> str | None:
-    assert one.before is not None
-    assert one.after is not None
-    origin = dict(zip((c.name for c in one.after.columns), one.columns_from, strict=True))
-    before, after = one.before.primary_key, one.after.primary_key
-    if tuple(origin.get(name) for name in after) == before:
-        return None
-    return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
-
-
-def _per_row(one: Happened) -> str | None:
-    for before, after in one.pairs:
-        if before is not None:
-            continue
-        if after.generated is not None:
-            return f"the new column {after.name} is generated"
-        if after.auto_increment:
-            return f"the new column {after.name} is numbered by the server"
-        if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
-            return f"the new column {after.name} has a default that differs per row"
-        if not one.zoned and _by_clock(after):
-            return f"the new column {after.name} has a moment of a zone that the log does not name"
-    return None
-
-
-def _by_clock(column: ColumnSchema) -> bool:
-    """Whether what it gave the rows depends on the session's time zone."""
-    if column.type == "datetime":
-        return isinstance(column.default, ExpressionDefault)
-    return column.type == "timestamp" and isinstance(column.default, LiteralDefault)
-
-
-def _is_now(default: ExpressionDefault) -> bool:
-    return default.text.upper().startswith("CURRENT_TIMESTAMP")
-
-
-def _columns(one: Happened) -> str | None:
-    assert one.before is not None
-    assert one.after is not None
-    if row_structure(one.before).columns != row_structure(one.after).columns:
-        return "its columns changed"
-    return None
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -253,7 +147,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "engine",
-        _changed(_engine),
+        _changed(engine_changed),
         Action.SET_ASIDE,
         (
             "ENGINE to or from one that keeps no rows (BLACKHOLE, MEMORY, CSV …)",
@@ -265,7 +159,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "values",
-        _changed(_values),
+        _changed(values_changed),
         Action.SET_ASIDE,
         (
             "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
@@ -279,13 +173,13 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "key",
-        _changed(_rekeyed),
+        _changed(key_changed),
         Action.REREAD,
         ("the primary key changes", "new version", "re-read under the new key", "nothing"),
     ),
     Rule(
         PER_ROW,
-        _changed(_per_row),
+        _changed(differs_per_row),
         Action.REREAD,
         (
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, or a moment in the "
@@ -298,7 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "columns",
-        _changed(_columns),
+        _changed(columns_changed),
         Action.FOLLOW,
         (
             "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds all it held, ENUM and "
@@ -322,30 +216,6 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
 )
-
-
-def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Happened]:
-    """An effect as the rules see it, for each table it concerns."""
-    match effect:
-        case Created(table):
-            yield Happened(table, "created")
-        case Dropped(table):
-            yield Happened(table, "dropped")
-        case Renamed(table, to):
-            yield Happened(table, "dropped", f"it is now called {to}")
-            yield Happened(to, "renamed", f"it was called {table}")
-        case Truncated(table):
-            yield Happened(table, "truncated")
-        case Dirty(table, reason):
-            yield Happened(table, "dirty", f"{reason} changes rows that the log does not have")
-        case NotFollowed(table, reason):
-            yield Happened(table, "not followed", reason)
-        case UnknownTable(table, statement):
-            yield Happened(table, "not followed", f"{statement}, but its structure was not known")
-        case Changed(table, before, after, columns_from):
-            yield Happened(table, "changed", "", before, after, columns_from, strict, zoned)
-        case _:
-            return
 
 
 def decided(one: Happened, policies: LakePolicies) -> Consequence:

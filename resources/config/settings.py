@@ -14,7 +14,7 @@ from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
 from pipeline.places import Place
 from pipeline.runs.context import SourcePlan, StandbyPlan
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.tables import TablePatterns
 from resources.config.model import (

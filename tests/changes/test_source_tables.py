@@ -20,8 +20,9 @@ from pipeline.changes.source_tables import (
     transaction_rows,
 )
 from pipeline.position import Coordinates, LogFile
-from pipeline.schema.consequences import LakePolicies, consequences
+from pipeline.schema.consequences import consequences
 from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from pipeline.table import TableName

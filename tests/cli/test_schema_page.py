@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.schema.consequences import RULES, LakePolicies
+from pipeline.schema.consequences import RULES
 from pipeline.schema.page import rewritten
+from pipeline.schema.policies import LakePolicies
 from resources.config.model import SourcePart
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/schema-changes.md").read_text()

@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates, LogFile
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.tables import TablePatterns
 from resources.config import Secret, Settings, load_settings
 from resources.config.load import parse_settings

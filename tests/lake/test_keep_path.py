@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.runs.context import Workplace
 from pipeline.runs.verify import verify
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake

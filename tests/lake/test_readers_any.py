@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName
 from resources.mysql.server import MySqlServer

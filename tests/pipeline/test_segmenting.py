@@ -12,8 +12,8 @@ import pyarrow as pa
 from pipeline.binlog.framing import EventType
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.segmenting import Segmenter
-from pipeline.schema.consequences import LakePolicies
 from pipeline.schema.history import DatabaseVersion, SchemaVersion
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import SetAside

@@ -12,8 +12,8 @@ from pipeline.runs import source_rows
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
-from pipeline.schema.consequences import LakePolicies
 from pipeline.schema.history import History
+from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from resources.memory.lake import MemoryLake, MemorySegments

@@ -18,7 +18,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatched, Workplace
 from pipeline.runs.merge import merge
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.tables import TablePatterns
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments

@@ -14,7 +14,7 @@ import pytest
 
 from lockstep.demo.mysql_search import Program
 from lockstep.demo.mysqld import mysql_server
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
 from tests.fix_mysql import MySqlStand

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table_state import SnapshotPart
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE

@@ -12,7 +12,7 @@ from pipeline.changes.layout import changelog_path, mirror_path
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.memory.lake import MemoryMirrors

@@ -13,7 +13,7 @@ from pipeline.errors import ForeignCommit
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.context import CaptureReport
 from pipeline.runs.merge import merge
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.mysql.server import MySqlServer

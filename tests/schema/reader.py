@@ -19,7 +19,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.rereading import HINT
 from pipeline.runs.verify import verify
 from pipeline.runs.verify_schema import verify_schema
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableEventKind
 from tests.lake.conftest import Lake

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schema.consequences import LakePolicies
+from pipeline.schema.policies import LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE

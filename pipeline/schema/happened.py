@@ -1,0 +1,146 @@
+"""What a statement did to one table, and what of it concerns the rows that are stored.
+
+Belongs here: an effect as the rules see it, and the questions that rules ask of a change; each
+answers why, or None. Does not: what follows (`consequences`), what the statement does to the
+structure (`evolve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.schema.evolving.effects import (
+    Changed,
+    Created,
+    Dirty,
+    Dropped,
+    Effect,
+    NotFollowed,
+    Renamed,
+    Truncated,
+    UnknownTable,
+)
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.schema.stored import why_values_change
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One table's part of a statement. `before` and `after` are there for a change;
+    `strict` is of the session's sql_mode; `zoned`: its time zone is known."""
+
+    table: TableName
+    kind: str
+    reason: str = ""
+    before: TableSchema | None = None
+    after: TableSchema | None = None
+    columns_from: tuple[str | None, ...] = ()
+    strict: bool = True
+    zoned: bool = True
+
+    @property
+    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
+        """Each column after, and what it was before."""
+        assert self.before is not None
+        assert self.after is not None
+        for origin, column in zip(self.columns_from, self.after.columns, strict=True):
+            yield (self.before.column(origin) if origin is not None else None), column
+
+
+def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Happened]:
+    """An effect as the rules see it, for each table it concerns."""
+    match effect:
+        case Created(table):
+            yield Happened(table, "created")
+        case Dropped(table):
+            yield Happened(table, "dropped")
+        case Renamed(table, to):
+            yield Happened(table, "dropped", f"it is now called {to}")
+            yield Happened(to, "renamed", f"it was called {table}")
+        case Truncated(table):
+            yield Happened(table, "truncated")
+        case Dirty(table, reason):
+            yield Happened(table, "dirty", f"{reason} changes rows that the log does not have")
+        case NotFollowed(table, reason):
+            yield Happened(table, "not followed", reason)
+        case UnknownTable(table, statement):
+            yield Happened(table, "not followed", f"{statement}, but its structure was not known")
+        case Changed(table, before, after, columns_from):
+            yield Happened(table, "changed", "", before, after, columns_from, strict, zoned)
+        case _:
+            return
+
+
+_ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
+"""Engines that keep rows when a table changes from one to the other."""
+
+
+def engine_changed(one: Happened) -> str | None:
+    """Its rows do not come along to the new engine."""
+    assert one.before is not None
+    assert one.after is not None
+    engines = one.before.engine, one.after.engine
+    if engines[0].lower() == engines[1].lower():
+        return None
+    if {engine.lower() for engine in engines} <= _ROWS_KEPT:
+        return None
+    return f"its engine {engines[0]} became {engines[1]}"
+
+
+def values_changed(one: Happened) -> str | None:
+    """A stored value may be another one than before."""
+    for before, after in one.pairs:
+        if before is not None and (why := why_values_change(before, after, strict=one.strict)):
+            return f"stored values of {after.name} may have changed: {why}"
+    return None
+
+
+def key_changed(one: Happened) -> str | None:
+    """Rows are told apart by other columns."""
+    assert one.before is not None
+    assert one.after is not None
+    origin = dict(zip((c.name for c in one.after.columns), one.columns_from, strict=True))
+    before, after = one.before.primary_key, one.after.primary_key
+    if tuple(origin.get(name) for name in after) == before:
+        return None
+    return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
+
+
+def differs_per_row(one: Happened) -> str | None:
+    """A new column has values of its own in each row, which only the source knows."""
+    for before, after in one.pairs:
+        if before is not None:
+            continue
+        if after.generated is not None:
+            return f"the new column {after.name} is generated"
+        if after.auto_increment:
+            return f"the new column {after.name} is numbered by the server"
+        if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
+            return f"the new column {after.name} has a default that differs per row"
+        if not one.zoned and _by_clock(after):
+            return f"the new column {after.name} has a moment of a zone that the log does not name"
+    return None
+
+
+def _by_clock(column: ColumnSchema) -> bool:
+    """Whether what it gave the rows depends on the session's time zone."""
+    if column.type == "datetime":
+        return isinstance(column.default, ExpressionDefault)
+    return column.type == "timestamp" and isinstance(column.default, LiteralDefault)
+
+
+def _is_now(default: ExpressionDefault) -> bool:
+    return default.text.upper().startswith("CURRENT_TIMESTAMP")
+
+
+def columns_changed(one: Happened) -> str | None:
+    """Its rows have other columns, or other types."""
+    assert one.before is not None
+    assert one.after is not None
+    if row_structure(one.before).columns != row_structure(one.after).columns:
+        return "its columns changed"
+    return None

@@ -1,0 +1,22 @@
+"""How a source's lake follows its schema changes, as a person chose it.
+
+Belongs here: the policies as values. Does not: their names in lockstep.toml
+(`resources.config`), what follows from them (`consequences`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LakePolicies:
+    """How a source's lake follows; the first word of each is the default."""
+
+    on_rewrite: str = "set-aside"
+    dropped_columns: str = "keep"
+    dropped_tables: str = "keep"
+    renames: str = "rewrite"
+    foreign_keys: str = "set-aside"
+    deletes: str = "remove"
+    readers: str = "spark"
