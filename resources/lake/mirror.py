@@ -38,7 +38,7 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_ROWS, Sessions, rows_in, rows_of
+from resources.lake.sessions import FEW_ROWS, Extent, Sessions, extent_in, extent_of
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, remove_folder
@@ -52,7 +52,7 @@ class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few_rows`: up to
-    how many Spark compiles nothing.
+    how many are written as few (`sessions`).
     """
 
     def __init__(
@@ -200,11 +200,11 @@ class SparkMirrors:
 
     def _has_few(self, table: DeltaTable | None, write: MirrorWrite) -> bool:
         """Whether the write and the mirror it goes to have few rows."""
-        staged = rows_in(write.staged)
-        if staged is None or staged > self._few_rows:
+        staged = extent_in(write.staged)
+        if staged is None or not staged.within(self._few_rows):
             return False
-        there = 0 if table is None else rows_of(table)
-        return there is not None and there + staged <= self._few_rows
+        there = Extent(0, 0) if table is None else extent_of(table)
+        return there is not None and (there + staged).within(self._few_rows)
 
     def _step(
         self,

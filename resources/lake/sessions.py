@@ -3,10 +3,10 @@
 Belongs here: which session a write gets. Does not: Spark's life (`session`), its settings
 (`settings`), what is done with it (`mirror`).
 
-Spark makes Java of each plan and compiles it, once for each order of types. That pays for many
-rows; a run that merges many small tables spends a good part of its time on it. Without, the first
-merge into a mirror of up to 10,000 rows takes 0.7 to 0.9 of the time, into larger ones as much or
-more (`python -m benchmarks small`).
+What pays for many rows is most of the work for a few (`python -m benchmarks small`): Spark makes
+Java of each plan and compiles it, once for each order of types; Delta looks for the files that it
+can pass over, and marks rows of a file as deleted in a file of its own, in as many queries again
+as it takes to write the file anew.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -27,11 +29,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FEW_ROWS: Final = 10_000
-"""Rows of a mirror and of what is written to it, up to which nothing is compiled."""
+"""Rows of a mirror, and of what is written to it, that are few."""
+FEW_BYTES: Final = 16 << 20
+"""The same in bytes of their files, which are all written anew."""
 
-_INTERPRETED: Final = {
+_FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.databricks.delta.merge.deletionVectors.persistent": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
 
@@ -52,30 +61,49 @@ class Sessions:
             idle = self._idle[few]
             session = idle.pop() if idle else None
         if session is None:
-            session = self._spark.session(_INTERPRETED if few else {})
+            session = self._spark.session(_FOR_FEW if few else {})
         yield session
         with self._lock:
             self._idle[few].append(session)
 
 
-def rows_in(files: Iterable[str]) -> int | None:
-    """How many rows Parquet files have; None where one cannot be read, which whoever reads
-    them all will say."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much some files hold, and their size."""
+
+    rows: int
+    bytes: int
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.rows + other.rows, self.bytes + other.bytes)
+
+    def within(self, rows: int) -> bool:
+        """Whether it is not more than so many rows, nor too many bytes to be few."""
+        return self.rows <= rows and self.bytes <= FEW_BYTES
+
+
+def extent_in(files: Iterable[str]) -> Extent | None:
+    """Of Parquet files; None where one cannot be read, which whoever reads them all will
+    say."""
+    found = Extent(0, 0)
     try:
-        told: int = sum(pq.read_metadata(file).num_rows for file in files)
+        for file in files:
+            found += Extent(pq.read_metadata(file).num_rows, Path(file).stat().st_size)
     except (pa.ArrowException, OSError):
         return None
-    return told
+    return found
 
 
-def rows_of(table: DeltaTable) -> int | None:
-    """How many rows lie in its files, deleted ones too; None where they do not tell."""
+def extent_of(table: DeltaTable) -> Extent | None:
+    """Of a table's files, deleted rows among it; None where they do not tell."""
     try:
         actions = pa.table(table.get_add_actions(flatten=True))
     except (DeltaError, pa.ArrowException):
         return None
     if "num_records" not in actions.column_names:
-        return 0 if actions.num_rows == 0 else None
-    told: list[int | None] = actions["num_records"].to_pylist()
-    counts = [count for count in told if count is not None]
-    return sum(counts) if len(counts) == len(told) else None
+        return Extent(0, 0) if actions.num_rows == 0 else None
+    rows: list[int | None] = actions["num_records"].to_pylist()
+    counts = [count for count in rows if count is not None]
+    if len(counts) < len(rows):
+        return None
+    return Extent(sum(counts), sum(actions["size_bytes"].to_pylist()))

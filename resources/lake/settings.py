@@ -81,6 +81,8 @@ class SparkSettings:
             # Plans of ours are small and their sizes known: planning again between stages
             # costs more than it gains (0.2 s of processor time for each small table).
             "spark.sql.adaptive.enabled": "false",
+            # Each query's plan in words, for a page that is not served.
+            "spark.sql.ui.explainMode": "simple",
             # Derived from the log, and read by nobody here.
             "spark.databricks.delta.writeChecksumFile.enabled": "false",
             # Staged Parquet is never changed while it is read, so reading it twice is safe

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import Sessions, rows_in, rows_of
+from resources.lake.sessions import FEW_BYTES, Extent, Sessions, extent_in, extent_of
 from tests.lake.conftest import Lake
 from tests.lake.made import a_write
 
@@ -40,16 +40,26 @@ def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.Mon
         assert session.conf.get(_COMPILES) == "true"
 
 
-def test_rows_are_counted_by_what_files_say(disk: Lake, folder: Path, tmp_path: Path) -> None:
-    """The mirror's own, over all its files; and staged ones, unless one is damaged."""
+def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) -> None:
+    """The mirror's own, all of them; and staged ones, unless one is damaged."""
     for number in (1, 2):
         rows = [{"id": 10 * number + one} for one in range(3)]
         disk.mirrors.write(a_write(disk.mirrors, number, "append", rows))
-    assert rows_of(DeltaTable(folder / "shop/shop/people")) == 6
-    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "two.parquet")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1, and then nothing")
-    assert rows_in([str(tmp_path / "two.parquet")] * 2) == 4
-    assert rows_in([str(tmp_path / "two.parquet"), str(tmp_path / "broken.parquet")]) is None
+    mirror = folder / "shop/shop/people"
+    size = sum(file.stat().st_size for file in mirror.glob("*.parquet"))
+    assert extent_of(DeltaTable(mirror)) == Extent(6, size)
+    two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
+    pq.write_table(pa.table({"id": [1, 2]}), two)
+    broken.write_bytes(b"PAR1, and then nothing")
+    assert extent_in([str(two)] * 2) == Extent(4, 2 * two.stat().st_size)
+    assert extent_in([str(two), str(broken)]) is None
+
+
+def test_few_rows_are_not_few_where_they_are_wide() -> None:
+    """Their files are written anew, which must not take long."""
+    assert Extent(10, FEW_BYTES).within(10)
+    assert not Extent(10, FEW_BYTES + 1).within(10)
+    assert not Extent(11, 1).within(10)
 
 
 def test_a_write_goes_by_both(
