@@ -147,9 +147,8 @@ class SparkMirrors:
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
         done = ours(steps)
         if None in done:
-            given = [names_given(steps[number]) for number in range(len(steps))]
-            refuse_columns([name for names in given for name in names])
-            with self._sessions.one() as session:
+            refuse_columns([name for step in steps for name in names_given(step)])
+            with self._sessions.one(few=self._is_small(table)) as session:
                 for number, step in enumerate(steps, start=1):
                     if done[number - 1] is None:
                         said = words(step, number, app_id=app_id, txn_version=txn_version)
@@ -181,7 +180,8 @@ class SparkMirrors:
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        with self._sessions.one() as session, staged_folder(self._staging) as folder:
+        few = self._is_small(path)
+        with self._sessions.one(few=few) as session, staged_folder(self._staging) as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
@@ -205,6 +205,11 @@ class SparkMirrors:
             return False
         there = Extent(0, 0) if table is None else extent_of(table)
         return there is not None and (there + staged).within(self._few_rows)
+
+    def _is_small(self, table: Path) -> bool:
+        with lake_errors(table):
+            there = extent_of(DeltaTable(table))
+        return there is not None and there.within(self._few_rows)
 
     def _step(
         self,
