@@ -1,6 +1,6 @@
-"""Merges into mirrors of few rows: with Spark's plans compiled, and without.
+"""Merges into mirrors of few rows: as for many rows, and as for few.
 
-Belongs here: where the one overtakes the other (`resources.lake.sessions.FEW_ROWS`). Does not:
+Belongs here: where the one overtakes the other (`resources.lake.sessions.FEW`). Does not:
 what a whole run costs (`runs`).
 """
 
@@ -22,6 +22,7 @@ from rich.table import Table
 from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
+from resources.lake.sessions import NOTHING, Extent
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
@@ -29,6 +30,7 @@ PAIRS = 5
 """Of which the first is for warming up. Each has columns in an order of its own, since what was
 compiled once is not compiled again."""
 
+_ALL = Extent(1 << 60, 1 << 60)
 _COLUMNS = (
     ("number", pa.int32()),
     ("name", pa.string()),
@@ -44,14 +46,14 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 def measure_small(console: Console) -> None:
     """Print a line for each size: seconds of the first merge into a table, of at most `CHANGES`
     rows, one table at a time."""
-    lines = Table("rows of the mirror", "compiled, s", "not compiled, s", "ratio")
+    lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
         try:
             for size in SIZES:
-                compiled, plain = _pairs(Path(folder), spark, size)
-                ratio = f"{plain / compiled:.2f}"
-                lines.add_row(f"{size:,}", f"{compiled:.2f}", f"{plain:.2f}", ratio)
+                many, few = _pairs(Path(folder), spark, size)
+                ratio = f"{few / many:.2f}"
+                lines.add_row(f"{size:,}", f"{many:.2f}", f"{few:.2f}", ratio)
         finally:
             spark.stop()
     console.print(lines)
@@ -60,8 +62,8 @@ def measure_small(console: Console) -> None:
 def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
     """The medians of both, taken in turn."""
     pair = [
-        SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few_rows=few)
-        for name, few in (("compiled", -1), ("plain", 1 << 60))
+        SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few=few)
+        for name, few in (("many", NOTHING), ("few", _ALL))
     ]
     seconds: tuple[list[float], list[float]] = ([], [])
     for number in range(PAIRS):
@@ -72,8 +74,8 @@ def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
             mirror = f"of{size}-{number}"
             _seconds(mirrors, mirror, schema, "append", range(size))
             into.append(_seconds(mirrors, mirror, schema, "merge", ids))
-    compiled, plain = (median(one[1:]) for one in seconds)
-    return compiled, plain
+    many, few = (median(one[1:]) for one in seconds)
+    return many, few
 
 
 def _seconds(

@@ -38,7 +38,7 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_ROWS, Extent, Sessions, extent_in, extent_of
+from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, remove_folder
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
-    `staging` is a folder for folded changes; it need not survive the machine. `few_rows`: up to
-    how many are written as few (`sessions`).
+    `staging` is a folder for folded changes; it need not survive the machine. `few`: what is
+    written as few rows (`sessions`).
     """
 
     def __init__(
-        self, lake: Path, *, staging: Path, spark: SparkProcess, few_rows: int = FEW_ROWS
+        self, lake: Path, *, staging: Path, spark: SparkProcess, few: Extent = FEW
     ) -> None:
         self._lake = lake
         self._staging = staging
         self._spark = spark
         self._sessions = Sessions(spark)
-        self._few_rows = few_rows
+        self._few = few
 
     def require_ready(self) -> None:
         self._spark.require_ready()
@@ -201,15 +201,15 @@ class SparkMirrors:
     def _has_few(self, table: DeltaTable | None, write: MirrorWrite) -> bool:
         """Whether the write and the mirror it goes to have few rows."""
         staged = extent_in(write.staged)
-        if staged is None or not staged.within(self._few_rows):
+        if staged is None or not staged.within(self._few):
             return False
         there = Extent(0, 0) if table is None else extent_of(table)
-        return there is not None and (there + staged).within(self._few_rows)
+        return there is not None and (there + staged).within(self._few)
 
     def _is_small(self, table: Path) -> bool:
         with lake_errors(table):
             there = extent_of(DeltaTable(table))
-        return there is not None and there.within(self._few_rows)
+        return there is not None and there.within(self._few)
 
     def _step(
         self,

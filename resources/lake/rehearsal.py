@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.ports.mirror_writes import MirrorWrite
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_ROWS
+from resources.lake.sessions import FEW, NOTHING
 
 _COLUMNS = pa.schema(
     [
@@ -35,9 +35,9 @@ def rehearse(scratch: Path, archive: Path) -> None:
     """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, archive=False, on_warning=print, patience=_LEAVING)
-    for few_rows in (-1, FEW_ROWS):
-        folder = scratch / f"lake{few_rows}"
-        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_rows=few_rows))
+    for few in (NOTHING, FEW):
+        folder = scratch / f"lake{few.rows}"
+        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few=few))
     spark.stop()
 
 

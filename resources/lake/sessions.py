@@ -28,10 +28,27 @@ from resources.lake.session import SparkProcess
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FEW_ROWS: Final = 10_000
-"""Rows of a mirror, and of what is written to it, that are few."""
-FEW_BYTES: Final = 16 << 20
-"""The same in bytes of their files, which are all written anew."""
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many rows some files hold, and the files' bytes."""
+
+    rows: int
+    bytes: int
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.rows + other.rows, self.bytes + other.bytes)
+
+    def within(self, limit: Extent) -> bool:
+        return self.rows <= limit.rows and self.bytes <= limit.bytes
+
+
+FEW: Final = Extent(10_000, 1 << 20)
+"""Up to which the rows of a mirror, and of what is written to it, are few. The bytes bound what
+each run leaves behind: the file that it replaced is kept for a month."""
+
+NOTHING: Final = Extent(-1, -1)
+"""The limit that makes any number of rows many."""
 
 _FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -65,21 +82,6 @@ class Sessions:
         yield session
         with self._lock:
             self._idle[few].append(session)
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How much some files hold, and their size."""
-
-    rows: int
-    bytes: int
-
-    def __add__(self, other: Extent) -> Extent:
-        return Extent(self.rows + other.rows, self.bytes + other.bytes)
-
-    def within(self, rows: int) -> bool:
-        """Whether it is not more than so many rows, nor too many bytes to be few."""
-        return self.rows <= rows and self.bytes <= FEW_BYTES
 
 
 def extent_in(files: Iterable[str]) -> Extent | None:

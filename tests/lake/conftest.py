@@ -15,7 +15,7 @@ from resources.lake.changelog import DeltaChangelog
 from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_ROWS
+from resources.lake.sessions import FEW, NOTHING, Extent
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 
 
@@ -41,9 +41,9 @@ def memory_lake() -> Lake:
     return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
 
 
-def disk_lake(folder: Path, spark: SparkProcess, few_rows: int = FEW_ROWS) -> Lake:
+def disk_lake(folder: Path, spark: SparkProcess, few: Extent = FEW) -> Lake:
     lake = folder / "lake"
-    mirrors = SparkMirrors(lake, staging=folder / "staging", spark=spark, few_rows=few_rows)
+    mirrors = SparkMirrors(lake, staging=folder / "staging", spark=spark, few=few)
     return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, lake)
 
 
@@ -58,7 +58,7 @@ def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess
     """`lake`, and one whose Spark compiles its plans, as it does for many rows."""
     if request.param == "memory":
         return memory_lake()
-    return disk_lake(tmp_path, spark, -1 if request.param == "compiled" else FEW_ROWS)
+    return disk_lake(tmp_path, spark, NOTHING if request.param == "compiled" else FEW)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pipeline.errors import ForeignCommit, LakeUnavailable, TableError
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_ROWS
+from resources.lake.sessions import FEW, NOTHING, Extent
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
 
@@ -259,13 +259,13 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
     assert [field.nullable for field in table.schema().fields] == [True, True]
 
 
-@pytest.mark.parametrize("few_rows", [-1, FEW_ROWS])
+@pytest.mark.parametrize("few", [NOTHING, FEW])
 def test_deleted_rows_among_many_leave_their_file_in_place(
-    tmp_path: Path, spark: SparkProcess, few_rows: int
+    tmp_path: Path, spark: SparkProcess, few: Extent
 ) -> None:
     """They are a deletion vector, and readers without Java honour it; the file of few rows is
     written anew."""
-    disk = disk_lake(tmp_path, spark, few_rows)
+    disk = disk_lake(tmp_path, spark, few)
     rows = [{"id": number, "name": "a"} for number in range(1000)]
     disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
     disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [delete(id=7)]))
@@ -273,7 +273,7 @@ def test_deleted_rows_among_many_leave_their_file_in_place(
     actions = map(json.loads, log.read_text().splitlines())
     (added,) = [action["add"] for action in actions if "add" in action]
     vector = added.get("deletionVector")
-    assert (vector["cardinality"] if vector else None) == (1 if few_rows < 0 else None)
+    assert (vector["cardinality"] if vector else None) == (1 if few == NOTHING else None)
     assert len(content(disk.mirrors, MIRROR, PEOPLE, 1)) == 999
 
 

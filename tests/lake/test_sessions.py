@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW_BYTES, Extent, Sessions, extent_in, extent_of
+from resources.lake.sessions import Extent, Sessions, extent_in, extent_of
 from tests.lake.conftest import Lake
 from tests.lake.made import a_write
 
@@ -57,9 +57,10 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
 
 def test_few_rows_are_not_few_where_they_are_wide() -> None:
     """Their files are written anew, which must not take long."""
-    assert Extent(10, FEW_BYTES).within(10)
-    assert not Extent(10, FEW_BYTES + 1).within(10)
-    assert not Extent(11, 1).within(10)
+    limit = Extent(10, 1000)
+    assert Extent(10, 1000).within(limit)
+    assert not Extent(10, 1001).within(limit)
+    assert not Extent(11, 1).within(limit)
 
 
 def test_a_write_goes_by_both(
@@ -74,7 +75,9 @@ def test_a_write_goes_by_both(
         return one(self, few=few)
 
     monkeypatch.setattr(Sessions, "one", told)
-    mirrors = SparkMirrors(tmp_path / "lake", staging=tmp_path / "staging", spark=spark, few_rows=3)
+    mirrors = SparkMirrors(
+        tmp_path / "lake", staging=tmp_path / "staging", spark=spark, few=Extent(3, 1 << 20)
+    )
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))
     mirrors.write(a_write(mirrors, 3, "append", [{"id": 4}]))
