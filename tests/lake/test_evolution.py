@@ -76,16 +76,29 @@ SHOWN = [
 ]
 
 
+class Cut(Exception):
+    """The process ended here."""
+
+
+class Ends(SetProperties):
+    """A step at which the process ends, before it is carried out."""
+
+    def __str__(self) -> str:
+        raise Cut
+
+
 def begun(mirrors: Mirrors) -> int:
     """A mirror with two rows; its version."""
     return mirrors.write(a_write(mirrors, 1, "append", ROWS, schema=BEFORE)).delta_version
 
 
 def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -> None:
-    """A try gets as far as each step; later ones find what is done, and each is one commit."""
+    """A try ends before each step; later ones find what is done, and each is one commit."""
     after = begun(lake.mirrors)
     for at in range(len(STEPS)):
-        lake.mirrors.evolve(MIRROR, STEPS[:at], app_id=APP, txn_version=2, after=after)
+        steps = (*STEPS[:at], Ends(()), *STEPS[at + 1 :])
+        with pytest.raises(Cut):
+            lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=2, after=after)
         assert lake.mirrors.version(MIRROR) == after + at
     commits = [
         lake.mirrors.evolve(MIRROR, STEPS, app_id=APP, txn_version=2, after=after) for _ in range(2)

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import Extent, Sessions, extent_in, extent_of
-from tests.lake.conftest import Lake
+from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
 _COMPILES = "spark.sql.codegen.wholeStage"
@@ -75,9 +74,7 @@ def test_a_write_goes_by_both(
         return one(self, few=few)
 
     monkeypatch.setattr(Sessions, "one", told)
-    mirrors = SparkMirrors(
-        tmp_path / "lake", staging=tmp_path / "staging", spark=spark, few=Extent(3, 1 << 20)
-    )
+    mirrors = disk_lake(tmp_path, spark, Extent(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))
     mirrors.write(a_write(mirrors, 3, "append", [{"id": 4}]))
