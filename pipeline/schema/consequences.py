@@ -66,8 +66,8 @@ class Rule:
     by_policy: bool = False
 
 
-def _is(kind: str, reason: str = "") -> Callable[[Happened], str | None]:
-    return lambda one: (one.reason or reason or kind) if one.kind == kind else None
+def _is(kind: str) -> Callable[[Happened], str | None]:
+    return lambda one: (one.reason or kind) if one.kind == kind else None
 
 
 def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str | None]:

@@ -43,12 +43,18 @@ class Happened:
     zoned: bool = True
 
     @property
-    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
-        """Each column after, and what it was before."""
+    def schemas(self) -> tuple[TableSchema, TableSchema]:
+        """A change's `before` and `after`."""
         assert self.before is not None
         assert self.after is not None
-        for origin, column in zip(self.columns_from, self.after.columns, strict=True):
-            yield (self.before.column(origin) if origin is not None else None), column
+        return self.before, self.after
+
+    @property
+    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
+        """Each column after, and what it was before."""
+        before, after = self.schemas
+        for origin, column in zip(self.columns_from, after.columns, strict=True):
+            yield (before.column(origin) if origin is not None else None), column
 
 
 def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Happened]:
@@ -81,14 +87,10 @@ _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 
 def engine_changed(one: Happened) -> str | None:
     """Its rows do not come along to the new engine."""
-    assert one.before is not None
-    assert one.after is not None
-    engines = one.before.engine, one.after.engine
-    if engines[0].lower() == engines[1].lower():
+    before, after = (schema.engine for schema in one.schemas)
+    if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
         return None
-    if {engine.lower() for engine in engines} <= _ROWS_KEPT:
-        return None
-    return f"its engine {engines[0]} became {engines[1]}"
+    return f"its engine {before} became {after}"
 
 
 def values_changed(one: Happened) -> str | None:
@@ -101,10 +103,8 @@ def values_changed(one: Happened) -> str | None:
 
 def key_changed(one: Happened) -> str | None:
     """Rows are told apart by other columns."""
-    assert one.before is not None
-    assert one.after is not None
-    origin = dict(zip((c.name for c in one.after.columns), one.columns_from, strict=True))
-    before, after = one.before.primary_key, one.after.primary_key
+    origin = dict(zip((c.name for c in one.schemas[1].columns), one.columns_from, strict=True))
+    before, after = (schema.primary_key for schema in one.schemas)
     if tuple(origin.get(name) for name in after) == before:
         return None
     return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
@@ -139,8 +139,5 @@ def _is_now(default: ExpressionDefault) -> bool:
 
 def columns_changed(one: Happened) -> str | None:
     """Its rows have other columns, or other types."""
-    assert one.before is not None
-    assert one.after is not None
-    if row_structure(one.before).columns != row_structure(one.after).columns:
-        return "its columns changed"
-    return None
+    before, after = (row_structure(schema).columns for schema in one.schemas)
+    return "its columns changed" if before != after else None

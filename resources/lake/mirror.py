@@ -87,7 +87,7 @@ class SparkMirrors:
             if table is not None and write.mode != "replace":
                 shown = [DELETED_AT] if write.deletes == "soft" else []
                 refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
-            few = self._has_few(table, write)
+            few = self._has_few(table, write.staged)
         with self._sessions.one(few=few) as session:
             try:
                 with spark_errors(self._lake / write.mirror):
@@ -148,7 +148,9 @@ class SparkMirrors:
         done = ours(steps)
         if None in done:
             refuse_columns([name for step in steps for name in names_given(step)])
-            with self._sessions.one(few=self._is_small(table)) as session:
+            with lake_errors(table):
+                few = self._has_few(DeltaTable(table))
+            with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     if done[number - 1] is None:
                         said = words(step, number, app_id=app_id, txn_version=txn_version)
@@ -180,7 +182,8 @@ class SparkMirrors:
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        few = self._is_small(path)
+        with lake_errors(path):
+            few = self._has_few(DeltaTable(path, version=version))
         with self._sessions.one(few=few) as session, staged_folder(self._staging) as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
@@ -198,18 +201,13 @@ class SparkMirrors:
         with stamped(session, stamps):
             commit(session, write, str(path), self._staging, exists=exists)
 
-    def _has_few(self, table: DeltaTable | None, write: MirrorWrite) -> bool:
-        """Whether the write and the mirror it goes to have few rows."""
-        staged = extent_in(write.staged)
+    def _has_few(self, table: DeltaTable | None, files: Sequence[str] = ()) -> bool:
+        """Whether a mirror and the files that go to it have few rows."""
+        staged = extent_in(files)
         if staged is None or not staged.within(self._few):
             return False
         there = Extent(0, 0) if table is None else extent_of(table)
         return there is not None and (there + staged).within(self._few)
-
-    def _is_small(self, table: Path) -> bool:
-        with lake_errors(table):
-            there = extent_of(DeltaTable(table))
-        return there is not None and there.within(self._few)
 
     def _step(
         self,
