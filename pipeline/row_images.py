@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,12 @@ class RowImages:
     `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
     `event`: int32, index of the image's event in what was decoded. `row`: int32, the
     row's index within its event; an update's two images share it. `change_type`: int8,
-    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column.
+    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column;
+    `unknown`: texts with a code that has no character, U+FFFD in them.
     `present`: binary, per image a bit for each column, the first one lowest: whether the
     server logged it; where not, the column is NULL. NULL for an image with every column;
-    None where all images are so.
+    None where all images are so. `logged`: the same, as the log had it: `present` counts what is
+    known otherwise as well, an inserted row's defaults.
     """
 
     columns: pa.RecordBatch
@@ -44,6 +46,8 @@ class RowImages:
     change_type: pa.Int8Array
     softened: Mapping[str, int]
     present: pa.BinaryArray | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    logged: pa.BinaryArray | None = None
 
 
 def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
@@ -52,24 +56,30 @@ def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowIma
     whole = [images for images, _ in apart]
     event = np.concatenate([which[images.event.to_numpy()] for images, which in apart])
     order = pa.array(np.argsort(event, kind="stable"))
-    softened: Counter[str] = Counter()
+    softened, unknown = Counter[str](), Counter[str]()
     for images in whole:
         softened.update(images.softened)
-    present = None
-    if any(images.present is not None for images in whole):
-        parts = [
-            pa.nulls(len(images.event), pa.binary()) if images.present is None else images.present
-            for images in whole
-        ]
-        present = pa.concat_arrays(parts).take(order)
+        unknown.update(images.unknown)
     return RowImages(
         columns=pa.concat_batches([images.columns for images in whole]).take(order),
         event=pa.array(event.astype(np.int32)).take(order),
         row=pa.concat_arrays([images.row for images in whole]).take(order),
         change_type=pa.concat_arrays([images.change_type for images in whole]).take(order),
         softened=softened,
-        present=present,
+        unknown=unknown,
+        present=_bits_together([(one.present, one) for one in whole], order),
+        logged=_bits_together([(one.logged, one) for one in whole], order),
     )
+
+
+def _bits_together(
+    bits: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
+) -> pa.Array | None:
+    if all(one is None for one, _ in bits):
+        return None
+    none = pa.binary()
+    parts = [pa.nulls(len(images.event), none) if one is None else one for one, images in bits]
+    return pa.concat_arrays(parts).take(order)
 
 
 def packed(there: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:

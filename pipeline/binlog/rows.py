@@ -21,6 +21,7 @@ from pipeline.binlog.cells import Cells, Layout
 from pipeline.binlog.parts import in_portions
 from pipeline.binlog.rekeyed import first_changed
 from pipeline.binlog.ring import Block, Integers
+from pipeline.binlog.twins import astray
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.row_images import CHANGE_TYPES, RowImages
@@ -56,11 +57,16 @@ class TableDecoder:
 
     `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
     character sets and members, from the same map or from the schema's history; `schema`: the
-    Arrow types they become (`schema.types`).
+    Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
+    those that the structure names.
     """
 
     def __init__(
-        self, structure: TableStructure, layouts: tuple[Layout, ...], schema: pa.Schema
+        self,
+        structure: TableStructure,
+        layouts: tuple[Layout, ...],
+        schema: pa.Schema,
+        key: Collection[str] = (),
     ) -> None:
         if len(layouts) != len(structure.columns):
             raise TableError(
@@ -70,6 +76,7 @@ class TableDecoder:
         self._structure = structure
         self._layouts = layouts
         self._schema = schema
+        self._key = frozenset((*structure.primary_key, *key))
         self._sizes = np.array([one.size for one in layouts], np.int64)
         self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
         self._complete = True
@@ -119,7 +126,7 @@ class TableDecoder:
     ) -> Iterator[RowImages]:
         for walked, count, whole in self._walks(data, events):
             present = None if whole else _left_out(walked, count)
-            yield self._images(data, walked, count, first, present)
+            yield self._images(data, events, walked, count, first, present)
 
     def _walks(
         self, data: npt.NDArray[np.uint8], events: Integers
@@ -171,32 +178,43 @@ class TableDecoder:
     def _images(
         self,
         data: npt.NDArray[np.uint8],
+        events: Integers,
         walked: _Walked,
         count: int,
         first: int,
         present: pa.Array | None,
     ) -> RowImages:
-        arrays, softened = [], {}
+        arrays, softened, unknown = [], {}, {}
         for index, (column, layout) in enumerate(
             zip(self._structure.columns, self._layouts, strict=True)
         ):
-            cells = Cells(data, walked.cells[index, :count], layout, bool(walked.nulls[index]))
+            keyed = column.name in self._key
+            at = walked.cells[index, :count]
+            cells = Cells(data, at, layout, bool(walked.nulls[index]), keyed=keyed)
             array = DECODED_BY[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
                 softened[column.name] = self._allowed(column.name, cells.softened)
+            if cells.astray >= 0:
+                event, row = walked.event[cells.astray], walked.row[cells.astray]
+                offset = int(events[event, columns.OFFSET])
+                raise astray(column, f"row {row} of the event at offset {offset} of the log")
+            if cells.unknown:
+                unknown[column.name] = cells.unknown
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
             event=pa.array(walked.event[:count] + np.int32(first)),
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
             softened=softened,
+            unknown=unknown,
             present=present,
+            logged=present,
         )
 
     def _allowed(self, column: str, softened: int) -> int:
         """In a key nothing is softened: rows whose keys differ would become one."""
-        if column in self._structure.primary_key:
+        if column in self._key:
             raise TableError(
                 f"column {column!r} of its key holds a zero or partial date",
                 hint="correct those rows in the source, or exclude the table",

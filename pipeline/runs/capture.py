@@ -214,13 +214,17 @@ def _capture(
         )
     for column, count in segmenter.softened.items():
         work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
+    for column, count in segmenter.unknown.items():
+        work.progress.note(
+            f"{count} values of {column} hold codes that have no character: U+FFFD in the lake"
+        )
     return CaptureReport.of(
         record,
         batch=batch.id,
         rule=decision.rule.value,
         reason=decision.reason,
         start=begun.start,
-        softened=segmenter.softened,
+        softened=segmenter.softened + segmenter.unknown,
         repaired=repaired,
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,

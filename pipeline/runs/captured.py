@@ -13,14 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.changes.layout import (
-    MARKS,
-    changelog_path,
-    changelog_schema,
-    mirror_path,
-    new_table,
-    present_name,
-)
+from pipeline.changes.layout import changelog_path, changelog_schema, mirror_path, new_table
+from pipeline.changes.marks import file_schema
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
@@ -53,8 +47,8 @@ class CapturedTable:
     """A table under one version: the Arrow batches held, its writer and totals.
 
     `place` and `rows_there`: the last place in the log that rows of it were found at, and
-    how many, so that `_row` goes on where several events share a place. `partial`: whether
-    images of it left columns out; its files then say of each image what it has.
+    how many, so that `_row` goes on where several events share a place. `more`: columns that
+    its files have behind the changelog's, since images of it left columns out (`file_schema`).
     """
 
     version: SchemaVersion
@@ -70,7 +64,7 @@ class CapturedTable:
     place: tuple[str, int] = ("", 0)
     rows_there: int = 0
     before: _Before | None = None
-    partial: bool = False
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,13 +311,13 @@ class CapturedTables:
 def _together(one: CapturedTable) -> pa.Table:
     """The rows held; from the first image that leaves a column out, with what each has."""
     count = len(one.schema)
-    one.partial = one.partial or any(len(batch.schema) > count for batch in one.held)
-    if not one.partial:
+    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
+    if not one.more:
         return pa.Table.from_batches(one.held, schema=one.schema)
-    present = pa.field(present_name(one.schema.names[len(MARKS) :]), pa.binary())
+    names = [column.name for column in one.version.structure.columns]
+    schema = file_schema(one.schema, names, one.more)
     batches = []
     for batch in one.held:
-        more = batch.columns[count:] or [pa.nulls(batch.num_rows, present.type)]
-        arrays = [*batch.columns[:count], *more]
-        batches.append(pa.RecordBatch.from_arrays(arrays, schema=one.schema.append(present)))
+        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
     return pa.Table.from_batches(batches)

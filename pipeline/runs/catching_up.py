@@ -132,7 +132,7 @@ def _caught_up(
         rule=CATCHING_UP,
         reason=reason,
         start=first.start,
-        softened=segmenter.softened,
+        softened=segmenter.softened + segmenter.unknown,
         repaired=(),
         start_seconds=0.0,
         capture_seconds=perf_counter() - clock,

@@ -122,7 +122,8 @@ class Workplace:
 class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
-    `softened`: zero or partial dates that became NULL, by "database.table.column". `cut`: it
+    `softened`: values that the lake shows otherwise, by "database.table.column": zero or
+    partial dates that became NULL, texts with codes that have no character. `cut`: it
     ended before a rename that begins the next batch."""
 
     batch: int | None

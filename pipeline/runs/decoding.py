@@ -16,6 +16,7 @@ from pipeline.binlog.ring import Block
 from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.changes.defaults import refuse_updates, with_defaults
+from pipeline.changes.keys import key_columns
 from pipeline.position import Coordinates
 from pipeline.row_images import RowImages, in_order
 from pipeline.runs.captured import CapturedTable, CapturedTables
@@ -91,5 +92,7 @@ class Decoding:
         if key not in self._decoders:
             structure = checked(version, mapped, self.flavour)
             layouts = read_layouts(mapped.raw, self.flavour)
-            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
+            told_by = () if version.schema is None else key_columns(version.schema)
+            decoder = TableDecoder(structure, layouts, arrow_schema(structure), told_by)
+            self._decoders[key] = decoder
         return version, self._decoders[key]

@@ -97,6 +97,10 @@ class Segmenter:
     def softened(self) -> Counter[str]:
         return self._holding.softened
 
+    @property
+    def unknown(self) -> Counter[str]:
+        return self._holding.unknown
+
     def follow(self, buffer: TransactionBuffer) -> None:
         """The buffer whose runs are put."""
         self._decoding.follow(buffer)

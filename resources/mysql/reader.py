@@ -21,6 +21,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
+from pipeline.changes.keys import key_columns
 from pipeline.errors import StructureMoved
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
@@ -77,6 +78,7 @@ def open_snapshot(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.snapshot`."""
     whole = row_structure(table) if isinstance(table, TableSchema) else table
+    key = key_columns(table) if isinstance(table, TableSchema) else frozenset(whole.primary_key)
     read = _narrowed(whole, columns)
     schema = arrow_schema(read)
     with reading(settings) as cursor:
@@ -85,7 +87,7 @@ def open_snapshot(
             asking.cursor() as questions,
             explained(settings, whole.name),
         ):
-            taking = _Taking(cursor, questions, read, read_dialect(questions))
+            taking = _Taking(cursor, questions, read, read_dialect(questions), key)
             opened = taking.exactly() if exact else taking.once()
             _require(questions, whole)
         yield TableSnapshot(
@@ -116,6 +118,7 @@ class _Taking:
     questions: Cursor
     structure: TableStructure
     dialect: Dialect
+    key: frozenset[str]
 
     def once(self) -> _Opened:
         if self._has_snapshots():
@@ -171,7 +174,7 @@ class _Taking:
         return _Opened(low, high, low.at == high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
-        return select_rows(self.cursor, self.structure)
+        return select_rows(self.cursor, self.structure, self.key)
 
     def _locked(self) -> _Opened | None:
         """Nobody writes to the table while the snapshot is opened, and who did has committed;
