@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-from lockstep.report import aside_json, counted, error_json, lines, position_json
+from lockstep.report import (
+    aside_json,
+    counted,
+    error_json,
+    lines,
+    partial_json,
+    partial_lines,
+    position_json,
+)
 from pipeline.batch import Batch, Cursor
 from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
 from pipeline.preflight.retention import spoken
@@ -59,6 +67,7 @@ def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
         "gaps": [_gap_json(one) for one in standing.gaps],
         "overlaps": [_overlap_json(one) for one in standing.overlaps],
         "set_aside": aside_json(standing.set_aside),
+        "partial": partial_json(standing.partial),
         "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
@@ -171,6 +180,7 @@ def status_lines(standing: Standing, verdict: Verdict, tables: Iterable[str] = (
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield lines(pairs)
     yield from _scars(standing)
+    yield from partial_lines(standing.partial)
     yield from tables
     for done in standing.decisions[:_DECISIONS]:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"

@@ -25,7 +25,14 @@ from pipeline.decisions import Continuity
 from pipeline.position import Position, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
-from pipeline.table_state import Handover, SetAside, SnapshotPart, TableEvent, TableState
+from pipeline.table_state import (
+    Extent,
+    Handover,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableState,
+)
 
 
 class BatchState(StrEnum):
@@ -140,7 +147,8 @@ class CaptureRecord:
     orders that this capture carries out; their tables are active before `tables`,
     `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
     source's own tables. `handovers`: mirrors that change hands; `tables` has the states
-    behind that. Only while no other batch of the source is unfinished.
+    behind that. Only while no other batch of the source is unfinished. `extents`: of tables
+    that became partial with this capture, or whole.
     """
 
     end: Position
@@ -160,6 +168,7 @@ class CaptureRecord:
     orders_done: tuple[int, ...] = ()
     source_parts: tuple[SourcePart, ...] = ()
     handovers: tuple[Handover, ...] = ()
+    extents: tuple[Extent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def _preflight(site: Site, source: SourceSettings, *, known: bool) -> tuple[Find
     """`known`: the ledger can say which tables there are."""
     server = site.server(source.name)
     states = site.ledger().table_states(source.name) if known else {}
+    partial = site.ledger().partial(source.name) if known else ()
     pause = pause_from_now(source.schedule)
-    return preflight(server, server.survey(), source.plan().patterns, states, pause)
+    return preflight(server, server.survey(), source.plan().patterns, states, pause, partial)
 
 
 def _tried(subject: str, ask: Callable[[], str]) -> Finding:

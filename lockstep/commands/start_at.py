@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.holder import holder
 from pipeline.decisions import Continuity
 
 if TYPE_CHECKING:
@@ -36,13 +35,12 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from pipeline.runs.choosing import choose_start
     from resources.site import Site
 
-    holder = f"{socket.gethostname()}, process {os.getpid()} (start-at)"
     with (
         Site(desk.settings, on_warning=desk.note) as site,
         LiveProgress(desk.console, source) as progress,
     ):
         work = site.workplace(source, progress)
-        with work.ledger.lock(source, holder, None) as lease:
+        with work.ledger.lock(source, holder("start-at"), None) as lease:
             choice = choose_start(work, lease, place, reason, author)
     for line in lines(source, choice):
         desk.say(line)

@@ -33,7 +33,8 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in desk.sources(arguments.source):
             now, ledger = datetime.now(UTC), site.ledger()
-            found = stand(source.name, ledger, _workplace(site, source.name), now)
+            patterns = source.plan().patterns
+            found = stand(source.name, patterns, ledger, _workplace(site, source.name), now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             judged = verdict(found, now, pause_from_now(source.schedule))

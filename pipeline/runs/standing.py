@@ -15,17 +15,25 @@ from pipeline.position import LogFile, Position
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather
 from pipeline.runs.context import Workplace
+from pipeline.runs.extents import partial_tables
 from pipeline.standing.facts import Headroom, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
 from pipeline.table_state import TableCondition
+from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
 _DECISIONS = 100
 
 
-def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: datetime) -> Standing:
+def stand(
+    source: str,
+    patterns: TablePatterns,
+    ledger: Ledger,
+    work: Workplace | LockstepError,
+    now: datetime,
+) -> Standing:
     """How a source stands; writes nothing, and answers without its server too. `work`: the
     workplace, or why there is none."""
     acknowledged = ledger.acknowledged_cursor(source)
@@ -73,6 +81,7 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         set_aside=those_set_aside(states),
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
+        partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
     )
 

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pipeline import errors
+from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError, Recovery
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Failures, Standing
 from pipeline.start.question import Refusal, Rule, Start
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 
 
 class State(StrEnum):
@@ -29,6 +30,7 @@ class State(StrEnum):
     SET_ASIDE = "set aside"
     PAUSED = "paused"
     BEHIND = "behind"
+    PARTIAL = "partial"
     FINE = "fine"
 
 
@@ -207,6 +209,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             f"pause is {spoken(pause or late)}",
             f"{run}; is `dagster dev` (or the daemon) running?",
         )
+    if standing.partial:
+        return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     position = standing.acknowledged.position if standing.acknowledged else None
     missing = f"; {len(standing.gaps)} gap{'s' * (len(standing.gaps) > 1)}, see below"
     return Verdict(
@@ -220,6 +224,13 @@ def _set_aside(aside: Sequence[SetAside]) -> str:
     if len(aside) == 1:
         return f"{names}: set aside at {aside[0].position}, {aside[0].reason}"
     return f"{len(aside)} tables are set aside: {names}; the others go on"
+
+
+def _partial(partial: Sequence[Extent]) -> str:
+    if len(partial) == 1:
+        return f"{partial[0].table} is {told(partial[0])}"
+    names = _named([one.table for one in partial])
+    return f"{len(partial)} tables are partial, see below: {names}"
 
 
 def _named(tables: Sequence[TableName]) -> str:

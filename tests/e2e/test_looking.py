@@ -152,7 +152,7 @@ def test_looking_changes_no_row_and_no_file(
     assert any("batch-" in name for name in before[1])
     with Site(settings, on_warning=print) as site:
         plan = make_plan(work(site))
-        stand("shop", site.ledger(), work(site), work(site).clock())
+        stand("shop", work(site).source.patterns, site.ledger(), work(site), work(site).clock())
     assert (len(plan.abandoned), len(plan.waiting)) == (1, 1)
     assert plan.reading is not None
     assert sum(one.counts.total for one in plan.reading.tables.values()) == 9
