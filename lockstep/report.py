@@ -24,6 +24,12 @@ def error_json(error: LockstepError) -> dict[str, Any]:
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
+def refused(desk: Desk, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
+    """A refusal of one source, told: the exit code, and the JSON of every command."""
+    desk.note(f"{source}: {error.message}\nhint: {error.hint}")
+    return error.recovery.exit_code, {"error": error_json(error)}
+
+
 def position_json(position: Position | None) -> dict[str, Any] | None:
     if position is None:
         return None
@@ -186,7 +192,7 @@ def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) 
         table.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    desk.console.print(table)
+    desk.show(table)
 
 
 def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
