@@ -15,7 +15,7 @@ from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, Record
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks
-from pipeline.position import Lineage, Position
+from pipeline.position import Lineage, Position, SetWitness
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableState
@@ -88,6 +88,10 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def lineage(self, source: str) -> Lineage:
         """The servers the source was read from, in order."""
 
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        """Of each source of GTIDs the newest that was kept by live batches up to that one;
+        that of the last transaction first."""
+
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         """The newest live batch that a Dagster run captured; its id may be shortened."""
 
@@ -109,7 +113,8 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: segments, source parts, history, tables, events, snapshots,
-        prepared transactions (new and ended ones), orders carried out and end at once."""
+        prepared transactions (new and ended ones), orders carried out, witnesses of the GTIDs
+        read and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""

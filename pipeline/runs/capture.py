@@ -203,6 +203,8 @@ def _capture(
         by_gtid=reading.by_gtid,
         source_parts=told.finish(structures.history),
         handovers=tuple(tables.handovers),
+        set_witnesses=reading.last_of_sources.witnesses(work.server),
+        life=begun.facts.life,
     )
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
 from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Position
+from pipeline.position import Position, SetWitness
 from pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -69,6 +69,7 @@ class MemoryBooks:
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
+    set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)

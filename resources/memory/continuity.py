@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pipeline.batch import Batch, BatchState, Cursor
+from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor
 from pipeline.decisions import Continuity, Decision, Gap, Override
-from pipeline.position import Lineage, Reign
+from pipeline.position import Lineage, Reign, SetWitness
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 
@@ -110,6 +110,28 @@ def cursor_at(books: MemoryBooks, source: str, *states: BatchState) -> Cursor | 
     live = [one for one in books.of_source(source) if one.state is not BatchState.ABANDONED]
     once = any(one.by_gtid for one in live)
     return Cursor(newest.id, newest.end, newest.witness, resumable, once and not resumable)
+
+
+def record_set_witnesses(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
+    if record.set_witnesses and batch.state is not BatchState.CAPTURING:
+        raise refusal("set_witnesses_while_capturing")
+    if len({one.origin for one in record.set_witnesses}) < len(record.set_witnesses):
+        raise refusal("set_witnesses_once")
+    for one in record.set_witnesses:
+        if one.committed_at < 0:
+            raise refusal("set_witnesses_moment_counts")
+        if (one.committed_at == 0) != bool(one.digest):
+            raise refusal("set_witnesses_told")
+    books.set_witnesses[batch.id] = record.set_witnesses
+
+
+def set_witnesses(books: MemoryBooks, source: str, batch: int) -> list[SetWitness]:
+    found: dict[str, SetWitness] = {}
+    for one in reversed(books.of_source(source, *ENDED)):
+        if one.id <= batch:
+            for witness in books.set_witnesses.get(one.id, ()):
+                found.setdefault(witness.origin, witness)
+    return list(found.values())
 
 
 def captured_by(books: MemoryBooks, source: str, dagster_run: str) -> Batch | None:

@@ -14,7 +14,7 @@ from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, SourceBusy
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
@@ -151,6 +151,9 @@ class MemoryLedger:
 
     def lineage(self, source: str) -> Lineage:
         return continuity.lineage(self.books, source)
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        return continuity.set_witnesses(self.books, source, batch)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return continuity.captured_by(self.books, source, dagster_run)
@@ -320,6 +323,7 @@ class MemoryLedger:
             record_handovers(books, begun, record)
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
+            continuity.record_set_witnesses(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
             books.may_capture(begun, record)
             books.segments[batch] = record.segments
@@ -336,6 +340,7 @@ class MemoryLedger:
                 log_bytes=record.log_bytes,
                 captured_at=self._clock(),
                 by_gtid=record.by_gtid,
+                life=record.life,
             )
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:

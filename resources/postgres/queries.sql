@@ -283,6 +283,15 @@ select since, server_uuid from (
 where before is distinct from server_uuid
 order by since
 
+-- name: set_witnesses
+select gtid, committed_at, digest from (
+    select distinct on (w.origin) w.* from lockstep.set_witnesses w
+    join lockstep.batches b on b.id = w.batch and b.state not in ('capturing', 'abandoned')
+    where w.source = %(source)s and w.batch <= %(batch)s
+    order by w.origin, w.batch desc
+) newest
+order by batch desc, ordinal
+
 -- name: captured_by
 select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
@@ -391,7 +400,8 @@ update lockstep.batches set
     witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
     witness_file_created = %(witness_file_created)s,
     changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s,
-    by_gtid = %(by_gtid)s
+    by_gtid = %(by_gtid)s,
+    server_started_at = %(server_started_at)s, server_resets = %(server_resets)s
 where source = %(source)s and id = %(batch)s
 
 -- name: record_versions
@@ -554,6 +564,12 @@ values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
 values (
     %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: record_set_witness
+insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
+values (
+    %(source)s, %(batch)s, %(ordinal)s, %(origin)s, %(gtid)s, %(committed_at)s, %(digest)s
 )
 
 -- name: record_prepared

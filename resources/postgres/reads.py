@@ -13,7 +13,7 @@ from psycopg2.extras import RealDictCursor
 from pipeline.batch import Batch, BatchState, Cursor, Prepared
 from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Lineage, Reign
+from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.segment import Segment, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableState
@@ -95,6 +95,11 @@ def overlaps(cursor: RealDictCursor, source: str) -> list[Batch]:
 def lineage(cursor: RealDictCursor, source: str) -> Lineage:
     found = _all(cursor, "reigns", source=source)
     return Lineage(tuple(Reign(row["server_uuid"], row["since"]) for row in found))
+
+
+def set_witnesses(cursor: RealDictCursor, source: str, batch: int) -> list[SetWitness]:
+    found = _all(cursor, "set_witnesses", source=source, batch=batch)
+    return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in found]
 
 
 def captured_by(cursor: RealDictCursor, source: str, dagster_run: str) -> Batch | None:

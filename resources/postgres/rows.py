@@ -13,7 +13,7 @@ from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, X
 from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWitness, Witness
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -54,7 +54,14 @@ def batch(row: Row) -> Batch:
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         rule=row["rule"],
+        life=_life(row),
     )
+
+
+def _life(row: Row) -> ServerLife | None:
+    if row["server_started_at"] is None:
+        return None
+    return ServerLife(row["server_started_at"], row["server_resets"])
 
 
 def position(row: Row, which: str) -> Position:
@@ -238,6 +245,8 @@ def of_capture(value: CaptureRecord) -> dict[str, Any]:
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
         "by_gtid": value.by_gtid,
+        "server_started_at": None if value.life is None else value.life.started_at,
+        "server_resets": None if value.life is None else value.life.resets,
     }
 
 
@@ -321,6 +330,15 @@ def of_prepared(value: Prepared) -> dict[str, Any]:
         "bqual": value.xid.bqual,
         "position": value.position,
         **of_file(value.file),
+    }
+
+
+def of_set_witness(value: SetWitness) -> dict[str, Any]:
+    return {
+        "origin": value.origin,
+        "gtid": value.gtid,
+        "committed_at": value.committed_at,
+        "digest": value.digest,
     }
 
 

@@ -38,6 +38,8 @@ create table lockstep.batches (
     abandoned_because text,
     follows bigint,
     by_gtid boolean not null default false,
+    server_started_at timestamp with time zone,
+    server_resets bigint,
     constraint batches_base_counts CHECK ((base >= 0)),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
     constraint batches_end_not_before_start CHECK ((ROW(end_number, end_offset) >= ROW(start_number, start_offset))),
@@ -50,6 +52,7 @@ END),
     constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
     constraint batches_follows_predecessor CHECK (((predecessor IS NULL) OR (NOT (follows IS DISTINCT FROM predecessor)))),
     constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint batches_life_whole CHECK (((server_started_at IS NULL) = (server_resets IS NULL))),
     constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
     constraint batches_of_source UNIQUE (source, id),
     constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision) = 1)),
@@ -276,6 +279,22 @@ create table lockstep.segments (
     constraint segments_sequences_ascend CHECK ((first_sequence <= last_sequence)),
     constraint segments_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
     constraint segments_version FOREIGN KEY (source, database, name, schema_version) REFERENCES lockstep.table_versions(source, database, name, version)
+);
+
+create table lockstep.set_witnesses (
+    source text not null,
+    batch bigint not null,
+    ordinal integer not null,
+    origin text not null,
+    gtid text not null,
+    committed_at bigint not null,
+    digest text not null,
+    constraint set_witnesses_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint set_witnesses_moment_counts CHECK ((committed_at >= 0)),
+    constraint set_witnesses_once UNIQUE (batch, origin),
+    constraint set_witnesses_ordinal_counts CHECK ((ordinal >= 0)),
+    constraint set_witnesses_pk PRIMARY KEY (batch, ordinal),
+    constraint set_witnesses_told CHECK (((committed_at = 0) = (digest <> ''::text)))
 );
 
 create table lockstep.snapshot_files (
@@ -526,6 +545,8 @@ CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WH
 
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
+CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
+
 CREATE INDEX table_orders_done ON lockstep.table_orders USING btree (done_batch) WHERE (done_batch IS NOT NULL);
 
 CREATE INDEX table_orders_newest ON lockstep.table_orders USING btree (source, database, name, id);
@@ -673,7 +694,8 @@ begin
     if new.follows is distinct from old.follows then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows');
     end if;
-    if old.state <> 'capturing' and new.by_gtid <> old.by_gtid then
+    if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
+            is distinct from (old.by_gtid, old.server_started_at, old.server_resets) then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     return new;
@@ -1255,6 +1277,10 @@ CREATE TRIGGER segment_files_stay BEFORE DELETE OR UPDATE ON lockstep.segment_fi
 CREATE TRIGGER segments_begin BEFORE INSERT ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.segments_begin();
 
 CREATE TRIGGER segments_stay BEFORE DELETE OR UPDATE ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segments_stay');
+
+CREATE TRIGGER set_witnesses_begin BEFORE INSERT ON lockstep.set_witnesses FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('set_witnesses_while_capturing');
+
+CREATE TRIGGER set_witnesses_stay BEFORE DELETE OR UPDATE ON lockstep.set_witnesses FOR EACH ROW EXECUTE FUNCTION lockstep.stays('set_witnesses_stay');
 
 CREATE TRIGGER snapshot_files_stay BEFORE DELETE OR UPDATE ON lockstep.snapshot_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('snapshot_files_stay');
 

@@ -8,12 +8,14 @@ import pytest
 
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
+from pipeline.position import SetWitness
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
     GAP,
     ORDERS,
     OVERLAP,
+    begun,
     captured_elsewhere,
     elsewhere,
     first_captured,
@@ -170,3 +172,42 @@ def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, second.id, record(second, ORDERS, end=position(600, number=3)))
     third = following(ledger, lease)
     assert (third.predecessor, third.follows, third.base) == (second.id, second.id, 20)
+
+
+def test_the_newest_witness_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:
+    """Up to a batch, of live batches, that of the last transaction first."""
+    kept = [
+        (SetWitness("b:7", 9), SetWitness("a:tag:3", 8)),
+        (SetWitness("0-1-5", 0, "00000001"),),
+        (SetWitness("b:9", 12),),
+    ]
+    batch = begun(ledger, lease)
+    for those in kept:
+        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
+        batch = following(ledger, lease)
+    first, second, third = [one.id for one in ledger.batches(lease.source)][:0:-1]
+    (last, tagged), (maria,), (newer,) = kept
+    assert ledger.set_witnesses(lease.source, third) == [newer, maria, tagged]
+    assert ledger.set_witnesses(lease.source, second) == [maria, last, tagged]
+    assert ledger.set_witnesses(lease.source, first - 1) == []
+    ledger.abandon(lease, batch.id, "x")
+    ledger.abandon(lease, third, "x")
+    assert ledger.set_witnesses(lease.source, third) == [maria, last, tagged]
+
+
+@pytest.mark.parametrize(
+    ("rule", "those"),
+    [
+        ("set_witnesses_once", (SetWitness("a:1", 1), SetWitness("a:2", 1))),
+        ("set_witnesses_told", (SetWitness("a:1", 0),)),
+        ("set_witnesses_told", (SetWitness("a:1", 1, "x"),)),
+        ("set_witnesses_moment_counts", (SetWitness("a:1", -1),)),
+    ],
+)
+def test_a_witness_that_tells_nothing_is_refused(
+    ledger: Ledger, lease: Lease, rule: str, those: tuple[SetWitness, ...]
+) -> None:
+    """By the same name in every ledger."""
+    batch = begun(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))

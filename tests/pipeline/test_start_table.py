@@ -26,7 +26,15 @@ from pipeline.places import (
 )
 from pipeline.position import Coordinates
 from pipeline.start.decision import decide_start, recorded
-from pipeline.start.question import Question, Refusal, Rule, Start, StartPolicies, WitnessReading
+from pipeline.start.question import (
+    Question,
+    Refusal,
+    Rule,
+    SetReading,
+    Start,
+    StartPolicies,
+    WitnessReading,
+)
 from pipeline.start.rules import TABLE
 from pipeline.tables import TablePatterns
 from tests.pipeline.start_made import (
@@ -109,6 +117,7 @@ questions = st.builds(
         committed_at=st.none() | moments,
     ),
     witness=st.sampled_from(WitnessReading),
+    known=st.sampled_from(SetReading),
     configured=configurations,
     policies=st.builds(
         StartPolicies,
@@ -189,6 +198,7 @@ def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question
         assert answer.where.contains(question.purged)
         assert question.executed.contains(answer.where)
         assert question.by_gtid
+        assert question.known in (SetReading.SAME, SetReading.NOT_KEPT)
 
 
 @given(asked())
