@@ -10,8 +10,8 @@ from datetime import datetime
 
 import dagster as dg
 
-from pipeline.decisions import Gap
 from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
 from pipeline.position import Position
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.table_state import SetAside
@@ -145,7 +145,7 @@ def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
         [
             dg.TableRecord(
                 {
-                    "tables": ", ".join(one.tables),
+                    "tables": ", ".join(one.open_tables),
                     "from": one.begin,
                     "to": one.end,
                     "reason": one.reason,

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Protocol
 
 from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks

@@ -31,6 +31,7 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.context import Workplace
 from pipeline.runs.finding import find_known_until, find_place, resolve_start
+from pipeline.runs.gaps import tables_touched
 from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (
     Question,
@@ -83,7 +84,7 @@ def begin(work: Workplace, lease: Lease) -> Begun:
     override = work.ledger.open_override(work.source.name)
     looked = look(work, work.ledger.captured_cursor(work.source.name), override)
     decision, begun = looked.decision, looked.begun
-    tables = [str(table) for table in work.ledger.table_states(work.source.name)]
+    tables = tables_touched(work, decision)
     at = begun.start.at if begun else None
     note = recorded(decision, looked.asked, work.source.patterns, at=at, tables=tables)
     entry = work.ledger.decide(lease, note)

@@ -208,10 +208,11 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             f"{run}; is `dagster dev` (or the daemon) running?",
         )
     position = standing.acknowledged.position if standing.acknowledged else None
-    missing = f"; {len(standing.gaps)} gap{'s' * (len(standing.gaps) > 1)}, see below"
+    gaps = sum(gap.is_open for gap in standing.gaps)
+    missing = f"; {gaps} gap{'s' * (gaps > 1)}, see below"
     return Verdict(
         State.FINE,
-        f"everything up to {position} is in the lake{missing if standing.gaps else ''}",
+        f"everything up to {position} is in the lake{missing if gaps else ''}",
     )
 
 

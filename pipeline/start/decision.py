@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.decisions import Continuity, Decision
+from pipeline.decisions import Decision
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, SetWitness, Witness
 from pipeline.start.question import Question, Refusal, SetReading, Start, WitnessReading
@@ -60,7 +60,7 @@ def recorded(
     tables: Sequence[str] = (),
 ) -> Decision:
     """A decision as the ledger keeps it, with the facts it was drawn from. `at`: where the
-    start was found to lie; `tables`: the captured ones, to be named by a gap."""
+    start was found to lie; `tables`: those that a gap may have touched."""
     rows: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
         "witness": asked.witness.value,
@@ -78,7 +78,6 @@ def recorded(
             reason=decision.reason,
             facts={**facts_json(asked.facts), **rows, **error},
         )
-    gap = decision.continuity is Continuity.GAP
     return Decision(
         kind="start",
         rule=decision.rule.value,
@@ -87,7 +86,7 @@ def recorded(
         author=asked.override.author if asked.override else "lockstep",
         follows=decision.follows,
         continuity=decision.continuity,
-        gap_tables=(tuple(tables) or patterns.include) if gap else (),
+        gap_tables=tuple(tables),
         override=decision.override,
     )
 

@@ -6,10 +6,12 @@ belong here: batches themselves (`books`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor
-from pipeline.decisions import Continuity, Decision, Gap, Override
+from pipeline.decisions import Continuity, Decision, Override
+from pipeline.gaps import CLOSING, Gap, Happened, with_closed
 from pipeline.position import Lineage, Reign, SetWitness
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
@@ -72,7 +74,24 @@ def gaps(books: MemoryBooks, source: str) -> list[Gap]:
                 str(batch.start),
             )
         )
-    return found
+    happened = list(_happened(books, source))
+    return [with_closed(gap, happened) for gap in found]
+
+
+def _happened(books: MemoryBooks, source: str) -> Iterator[Happened]:
+    """What may have closed parts of gaps, in the order of the log."""
+    for batch in books.of_source(source, BatchState.ACKNOWLEDGED):
+        at = batch.acknowledged_at
+        if at is None:
+            continue
+        handed = books.handovers.get(batch.id, ())
+        for gone in handed:
+            for taker in handed:
+                if taker.mirror == gone.before.mirror:
+                    yield Happened(str(gone.table), batch.id, at, None, str(taker.table))
+        for event in sorted(books.events.get(batch.id, ()), key=lambda one: one.sequence):
+            if event.kind in CLOSING:
+                yield Happened(str(event.table), batch.id, at, event.kind)
 
 
 def overlaps(books: MemoryBooks, source: str) -> list[Batch]:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion

@@ -19,8 +19,9 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion

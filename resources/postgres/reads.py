@@ -11,7 +11,8 @@ from typing import Any
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, Cursor, Prepared
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import LeaseView, Override, RecordedDecision
+from pipeline.gaps import CLOSING, Gap, with_closed
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.segment import Segment, SourcePart, SourceTable
@@ -85,7 +86,13 @@ def open_override(cursor: RealDictCursor, source: str) -> Override | None:
 
 
 def gaps(cursor: RealDictCursor, source: str) -> list[Gap]:
-    return [rows.gap(row) for row in _all(cursor, "gaps", source=source)]
+    found = _all(cursor, "gaps", source=source)
+    if not found:
+        return []
+    since, kinds = min(row["batch"] for row in found), [kind.value for kind in CLOSING]
+    told = _all(cursor, "happened_to_tables", source=source, since=since, kinds=kinds)
+    happened = [rows.happened(row) for row in told]
+    return [with_closed(rows.gap(row), happened) for row in found]
 
 
 def overlaps(cursor: RealDictCursor, source: str) -> list[Batch]:

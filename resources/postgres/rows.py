@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWitness, Witness
@@ -23,6 +24,7 @@ from pipeline.table_state import (
     Stopped,
     TableCondition,
     TableEvent,
+    TableEventKind,
     TableState,
 )
 
@@ -191,6 +193,12 @@ def gap(row: Row) -> Gap:
         begin=str(begin),
         end=str(end),
     )
+
+
+def happened(row: Row) -> Happened:
+    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
+    kind = row["kind"] and TableEventKind(row["kind"])
+    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))
 
 
 def intent(row: Row) -> Intent:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from lockstep.status_report import status_lines
 from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, RecordedDecision
+from pipeline.decisions import Continuity, Decision, LeaseView, RecordedDecision
 from pipeline.errors import LedgerUnavailable, SourceUnavailable
+from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
@@ -27,7 +29,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import SetAside, TableEventKind
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -201,9 +203,14 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
 
 
 def test_a_gap_is_part_of_the_sentence() -> None:
-    """Fine is not the same as whole."""
+    """Fine is not the same as whole; what is whole again is history."""
     gap = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
     assert "1 gap" in verdict(standing(gaps=(gap,)), NOW, None).sentence
+    closed = Closed(9, NOW, TableEventKind.REREAD, "shop.orders")
+    history = replace(gap, closed={"shop.orders": closed})
+    assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
+    told = "\n".join(status_lines(standing(gaps=(gap, history)), verdict(standing(), NOW, None)))
+    assert told.count("was never read") == 1
 
 
 # -- figures --------------------------------------------------------------------------------
