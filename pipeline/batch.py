@@ -26,6 +26,7 @@ from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table_state import Handover, SetAside, SnapshotPart, TableEvent, TableState
+from pipeline.tables import TablePatterns
 
 
 class BatchState(StrEnum):
@@ -144,7 +145,8 @@ class CaptureRecord:
     source's own tables. `handovers`: mirrors that change hands; `tables` has the states
     behind that. Only while no other batch of the source is unfinished. `set_witnesses`: one
     for each source of GTIDs that was read, that of the last transaction first. `life`: the
-    server's before it was read.
+    server's before it was read. `scope`: the patterns it was captured with; None for a batch
+    that takes only tables which come back.
     """
 
     end: Position
@@ -166,6 +168,7 @@ class CaptureRecord:
     handovers: tuple[Handover, ...] = ()
     set_witnesses: tuple[SetWitness, ...] = ()
     life: ServerLife | None = None
+    scope: TablePatterns | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,7 @@ def _capture(
         handovers=tuple(tables.handovers),
         set_witnesses=reading.last_of_sources.witnesses(work.server),
         life=begun.facts.life,
+        scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:

@@ -31,6 +31,7 @@ from pipeline.table_state import (
     TableOrder,
     TableState,
 )
+from pipeline.tables import TablePatterns
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
@@ -69,6 +70,7 @@ class MemoryBooks:
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
+    scopes: dict[int, TablePatterns] = field(default_factory=dict)
     set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Decision, Override
 from pipeline.gaps import CLOSING, Gap, Happened, with_closed
 from pipeline.position import Lineage, Reign, SetWitness
@@ -129,6 +130,23 @@ def cursor_at(books: MemoryBooks, source: str, *states: BatchState) -> Cursor | 
     live = [one for one in books.of_source(source) if one.state is not BatchState.ABANDONED]
     once = any(one.by_gtid for one in live)
     return Cursor(newest.id, newest.end, newest.witness, resumable, once and not resumable)
+
+
+def record_scope(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
+    known = capture_scopes(books, batch.source)
+    if record.scope is None or (known and known[-1].patterns == record.scope):
+        return
+    if batch.state is not BatchState.CAPTURING:
+        raise refusal("capture_scopes_while_capturing")
+    books.scopes[batch.id] = record.scope
+
+
+def capture_scopes(books: MemoryBooks, source: str) -> list[CaptureScope]:
+    return [
+        CaptureScope(one.id, str(one.start), books.scopes[one.id])
+        for one in books.of_source(source, *ENDED)
+        if one.id in books.scopes
+    ]
 
 
 def record_set_witnesses(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:

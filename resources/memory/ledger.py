@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, SourceBusy
 from pipeline.gaps import Gap
@@ -155,6 +156,9 @@ class MemoryLedger:
 
     def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
         return continuity.set_witnesses(self.books, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return continuity.capture_scopes(self.books, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return continuity.captured_by(self.books, source, dagster_run)
@@ -324,6 +328,7 @@ class MemoryLedger:
             record_handovers(books, begun, record)
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
+            continuity.record_scope(books, begun, record)
             continuity.record_set_witnesses(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
             books.may_capture(begun, record)

@@ -19,6 +19,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import SourceBusy
 from pipeline.gaps import Gap
@@ -231,6 +232,9 @@ class PostgresLedger:
 
     def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
         return self._read(reads.set_witnesses, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return self._read(reads.capture_scopes, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return self._read(reads.captured_by, source, dagster_run)

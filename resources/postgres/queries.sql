@@ -308,6 +308,13 @@ select gtid, committed_at, digest from (
 ) newest
 order by batch desc, ordinal
 
+-- name: capture_scopes
+select c.batch, c.include, c.exclude, b.start_base, b.start_number, b.start_offset
+from lockstep.capture_scopes c
+join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+where c.source = %(source)s
+order by c.batch
+
 -- name: captured_by
 select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
@@ -580,6 +587,18 @@ values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
 values (
     %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: record_scope
+insert into lockstep.capture_scopes (source, batch, include, exclude)
+select %(source)s, %(batch)s, %(include)s, %(exclude)s
+where not exists (
+    select from (
+        select c.include, c.exclude from lockstep.capture_scopes c
+        join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+        where c.source = %(source)s order by c.batch desc limit 1
+    ) newest
+    where newest.include = %(include)s and newest.exclude = %(exclude)s
 )
 
 -- name: record_set_witness

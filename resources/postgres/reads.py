@@ -11,6 +11,7 @@ from typing import Any
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, Cursor, Prepared
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.gaps import CLOSING, Gap, with_closed
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
@@ -107,6 +108,10 @@ def lineage(cursor: RealDictCursor, source: str) -> Lineage:
 def set_witnesses(cursor: RealDictCursor, source: str, batch: int) -> list[SetWitness]:
     found = _all(cursor, "set_witnesses", source=source, batch=batch)
     return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in found]
+
+
+def capture_scopes(cursor: RealDictCursor, source: str) -> list[CaptureScope]:
+    return [rows.capture_scope(row) for row in _all(cursor, "capture_scopes", source=source)]
 
 
 def captured_by(cursor: RealDictCursor, source: str, dagster_run: str) -> Batch | None:

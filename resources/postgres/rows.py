@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
 from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
@@ -27,6 +28,7 @@ from pipeline.table_state import (
     TableEventKind,
     TableState,
 )
+from pipeline.tables import TablePatterns
 
 Row = Mapping[str, Any]
 
@@ -339,6 +341,15 @@ def of_prepared(value: Prepared) -> dict[str, Any]:
         "position": value.position,
         **of_file(value.file),
     }
+
+
+def capture_scope(row: Row) -> CaptureScope:
+    patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
+    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+
+
+def of_scope(value: TablePatterns) -> dict[str, Any]:
+    return {"include": list(value.include), "exclude": list(value.exclude)}
 
 
 def of_set_witness(value: SetWitness) -> dict[str, Any]:

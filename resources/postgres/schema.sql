@@ -63,6 +63,15 @@ END),
     constraint batches_totals_count CHECK (((changes >= 0) AND (transactions >= 0) AND (log_bytes >= 0) AND ((captured_at IS NOT NULL) OR ((changes = 0) AND (transactions = 0) AND (log_bytes = 0)))))
 );
 
+create table lockstep.capture_scopes (
+    source text not null,
+    batch bigint not null,
+    include text[] not null,
+    exclude text[] not null,
+    constraint capture_scopes_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint capture_scopes_pk PRIMARY KEY (batch)
+);
+
 create table lockstep.consumers (
     id bigint not null generated always as identity,
     source text not null,
@@ -532,6 +541,8 @@ CREATE UNIQUE INDEX batches_one_per_decision ON lockstep.batches USING btree (st
 CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (follows) WHERE (state <> 'abandoned'::text);
 
 CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHERE (state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]));
+
+CREATE INDEX capture_scopes_of_source ON lockstep.capture_scopes USING btree (source, batch);
 
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
@@ -1231,6 +1242,10 @@ CREATE TRIGGER batches_keep BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECU
 CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_move();
 
 CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.stays('batches_stay');
+
+CREATE TRIGGER capture_scopes_begin BEFORE INSERT ON lockstep.capture_scopes FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('capture_scopes_while_capturing');
+
+CREATE TRIGGER capture_scopes_stay BEFORE DELETE OR UPDATE ON lockstep.capture_scopes FOR EACH ROW EXECUTE FUNCTION lockstep.stays('capture_scopes_stay');
 
 CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin();
 

@@ -9,6 +9,7 @@ import pytest
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import SetWitness
+from pipeline.tables import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -211,3 +212,27 @@ def test_a_witness_that_tells_nothing_is_refused(
     batch = begun(ledger, lease)
     with refused(ledger, lease, rule):
         ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
+
+
+def test_patterns_are_kept_where_they_change(ledger: Ledger, lease: Lease) -> None:
+    """From the batch on that was captured with them; what was abandoned never was."""
+    shop, without = TablePatterns(("shop.*",)), TablePatterns(("shop.*",), ("shop.log",))
+    batch, ids = begun(ledger, lease), []
+    for scope in (shop, shop, None, without, shop):
+        ledger.record_capture(lease, batch.id, replace(record(batch), scope=scope))
+        ids.append(batch.id)
+        batch = following(ledger, lease)
+
+    def kept() -> list[tuple[int, str, TablePatterns]]:
+        scopes = ledger.capture_scopes(lease.source)
+        return [(one.batch, one.begins, one.patterns) for one in scopes]
+
+    first = (ids[0], "binlog.000001:4", shop)
+    fourth, fifth = (ids[3], "binlog.000001:304", without), (ids[4], "binlog.000001:404", shop)
+    assert kept() == [first, fourth, fifth]
+    for number in (batch.id, *reversed(ids[3:])):
+        ledger.abandon(lease, number, "damaged")
+    assert kept() == [first]
+    again = following(ledger, lease)
+    ledger.record_capture(lease, again.id, replace(record(again), scope=shop))
+    assert kept() == [first]

@@ -536,6 +536,17 @@ update lockstep.prepared set sha256 = repeat('0', 64), path = '', images = 0, si
 -- rule: prepared_stay
 delete from lockstep.prepared where batch = %(b)s
 
+-- rule: capture_scopes_pk
+insert into lockstep.capture_scopes values
+    (%(s)s, %(d)s, '{x.*}', '{}'), (%(s)s, %(d)s, '{y.*}', '{}')
+-- rule: capture_scopes_batch
+insert into lockstep.capture_scopes values ('nobody', %(d)s, '{x.*}', '{}')
+-- rule: capture_scopes_while_capturing
+insert into lockstep.capture_scopes values (%(s)s, %(c)s, '{x.*}', '{}')
+-- rule: capture_scopes_stay
+insert into lockstep.capture_scopes values (%(s)s, %(d)s, '{x.*}', '{}');
+update lockstep.capture_scopes set include = '{y.*}' where batch = %(d)s
+
 -- rule: set_witnesses_pk
 select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.witness(%(s)s, %(d)s, 0, 'y', 1, '')
 -- rule: set_witnesses_batch
