@@ -11,8 +11,8 @@ from datetime import datetime
 import dagster as dg
 
 from pipeline.changes.extents import cure
-from pipeline.decisions import Gap
 from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
 from pipeline.position import Position
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.table_state import Extent, SetAside
@@ -142,7 +142,13 @@ def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
     return _table(
         ("tables", "from", "to", "reason", "decided at"),
         [
-            (", ".join(one.tables), one.begin, one.end, one.reason, one.decided_at.isoformat())
+            (
+                ", ".join(one.open_tables),
+                one.begin,
+                one.end,
+                one.reason,
+                one.decided_at.isoformat(),
+            )
             for one in gaps
         ],
     )

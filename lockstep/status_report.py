@@ -18,8 +18,9 @@ from lockstep.report import (
     position_json,
 )
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.errors import Recovery
+from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Headroom, Overlap, Standing
 from pipeline.standing.measures import why_not_by_gtid
@@ -145,6 +146,16 @@ def _gap_json(gap: Gap) -> dict[str, Any]:
         "begin": gap.begin,
         "end": gap.end,
         "tables": list(gap.tables),
+        "open": list(gap.open_tables),
+        "closed": {
+            table: {
+                "batch": one.batch,
+                "at": one.at.isoformat(),
+                "by": one.kind.value,
+                "table": one.table,
+            }
+            for table, one in gap.closed.items()
+        },
         "author": gap.author,
         "reason": gap.reason,
         "decided_at": gap.decided_at.isoformat(),
@@ -204,10 +215,12 @@ def status_lines(standing: Standing, judged: Verdict, tables: Iterable[str] = ()
 def _scars(standing: Standing) -> Iterator[str]:
     """What the lake lacks, or has twice."""
     for gap in standing.gaps:
-        yield (
-            f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
-            f"{', '.join(gap.tables)} may be wrong"
-        )
+        if gap.is_open:
+            again = f"; read again since: {', '.join(gap.closed)}" if gap.closed else ""
+            yield (
+                f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
+                f"{', '.join(gap.open_tables)} may be wrong{again}"
+            )
     for one in standing.overlaps:
         until = f" committed up to {clock(one.until)}" if one.until else ""
         yield (

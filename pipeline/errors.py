@@ -179,6 +179,10 @@ class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read."""
 
 
+class HistoryUnproven(OperatorNeeded):
+    """The server's log cannot show that its history is the one that was read."""
+
+
 class SourceChanged(OperatorNeeded):
     """Another server answers at the source's address."""
 

@@ -12,11 +12,13 @@ from datetime import datetime
 from typing import Protocol
 
 from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks
-from pipeline.position import Lineage, Position
+from pipeline.position import Lineage, Position, SetWitness
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside, TableState
@@ -93,6 +95,13 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def lineage(self, source: str) -> Lineage:
         """The servers the source was read from, in order."""
 
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        """Of each source of GTIDs the newest that was kept by live batches up to that one;
+        that of the last transaction first."""
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        """What live batches were captured with, oldest first: one for each change of it."""
+
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         """The newest live batch that a Dagster run captured; its id may be shortened."""
 
@@ -114,7 +123,8 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: segments, source parts, history, tables, events, snapshots,
-        prepared transactions (new and ended ones), orders carried out and end at once."""
+        prepared transactions (new and ended ones), orders carried out, witnesses of the GTIDs
+        read, the patterns where they are others than before, and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
@@ -55,6 +55,7 @@ class ServerFacts:
     settings: Mapping[str, str]
     read_at: datetime
     standby: bool = False
+    life: ServerLife | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,9 @@ def _capture(
         source_parts=told.finish(structures.history),
         handovers=tuple(tables.handovers),
         extents=extents.changed(reading.end.at),
+        set_witnesses=reading.last_of_sources.witnesses(work.server),
+        life=begun.facts.life,
+        scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.errors import LockstepError
+from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
 from pipeline.start.question import Refusal, Start

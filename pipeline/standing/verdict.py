@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from pipeline import errors
 from pipeline.changes.extents import cure, told
-from pipeline.decisions import Gap
 from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Failures, Standing
 from pipeline.start.question import Refusal, Rule, Start
@@ -230,8 +230,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             f"{run}; is `dagster dev` (or the daemon) running?",
             Recovery.RETRY,
         )
-    if standing.gaps:
-        return Verdict(State.GAP, _gaps(standing.gaps), _GAP_CURE)
+    if gaps := [gap for gap in standing.gaps if gap.is_open]:
+        return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
     if standing.partial:
         return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     position = standing.acknowledged.position if standing.acknowledged else None
@@ -239,7 +239,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
 
 
 def _gaps(gaps: Sequence[Gap]) -> str:
-    tables = sorted({table for gap in gaps for table in gap.tables})
+    tables = sorted({table for gap in gaps for table in gap.open_tables})
     count = f"{len(gaps)} gaps" if len(gaps) > 1 else "a gap"
     return f"{count} in what was read, see below: rows of {_some(tables)} may be wrong"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
 from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Position
+from pipeline.position import Position, SetWitness
 from pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -32,6 +32,7 @@ from pipeline.table_state import (
     TableOrder,
     TableState,
 )
+from pipeline.tables import TablePatterns
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
@@ -71,6 +72,8 @@ class MemoryBooks:
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
+    scopes: dict[int, TablePatterns] = field(default_factory=dict)
+    set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)

@@ -11,10 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
@@ -157,6 +159,12 @@ class MemoryLedger:
 
     def lineage(self, source: str) -> Lineage:
         return continuity.lineage(self.books, source)
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        return continuity.set_witnesses(self.books, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return continuity.capture_scopes(self.books, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return continuity.captured_by(self.books, source, dagster_run)
@@ -327,6 +335,8 @@ class MemoryLedger:
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
             record_extents(books, begun, record.extents)
+            continuity.record_scope(books, begun, record)
+            continuity.record_set_witnesses(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
             books.may_capture(begun, record)
             books.segments[batch] = record.segments
@@ -343,6 +353,7 @@ class MemoryLedger:
                 log_bytes=record.log_bytes,
                 captured_at=self._clock(),
                 by_gtid=record.by_gtid,
+                life=record.life,
             )
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:

@@ -19,10 +19,12 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
@@ -237,6 +239,12 @@ class PostgresLedger:
 
     def lineage(self, source: str) -> Lineage:
         return self._read(reads.lineage, source)
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        return self._read(reads.set_witnesses, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return self._read(reads.capture_scopes, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return self._read(reads.captured_by, source, dagster_run)

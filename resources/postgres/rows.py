@@ -11,10 +11,12 @@ from itertools import chain
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWitness, Witness
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -25,8 +27,10 @@ from pipeline.table_state import (
     Stopped,
     TableCondition,
     TableEvent,
+    TableEventKind,
     TableState,
 )
+from pipeline.tables import TablePatterns
 
 Row = Mapping[str, Any]
 
@@ -56,7 +60,14 @@ def batch(row: Row) -> Batch:
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         rule=row["rule"],
+        life=_life(row),
     )
+
+
+def _life(row: Row) -> ServerLife | None:
+    if row["server_started_at"] is None:
+        return None
+    return ServerLife(row["server_started_at"], row["server_resets"])
 
 
 def position(row: Row, which: str) -> Position:
@@ -188,6 +199,12 @@ def gap(row: Row) -> Gap:
     )
 
 
+def happened(row: Row) -> Happened:
+    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
+    kind = row["kind"] and TableEventKind(row["kind"])
+    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))
+
+
 def intent(row: Row) -> Intent:
     return Intent(
         id=row["id"],
@@ -240,6 +257,8 @@ def of_capture(value: CaptureRecord) -> dict[str, Any]:
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
         "by_gtid": value.by_gtid,
+        "server_started_at": None if value.life is None else value.life.started_at,
+        "server_resets": None if value.life is None else value.life.resets,
     }
 
 
@@ -334,6 +353,24 @@ def of_prepared(value: Prepared) -> dict[str, Any]:
         "bqual": value.xid.bqual,
         "position": value.position,
         **of_file(value.file),
+    }
+
+
+def capture_scope(row: Row) -> CaptureScope:
+    patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
+    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+
+
+def of_scope(value: TablePatterns) -> dict[str, Any]:
+    return {"include": list(value.include), "exclude": list(value.exclude)}
+
+
+def of_set_witness(value: SetWitness) -> dict[str, Any]:
+    return {
+        "origin": value.origin,
+        "gtid": value.gtid,
+        "committed_at": value.committed_at,
+        "digest": value.digest,
     }
 
 

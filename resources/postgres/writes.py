@@ -108,6 +108,12 @@ def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: Cap
     for aside in record.set_aside:
         set_aside(cursor, lease, aside, batch)
     _record_prepared(cursor, lease, batch, record)
+    if record.scope is not None:
+        values = {"source": lease.source, "batch": batch, **rows.of_scope(record.scope)}
+        cursor.execute(query("record_scope"), values)
+    for ordinal, one in enumerate(record.set_witnesses):
+        values = {"source": lease.source, "batch": batch, "ordinal": ordinal}
+        cursor.execute(query("record_set_witness"), {**values, **rows.of_set_witness(one)})
     values = rows.of_capture(record)
     _changed(cursor, "batch_captured", "batches_known", source=lease.source, batch=batch, **values)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from lockstep.status_report import exit_code
+from lockstep.status_report import exit_code, status_lines
 from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, RecordedDecision
+from pipeline.decisions import Continuity, Decision, LeaseView, RecordedDecision
 from pipeline.errors import LedgerUnavailable, SecretMissing, SourceUnavailable
+from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
@@ -29,7 +30,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, SetAside, TableEventKind
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -246,6 +247,15 @@ def test_a_cron_job_hears_of_all_that_waits(changes: dict[str, Any], code: int) 
     assert exit_code(replace(there, lease=LEASE), NOW, pause) == (0 if code == 3 else code)
     silent = replace(LEASE, beat_at=NOW - timedelta(minutes=9))
     assert exit_code(replace(there, lease=silent), NOW, pause) == 3
+
+
+def test_a_gap_is_part_of_the_sentence() -> None:
+    """Fine is not the same as whole; what is whole again is history."""
+    closed = Closed(9, NOW, TableEventKind.REREAD, "shop.orders")
+    history = replace(GAP, closed={"shop.orders": closed})
+    assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
+    told = "\n".join(status_lines(standing(gaps=(GAP, history)), verdict(standing(), NOW, None)))
+    assert told.count("was never read") == 1
 
 
 # -- figures --------------------------------------------------------------------------------
