@@ -40,6 +40,9 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
         """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
         once. The lock goes with the connection; leaving the context releases both."""
 
+    def require_held(self, lease: Lease) -> None:
+        """`LeaseLost` if another run took over since; records nothing."""
+
     def lease(self, source: str) -> LeaseView | None:
         """The newest lease of a source, whoever holds it; None before the first."""
 

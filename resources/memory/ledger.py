@@ -100,6 +100,10 @@ class MemoryLedger:
                 )
             yield self.books
 
+    def require_held(self, lease: Lease) -> None:
+        with self._step(lease):
+            pass
+
     # -- reads -----------------------------------------------------------------------
 
     def lease(self, source: str) -> LeaseView | None:

@@ -324,6 +324,9 @@ class PostgresLedger:
     def open_orders(self, source: str) -> list[TableOrder]:
         return self._read(orders.open_orders, source)
 
+    def require_held(self, lease: Lease) -> None:
+        self._read(writes.fence, lease)
+
     # -- writes ----------------------------------------------------------------------
 
     def _write(
