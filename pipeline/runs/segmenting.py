@@ -17,6 +17,7 @@ from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.parts import by_table
 from pipeline.binlog.ring import Block, Integers, Run
+from pipeline.changes.extents import Extents
 from pipeline.changes.marks import TransactionMarks
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
@@ -56,6 +57,7 @@ class Segmenter:
         completed: Collection[TableName] = (),
         told: SourceRows | None = None,
         handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._told = told
@@ -71,6 +73,7 @@ class Segmenter:
             comebacks=comebacks,
             wants_changed=self._ask_again,
             handing_over=handing_over,
+            extents=extents,
         )
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures)
