@@ -69,9 +69,9 @@ class DeltaChangelog:
             with lake_errors(path):
                 table = _opened(path)
                 newest = None if table is None else table.transaction_version(app_id)
-            held()
             if newest is not None and newest >= batch:
                 return Published(_published_at(path, app_id, batch), skipped=True)
+            held()
             refuse_damaged(path, files)
             with lake_errors(path):
                 committed = _commit(path, table, schema, files, commit)
