@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 
 
@@ -38,9 +39,10 @@ class Changelog(Protocol):
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
+        held: Held = unasked,
     ) -> Published:
         """Add the files as application transaction (app_id, batch); creates the table
         at its first batch, and adds the columns of `schema` that it lacks (a commit before).
         `TableError` for a column of another type: see `changes.generations`. A recorded
-        version ≥ batch means it was done: skipped. A concurrent commit is read again and
-        retried, then `CommitConflict`."""
+        version ≥ batch means it was done: skipped. `held` is asked once the log was read; a
+        commit that somebody made since is read again and retried, then `CommitConflict`."""

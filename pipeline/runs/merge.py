@@ -42,7 +42,7 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()
-    publish(work)
+    publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()

@@ -15,6 +15,8 @@ from pipeline.batch import Batch, BatchState
 from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import application_id, changelog_path, published_schema
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
+from pipeline.decisions import Lease
+from pipeline.ports.held import Held
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SourcePart, SourceTable
@@ -34,18 +36,22 @@ class _Versioned:
         return self.segment.table
 
 
-def publish(work: Workplace) -> None:
+def publish(work: Workplace, lease: Lease) -> None:
     """Add every captured batch's segments to their changelogs, and its parts to the source's
     own tables, oldest batch first."""
     source = work.source.name
     states = work.ledger.table_states(source)
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
     for batch in work.ledger.unfinished(source):
         if batch.state is not BatchState.CAPTURED:
             continue
         for segments in _together(work, batch):
-            _publish(work, batch, segments, states[segments[0].table])
+            _publish(work, batch, segments, states[segments[0].table], held)
         for part in work.ledger.source_parts(batch.id):
-            _publish_part(work, batch, part)
+            _publish_part(work, batch, part, held)
 
 
 def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
@@ -59,7 +65,7 @@ def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
 
 
 def _publish(
-    work: Workplace, batch: Batch, together: Sequence[_Versioned], state: TableState
+    work: Workplace, batch: Batch, together: Sequence[_Versioned], state: TableState, held: Held
 ) -> None:
     table, generation = together[0].table, together[0].version.generation
     files = [file for one in together for file in one.segment.files]
@@ -72,10 +78,11 @@ def _publish(
         ),
         files=files,
         user_metadata=commit_metadata(table, [batch]),
+        held=held,
     )
 
 
-def _publish_part(work: Workplace, batch: Batch, part: SourcePart) -> None:
+def _publish_part(work: Workplace, batch: Batch, part: SourcePart, held: Held) -> None:
     work.changelog.publish(
         source_table_path(batch.source, part.table),
         app_id=source_table_id(batch.source, part.table),
@@ -83,6 +90,7 @@ def _publish_part(work: Workplace, batch: Batch, part: SourcePart) -> None:
         schema=SCHEMAS[part.table],
         files=part.files,
         user_metadata=commit_metadata(part.table, [batch]),
+        held=held,
     )
 
 

@@ -34,7 +34,9 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     """Settle what a dead run left: unfinished captures go, damaged ones too if nothing
     of them was used; a sentence for each."""
     source = work.source.name
-    remove_dropped(work, lease)
+    if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
+        # Else the end of one may be noted for a batch that is not acknowledged yet.
+        remove_dropped(work, lease)
     acknowledged = work.ledger.acknowledged_cursor(source)
     if acknowledged is not None:
         # Only the newest may have been left with files: each is cleared before the next.

@@ -2,7 +2,8 @@
 
 delta-rs alone writes them, and only metadata: a commit takes milliseconds and moves no
 data. delta-rs skips nothing by itself (a repeated or lower application transaction is
-committed), so the recorded version is read first.
+committed), so the recorded version is read first. Its commit is put if absent directly behind
+the version that was read: whoever comes late finds that one taken, and reads again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from pipeline.errors import CommitConflict
 from pipeline.ports.changelog import Published
+from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, transactions
@@ -55,6 +57,7 @@ class DeltaChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
+        held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
         commit = CommitProperties(
@@ -68,6 +71,7 @@ class DeltaChangelog:
                 newest = None if table is None else table.transaction_version(app_id)
             if newest is not None and newest >= batch:
                 return Published(_published_at(path, app_id, batch), skipped=True)
+            held()
             refuse_damaged(path, files)
             with lake_errors(path):
                 committed = _commit(path, table, schema, files, commit)

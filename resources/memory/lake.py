@@ -143,8 +143,10 @@ class MemoryChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
+        held: Held = unasked,
     ) -> Published:
         with self._lake.lock:
+            held()
             commits = self._lake.tables.setdefault(folder, [])
             for version, commit in reversed(list(enumerate(commits))):
                 if commit.app_id == app_id and commit.txn_version >= batch:

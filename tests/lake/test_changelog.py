@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, Schema
 
-from pipeline.errors import SegmentsLost, TableError
+from pipeline.errors import CommitConflict, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.segment import SegmentFile
+from resources.lake import changelog
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 
 FOLDER = "shop/_changes/shop/t=C3=A4ble"
+WRITERS = 6
 MOMENT = datetime(2026, 3, 29, 2, 30, 0, 123456)
+
+
+def segment(lake: Lake, batch: int, rows: pa.Table) -> tuple[SegmentFile, ...]:
+    writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=rows.schema)
+    writer.write(rows)
+    return writer.close()
 
 
 def published(
@@ -27,9 +38,7 @@ def published(
     files: tuple[SegmentFile, ...] | None = None,
 ) -> Published:
     if files is None:
-        writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=rows.schema)
-        writer.write(rows)
-        files = writer.close()
+        files = segment(lake, batch, rows)
     return lake.changelog.publish(
         FOLDER,
         app_id="app",
@@ -87,6 +96,60 @@ def test_other_columns_set_the_table_aside(disk: Lake) -> None:
     other = pa.schema([("id", pa.string()), ("name", pa.string())])
     with pytest.raises(TableError, match="'id'"):
         published(disk, 4, changes(other, [{"id": "x"}]))
+
+
+@pytest.mark.parametrize("more", [False, True], ids=["the same columns", "more columns"])
+@pytest.mark.parametrize(
+    ("place", "exists"),
+    [("_commit", False), ("_commit", True), ("_add_columns", True), ("refuse_other_columns", True)],
+)
+def test_a_batch_that_comes_late_is_not_added_again(
+    disk: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, exists: bool, more: bool
+) -> None:
+    """Another holder published it meanwhile, and the next one: whoever slept before its commit,
+    or between its columns and its commit, finds both."""
+    wider = pa.schema([*PEOPLE, ("more", pa.string())]) if more else PEOPLE
+    if exists:
+        published(disk, 3, changes(PEOPLE, [{"id": 1}]))
+    files = segment(disk, 4, changes(wider, [{"id": 2}], first=2))
+    original = getattr(changelog, place)
+    slept: list[Published] = []
+
+    def sleeper(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(changelog, place, original)
+        slept.append(published(disk, 4, changes(wider, []), files))
+        published(disk, 5, changes(wider, [{"id": 3}], first=3))
+        return original(*args, **options)
+
+    monkeypatch.setattr(changelog, place, sleeper)
+    late = published(disk, 4, changes(wider, []), files)
+    assert [late] == [Published(one.delta_version, skipped=True) for one in slept]
+    rows = DeltaTable(folder / FOLDER).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+    assert sorted(rows) == ([1, 2, 3] if exists else [2, 3])
+
+
+def test_of_many_that_publish_one_batch_one_does(disk: Lake, folder: Path) -> None:
+    """At the same moment, the first batch and later ones; each is there once."""
+    rows = changes(PEOPLE, [{"id": 1}])
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for batch in range(1, 11):
+            files, together = segment(disk, batch, rows), Barrier(WRITERS)
+
+            def attempt(
+                _: int,
+                batch: int = batch,
+                files: tuple[SegmentFile, ...] = files,
+                together: Barrier = together,
+            ) -> bool:
+                together.wait(60)
+                try:
+                    return not published(disk, batch, rows, files).skipped
+                except CommitConflict:
+                    return False
+
+            assert sum(pool.map(attempt, range(WRITERS))) == 1
+    assert DeltaTable(folder / FOLDER).version() == 9
+    assert len(DeltaTable(folder / FOLDER).file_uris()) == 10
 
 
 def test_columns_that_are_new_are_added(lake: Lake) -> None:
