@@ -28,7 +28,7 @@ class UsageError(ConfigurationError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", hint=f"{self.prog} --help")
+        raise UsageError(f"{message}.", hint=f"`{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -49,13 +49,13 @@ def refuse_not_yet(arguments: Sequence[str]) -> None:
             command = word
             break
     if command in NOT_YET_COMMANDS:
-        raise NotYet(f"`lockstep {command}` is not built yet.", hint="lockstep --help")
+        raise NotYet(f"`lockstep {command}` is not built yet.", hint="`lockstep --help`")
     for word in words:
         option = word.partition("=")[0]
         if (command, option) in NOT_YET_OPTIONS:
             raise NotYet(
                 f"`lockstep {command} {option}` is not built yet.",
-                hint=f"lockstep {command} --help",
+                hint=f"`lockstep {command} --help`",
             )
 
 
@@ -128,7 +128,7 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
     try:
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
-        raise UsageError(f"{option}: {error}.", hint=f"lockstep {command} --help") from None
+        raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
 
 
 def _until(parser: argparse.ArgumentParser) -> None:

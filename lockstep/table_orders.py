@@ -52,7 +52,7 @@ def order(
 def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
     reason: str = (arguments.reason or "").strip()
     if not reason and arguments.reason is not None:
-        raise UsageError("--reason is empty.", hint=f"lockstep {kind} --help")
+        raise UsageError("--reason is empty.", hint=f"`lockstep {kind} --help`")
     return reason
 
 

@@ -220,15 +220,24 @@ class PrivilegeMissing(OperatorNeeded):
     """The account lacks a privilege."""
 
 
-class UnsupportedStatement(OperatorNeeded):
+class LogStops(OperatorNeeded):
+    """Base of what stands in the log and lets no run by; never raised itself. `at`: where, as
+    far as its hint does not say yet what to type to go on behind it."""
+
+    def __init__(self, message: str, *, hint: str, at: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.at = at
+
+
+class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way not followed."""
 
 
-class UnsupportedEvent(OperatorNeeded):
+class UnsupportedEvent(LogStops):
     """An event type that is not on the allow-list."""
 
 
-class PreparedElsewhere(OperatorNeeded):
+class PreparedElsewhere(LogStops):
     """An XA transaction is committed whose prepare lies before the source's start."""
 
 

@@ -352,7 +352,7 @@ def unknown_statement(number: int) -> LedgerRefused:
     """The error for an id that no statement of the source has."""
     return LedgerRefused(
         f"The ledger has no statement {number} of this source.",
-        hint="Look at the table's history with `lockstep schema`.",
+        hint="`lockstep schema TABLE` shows a table's history.",
     )
 
 

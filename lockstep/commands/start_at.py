@@ -22,7 +22,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     place = place_argument(arguments.place, "PLACE", "start-at")
     reason = arguments.reason.strip()
     if not reason:
-        raise UsageError("--reason is empty.", hint="lockstep start-at --help")
+        raise UsageError("--reason is empty.", hint="`lockstep start-at --help`")
     sources = desk.sources(arguments.source)
     if len(sources) > 1:
         names = ", ".join(source.name for source in sources)
@@ -98,5 +98,5 @@ def lines(source: str, choice: Choice) -> list[str]:
         )
     elif choice.continuity is Continuity.CONTIGUOUS:
         told.append("  nothing is left out, nothing is read twice")
-    told.append("  chosen wrongly? `lockstep start-at` again replaces it until a run took it")
+    told.append("  chosen wrongly? choose again: the last choice counts until a run took it")
     return told

@@ -79,5 +79,5 @@ def _chosen(
             found.append((source, own))
     unknown = [table for table in tables if table not in taken]
     if unknown:
-        raise UsageError(f"No source captures {unknown[0]}.", hint="lockstep tables")
+        raise UsageError(f"No source captures {unknown[0]}.", hint="`lockstep tables` lists them")
     return found

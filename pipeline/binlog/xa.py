@@ -90,8 +90,9 @@ class PreparedTransactions:
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
-                hint="it was prepared before this source's start: nothing was recorded; start "
-                "before that prepare, or behind this place once you know what it changed",
+                hint="nothing was recorded; it was prepared before this source's start: start "
+                "before that prepare, or find out what it changed",
+                at=str(at),
             )
         if prepared.file is None:
             return iter(())

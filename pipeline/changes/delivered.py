@@ -87,7 +87,8 @@ def delivered_table(
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
         raise NothingMatches(
-            f"No run has captured a table {table} of {delivery.source!r}.", hint="lockstep tables"
+            f"No run has captured a table {table} of {delivery.source!r}.",
+            hint="`lockstep tables` lists what is captured",
         )
     if not incomplete and _stopped_by(state, delivery.last_batch):
         raise _set_aside(state)

@@ -304,7 +304,7 @@ class CapturedTables:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes there "
                 "were not read",
-                hint=f"`lockstep release {table}` reads it from the source",
+                hint=f"`lockstep release {table} --reason …` reads it from the source",
             )
 
 

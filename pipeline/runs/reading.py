@@ -20,12 +20,13 @@ from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import ANONYMOUS, Run
 from pipeline.binlog.set_witness import LastOfSources
 from pipeline.bounds import RunBounds
-from pipeline.errors import DamagedEvent, TransactionsWithoutGtid, UnsupportedStatement
+from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.runs.joining import last_end
 from pipeline.runs.logged import logged_statements
+from pipeline.runs.obstacles import with_way_on
 from pipeline.runs.structures import facts_of_server
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
@@ -173,7 +174,14 @@ class Reading:
         )
 
     def run(self) -> None:
-        """Read up to the end, or until a budget is spent; `StreamEndedEarly`."""
+        """Read up to the end, or until a budget is spent; `StreamEndedEarly`, and `LogStops`
+        with the place behind what stopped it."""
+        try:
+            self._read()
+        except LogStops as error:
+            raise with_way_on(error, self._work.server, self._begun.facts.head) from error
+
+    def _read(self) -> None:
         if self._bounds.reached(self._begun.start.at):
             self._taker.reach(None)
             return

@@ -133,7 +133,7 @@ def _at(
             return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
         case Snapshot():
             raise NotYet(
-                "'snapshot' is a way to start, not a place in time", hint="lockstep schema --help"
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
             )
 
 

@@ -48,8 +48,8 @@ def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
         StartBehindCursor(
             f"{choice.place}, which {choice.author} chose, lies before "
             f"{cursor.position}, up to which everything was read",
-            hint="repeating a span is what `lockstep replay` will do, which is not built yet; "
-            f"to go on where the source stands: `lockstep start-at {behind} --reason …`",
+            hint="a span that was read cannot be read again yet; to go on where the source stands: "
+            f"`lockstep start-at {behind} --reason …`",
         ),
     )
 

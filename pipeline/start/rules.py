@@ -43,21 +43,21 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         Rule.CHOSEN_START_UNREACHABLE,
-        "any; `lockstep start-at` chose a place",
+        "any; a place was chosen",
         "the place is not on this server",
         "refuse `StartUnreachable`; the choice stays open",
         chosen.unreachable,
     ),
     Row(
         Rule.CHOSEN_START_BEHIND,
-        "any; `lockstep start-at` chose a place",
+        "any; a place was chosen",
         "the place lies before the cursor",
-        "refuse `StartBehindCursor`: repeating is `lockstep replay`",
+        "refuse `StartBehindCursor`: nothing is repeated",
         chosen.behind,
     ),
     Row(
         Rule.CHOSEN_START,
-        "none, or any; `lockstep start-at` chose a place",
+        "none, or any; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
         chosen.choose,
@@ -90,7 +90,8 @@ TABLE: Final[tuple[Row, ...]] = (
         "as before, and the set would do: purged within it, it within executed",
         "the last transaction that was read is purged, and the server is another one, was "
         "restarted or was reset since: nothing shows that it is the same",
-        "refuse `HistoryUnproven`; a person may say that it is: `lockstep start-at gtid:<set>`",
+        "refuse `HistoryUnproven`; a person may say that it is: "
+        "`lockstep start-at gtid:<set> --reason …`",
         resumed.set_unproven,
     ),
     Row(

@@ -52,5 +52,5 @@ def test_an_end_that_is_none_names_the_form(
     told = capfd.readouterr().err
     assert told.startswith("--until: ")
     assert form in told
-    assert told.endswith("hint: lockstep run --help\n")
+    assert told.endswith("hint: `lockstep run --help`\n")
     assert [path.name for path in tmp_path.iterdir()] == ["lockstep.toml"]
