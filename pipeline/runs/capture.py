@@ -14,6 +14,7 @@ from time import perf_counter
 from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
+from pipeline.errors import BY_ITSELF
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
@@ -24,7 +25,7 @@ from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
-from pipeline.runs.rereading import OWED, Reread, due, reread
+from pipeline.runs.rereading import Reread, due, reread
 from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
@@ -37,7 +38,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
-    owed = [one for one in report.set_aside if one.hint in OWED]
+    owed = [one for one in report.set_aside if one.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
@@ -60,7 +61,7 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.set_aside if one.hint in OWED}
+    again = {one.table for one in caught_up.set_aside if one.remedy in BY_ITSELF}
     return report.behind(caught_up, again)
 
 

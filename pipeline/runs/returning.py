@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Batch, Cursor, Prepared, Xid
 from pipeline.binlog.looking import log_between
+from pipeline.errors import Remedy
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.completing import goes_on
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, must_be_read
+from pipeline.runs.rereading import must_be_read, why_owed
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableOrder, TableState
+from pipeline.table_state import TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
             rereads[order.table] = refused
         else:
             joins.add(order.table)
-        if state.hint == COLUMNS_HINT and order.table not in rereads:
-            completed[order.table] = state.reason or COLUMNS_HINT
+        if state.remedy is Remedy.BACKFILL and order.table not in rereads:
+            completed[order.table] = why_owed(state)
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
         found_first = _with_prepared(work, min(spans.values(), key=_begins), cursor)
@@ -136,9 +137,9 @@ def _way(
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
     if must_be_read(state):
-        return state.reason or HINT
-    if state.hint == COLUMNS_HINT and not (order.schema is None and goes_on(work, state)):
-        return state.reason or HINT
+        return why_owed(state)
+    if state.remedy is Remedy.BACKFILL and not (order.schema is None and goes_on(work, state)):
+        return why_owed(state)
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"
     low, end = order.stopped.at, cursor.position
@@ -175,8 +176,7 @@ def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
 
 def _refused_write(state: TableState) -> str | None:
     """Why a table's mirror must be written as a whole: a merge set it aside."""
-    at_its_merge = (state.position or "").startswith("batch ")
-    if state.condition is not TableCondition.QUARANTINED or not at_its_merge:
+    if state.remedy is not Remedy.REWRITE_MIRROR:
         return None
     return f"its mirror refused a write: {state.reason}"
 

@@ -14,7 +14,7 @@ from psycopg2.extensions import make_dsn
 
 from pipeline.batch import BatchState
 from pipeline.decisions import Continuity, Decision
-from pipeline.errors import LedgerNewer, LedgerRefused
+from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
 from pipeline.position import Lineage, Reign
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import Stopped
@@ -105,7 +105,7 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
         assert ledger.lineage("shop") == Lineage((Reign("uuid", 1),))
         assert (ledger.gaps("shop"), ledger.open_override("shop")) == ([], None)
         scopes = ledger.capture_scopes("shop")
-        assert [(one.batch, one.begins) for one in scopes] == [(1, "binlog.000001:4")]
+        assert [(one.batch, one.begins) for one in scopes] == [(4, "binlog.000001:204")]
         gap = Decision("start", "chosen-start", "x", {}, "ada", 6, Continuity.GAP, ("shop.a",))
         decided = ledger.decide(lease, gap)
         ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
@@ -152,6 +152,37 @@ def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
         assert [one.stopped for one in ledger.open_orders("shop")] == [
             one.stopped for one in states.values()
         ]
+
+
+_OWED = {
+    "a": ("the next run reads it from the source", "batch 3", Remedy.RESNAPSHOT),
+    "b": ("the next run reads its new columns from the source", "x:4", Remedy.BACKFILL),
+    "c": ("a key; a release reads it from the source", "x:4", Remedy.RELEASED_RESNAPSHOT),
+    "d": ("make room", "batch 3", Remedy.REWRITE_MIRROR),
+    "e": ("exclude it", "x:4", Remedy.CATCH_UP),
+}
+
+
+def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> None:
+    """Ledgers of before said it in a hint's words and in a position."""
+    target = Target(empty_dsn, "a ledger of the tenth schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:10])
+    connection.close()
+    rows = ", ".join(
+        f"('shop', 'shop', '{name}', 'quarantined', 1, 'm', 'c', 'why', '{hint}', '{place}')"
+        for name, (hint, place, _) in _OWED.items()
+    )
+    run(
+        empty_dsn,
+        "insert into lockstep.sources (name) values ('shop'); insert into lockstep.table_states "
+        "(source, database, name, condition, generation, mirror, changelog, reason, hint, position)"
+        f" values {rows}, ('shop', 'shop', 'f', 'active', 1, 'm', 'c', null, null, null)",
+    )
+    with open_ledger(empty_dsn, Path()) as ledger:
+        states = ledger.table_states("shop")
+        found = {name.name: state.remedy for name, state in states.items()}
+    assert found == {"f": None} | {name: remedy for name, (_, _, remedy) in _OWED.items()}
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:
