@@ -17,6 +17,7 @@ from pipeline.standing.verdict import Verdict, clock
 
 _GTIDS: Final = 100
 _DECISIONS: Final = 5
+_BATCHES: Final = 20
 
 
 def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
@@ -52,6 +53,7 @@ def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
             {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
             for one in standing.waiting
         ],
+        "batches": [_batch_json(one) for one in standing.batches[:_BATCHES]],
         "failures": None
         if failed is None
         else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},

@@ -57,13 +57,13 @@ def find_moment_in_file(
     end: Coordinates,
     *,
     tell: Tell | None = None,
-) -> Coordinates:
-    """The same within one file, before `end`; the file's beginning if there is none."""
+) -> Coordinates | None:
+    """The same within one file, before `end`; None if there is none."""
     start = Coordinates(file, FIRST_OFFSET)
     last = min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
     total = end.offset - start.offset if end.file == file else 0
     look = Look(dumps, start, last, tell=tell, total=total)
-    return _first(look, last, microseconds(moment)) or start
+    return _first(look, last, microseconds(moment))
 
 
 def _first(look: Look, end: Coordinates, moment: int) -> Coordinates | None:

@@ -57,7 +57,12 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     returns = returns_of(work, due(work, lease))
     caught_up = catch_up(work, lease, returns)
     refused = caught_up if isinstance(caught_up, str) else None
-    back = Back.of(due(work, lease) if returns.orders else [], returns, refused)
+    fixed = work.source.until is not None
+    back = Back.of(due(work, lease) if returns.orders else [], returns, refused, fixed=fixed)
+    for table, why in returns.waits.items():
+        work.progress.note(
+            f"{table} waits for a run without --until, which reads it from the source: {why}"
+        )
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
@@ -90,8 +95,12 @@ def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
     if until is None:
         return RunBounds.fixed(begun.facts, work.source.budget)
     end = resolve_end(work, until, begun.facts, begun.start)
-    if begun.known_until is not None:
-        end = max(end, begun.known_until)
+    if begun.known_until is not None and end < begun.known_until:
+        work.progress.note(
+            f"transactions that were read before lie around {end}: the run ends behind them, at "
+            f"{begun.known_until}"
+        )
+        end = begun.known_until
     return RunBounds.fixed(begun.facts, work.source.budget, end)
 
 
@@ -124,6 +133,7 @@ def _idle(
         repaired=repaired,
         start_seconds=seconds,
         capture_seconds=0.0,
+        end_is_behind=until is not None and bounds.end < begun.facts.head,
     )
 
 

@@ -123,7 +123,8 @@ class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
     `softened`: zero or partial dates that became NULL, by "database.table.column". `cut`: it
-    ended before a rename that begins the next batch."""
+    ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
+    the end that a person fixed is not behind the start, whatever the log holds."""
 
     batch: int | None
     rule: str
@@ -141,6 +142,7 @@ class CaptureReport:
     capture_seconds: float
     continuity: Continuity | None = None
     cut: bool = False
+    end_is_behind: bool = False
 
     @classmethod
     def of(

@@ -46,7 +46,8 @@ class Returns:
     """How tables come back. `joins`: as they are; `spans`: through the log, up to `cursor`;
     `rereads`: why the others are read from the source; `both`: why some of `spans` are
     besides; `completed`: why new columns of some of joins and spans are. `prepared`: XA
-    transactions that were open where the reading begins."""
+    transactions that were open where the reading begins. `waits`: tables that stay where they
+    are in this run, and why they are read from the source by one without a fixed end."""
 
     orders: tuple[TableOrder, ...] = ()
     joins: frozenset[TableName] = frozenset()
@@ -58,6 +59,7 @@ class Returns:
     facts: ServerFacts | None = None
     prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
     first: Span | None = None
+    waits: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
     def caught_up(self) -> tuple[TableOrder, ...]:
@@ -73,7 +75,22 @@ class Returns:
 
 
 def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
-    """How the tables of these orders come back; writes nothing."""
+    """How the tables of these orders come back; writes nothing.
+
+    What is read from the source belongs before an end of the log that nobody knew when the
+    run began: a run whose end a person fixed leaves such a table to the next one without.
+    """
+    found = _returns_of(work, orders)
+    if work.source.until is None:
+        return found
+    waits = {**found.rereads, **found.both, **found.completed}
+    if not waits:
+        return found
+    kept = [order for order in orders if order.table not in waits]
+    return replace(_returns_of(work, kept), waits=waits)
+
+
+def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
     if not orders:
         return Returns()
     cursor = work.ledger.captured_cursor(work.source.name)
@@ -222,9 +239,12 @@ class Back:
         return (*self.joins, *self.rereads)
 
     @classmethod
-    def of(cls, due: Sequence[TableOrder], returns: Returns, refused: str | None) -> Back:
+    def of(
+        cls, due: Sequence[TableOrder], returns: Returns, refused: str | None, *, fixed: bool
+    ) -> Back:
         """`due`: orders that are open behind the batch that caught up, or was `refused`. A
-        table that it had to leave has a newer order, which says why."""
+        table that it had to leave has a newer order, which says why. `fixed`: the run's end
+        is, so that no table is read from the source."""
         why = dict(returns.rereads)
         if refused is not None:
             why |= dict.fromkeys(returns.spans, refused)
@@ -238,5 +258,5 @@ class Back:
         )
         whole = returns.joins - completed
         joins = tuple(order for order in due if order.table in whole)
-        rereads = tuple(order for order in due if order not in joins)
+        rereads = () if fixed else tuple(order for order in due if order not in joins)
         return cls(joins, rereads, why, completed)

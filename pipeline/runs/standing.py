@@ -74,6 +74,7 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         decisions=tuple(decisions),
+        batches=tuple(batches),
     )
 
 

@@ -95,6 +95,7 @@ class Standing:
     paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
     decisions: tuple[RecordedDecision, ...] = ()
+    batches: tuple[Batch, ...] = ()
 
     @property
     def other_server(self) -> bool:
