@@ -80,7 +80,7 @@ def _ordinary(
     if not back.orders and _goes_on(begun) and bounds.reached(begun.start.at):
         require_whole(work, bounds, begun, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
-    return _capture(work, lease, begun, back, repaired, start_seconds)
+    return _capture(work, lease, begun, bounds, back, repaired, start_seconds)
 
 
 def _goes_on(begun: Begun) -> bool:
@@ -141,6 +141,7 @@ def _capture(
     work: Workplace,
     lease: Lease,
     begun: Begun,
+    bounds: RunBounds,
     back: Back,
     repaired: tuple[str, ...],
     start_seconds: float,
@@ -165,7 +166,7 @@ def _capture(
     )
     if rereads:
         begun = _reaching(work, begun, rereads)
-    bounds = bounds_of(work, begun)
+        bounds = bounds_of(work, begun)
     active = [one.table for one in back.orders]
     tables = tables_of(work, begun.start, work.segments, batch.id, active)
     structures = structures_at(work, begun)
