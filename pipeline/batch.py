@@ -25,7 +25,14 @@ from pipeline.decisions import Continuity
 from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
-from pipeline.table_state import Handover, SetAside, SnapshotPart, TableEvent, TableState
+from pipeline.table_state import (
+    Extent,
+    Handover,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableState,
+)
 from pipeline.tables import TablePatterns
 
 
@@ -143,7 +150,8 @@ class CaptureRecord:
     orders that this capture carries out; their tables are active before `tables`,
     `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
     source's own tables. `handovers`: mirrors that change hands; `tables` has the states
-    behind that. Only while no other batch of the source is unfinished. `set_witnesses`: one
+    behind that. Only while no other batch of the source is unfinished. `extents`: of tables
+    that became partial with this capture, or whole. `set_witnesses`: one
     for each source of GTIDs that was read, that of the last transaction first. `life`: the
     server's before it was read. `scope`: the patterns it was captured with; None for a batch
     that takes only tables which come back.
@@ -166,6 +174,7 @@ class CaptureRecord:
     orders_done: tuple[int, ...] = ()
     source_parts: tuple[SourcePart, ...] = ()
     handovers: tuple[Handover, ...] = ()
+    extents: tuple[Extent, ...] = ()
     set_witnesses: tuple[SetWitness, ...] = ()
     life: ServerLife | None = None
     scope: TablePatterns | None = None

@@ -6,6 +6,7 @@ the values it keeps (`pipeline.batch`), consumers' cursors (`ports.consumers`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -20,7 +21,7 @@ from pipeline.ports.orders import OrderBooks
 from pipeline.position import Lineage, Position, SetWitness
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableState
+from pipeline.table_state import Extent, SetAside, TableState
 
 
 class Ledger(HistoryBooks, OrderBooks, Protocol):
@@ -62,6 +63,10 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
         """What a batch adds to the source's own tables, by their names."""
 
     def table_states(self, source: str) -> dict[TableName, TableState]: ...
+
+    def partial(self, source: str) -> list[Extent]:
+        """Tables that the lake can have but a part of, by name, as live batches left them;
+        some of them nobody has seen a change of, and they have no state."""
 
     def open_prepared(self, source: str) -> list[Prepared]:
         """Prepared XA transactions that some live batch recorded and no live batch ended."""
@@ -171,5 +176,8 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         """A dropped table's mirror is removed: what its name brings next is another
         generation. Once done, repeating it changes nothing."""
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        """The lake was found to have all of these tables, as of the batch's end."""
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...

@@ -166,6 +166,10 @@ class SourceServer(Protocol):
         """Every base table this account can see and every database, system ones left out,
         or those of `names` that there are; in a bounded number of questions."""
 
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        """Those of the tables that have no row, each at some moment of this call; one that
+        cannot be read is not among them."""
+
     def snapshot(
         self,
         table: TableSchema | TableStructure,

@@ -133,6 +133,16 @@ def make_plan(work: Workplace) -> Plan:
     )
 
 
+def next_start(work: Workplace) -> PlannedStart:
+    """Where the next run would begin; its refusal is raised."""
+    override = work.ledger.open_override(work.source.name)
+    cursor = cursor_after(work, list(foreseen(work, override)))
+    looked = look(work, cursor, override)
+    if isinstance(looked.decision, Refusal):
+        raise looked.decision.error
+    return _start(work, looked)
+
+
 # -- the start --------------------------------------------------------------------------
 
 

@@ -140,8 +140,8 @@ def diverged(asked: Question, cursor: Cursor, missing: GtidSet) -> Refusal:
     return Refusal(
         Rule.SOURCE_DIVERGED,
         SourceDiverged(
-            f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which was "
-            f"read from {cursor.position.server_uuid} and is in the lake",
+            f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which "
+            f"{cursor.position.server_uuid} had executed at the place that was read up to",
             hint="let the new server catch up with those transactions, or point the source at "
             "one that has them; if they are lost for good, begin again with a new source name "
             "and lake folder",

@@ -24,6 +24,7 @@ from pipeline.schema.history import (
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     Handover,
     SnapshotPart,
     TableCondition,
@@ -66,6 +67,7 @@ class MemoryBooks:
     databases: list[tuple[str, DatabaseVersion]] = field(default_factory=list)
     events: dict[int, tuple[TableEvent, ...]] = field(default_factory=dict)
     snapshots: dict[int, tuple[SnapshotPart, ...]] = field(default_factory=dict)
+    extents: list[tuple[str, int, Extent]] = field(default_factory=list)
     handovers: dict[int, tuple[Handover, ...]] = field(default_factory=dict)
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ Does not belong here: the rules of order, which are in `books`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +22,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     OrderKind,
     SetAside,
     SnapshotPart,
@@ -35,7 +36,9 @@ from resources.memory.books import ENDED, MemoryBooks, covers
 from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
     end_mirror,
+    partial_of,
     quarantine,
+    record_extents,
     record_handovers,
     record_state,
     settle_state,
@@ -132,6 +135,9 @@ class MemoryLedger:
     def table_states(self, source: str) -> dict[TableName, TableState]:
         found = {table: state for (of, table), state in self.books.states.items() if of == source}
         return dict(sorted(found.items()))
+
+    def partial(self, source: str) -> list[Extent]:
+        return list(partial_of(self.books, source))
 
     def open_prepared(self, source: str) -> list[Prepared]:
         return open_prepared(self.books, source)
@@ -328,6 +334,7 @@ class MemoryLedger:
             record_handovers(books, begun, record)
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
+            record_extents(books, begun, record.extents)
             continuity.record_scope(books, begun, record)
             continuity.record_set_witnesses(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
@@ -420,6 +427,11 @@ class MemoryLedger:
                 known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        with self._step(lease) as books:
+            known = books.batch(lease.source, batch)
+            record_extents(books, known, [Extent(table, None) for table in tables])
 
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         with self._step(lease) as books:

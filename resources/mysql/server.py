@@ -35,7 +35,7 @@ from resources.mysql.dump import (
     own_server_id,
 )
 from resources.mysql.prepared import prepared_xids
-from resources.mysql.reader import open_snapshot, reading
+from resources.mysql.reader import has_no_row, open_snapshot, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.survey import take_survey
@@ -167,6 +167,10 @@ class MySqlServer:
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         with connect(self._settings) as connection, connection.cursor() as cursor:
             return read_baseline(cursor, names)
+
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return frozenset(table for table in tables if has_no_row(cursor, table))
 
     def snapshot(
         self,

@@ -6,7 +6,7 @@ in `queries.sql`, the rules of order in `migrations/`, the errors in `connection
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +29,14 @@ from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVers
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableOrder, TableState
+from pipeline.table_state import (
+    Extent,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
+    TableState,
+)
 from resources.postgres import history, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers
@@ -209,6 +216,9 @@ class PostgresLedger:
     def table_states(self, source: str) -> dict[TableName, TableState]:
         return self._read(reads.table_states, source)
 
+    def partial(self, source: str) -> list[Extent]:
+        return self._read(reads.partial, source)
+
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._read(reads.open_prepared, source)
 
@@ -384,6 +394,10 @@ class PostgresLedger:
 
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        extents = [Extent(table, None) for table in sorted(tables)]
+        self._write(lease, writes.record_extents, batch, extents)
 
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         self._write(lease, writes.end_mirror, table)

@@ -123,6 +123,23 @@ order by f.name collate "C"
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
+-- name: partial
+select n.* from (
+    select distinct on (e.database, e.name) e.* from lockstep.extents e
+    join lockstep.batches b on b.id = e.batch and b.state <> 'abandoned'
+    where e.source = %(source)s
+    order by e.database, e.name, e.batch desc, e.id desc
+) n
+left join lockstep.table_states t using (source, database, name)
+where n.begins_base is not null and t.condition is distinct from 'dropped'
+order by n.database, n.name
+
+-- name: record_extents
+insert into lockstep.extents (
+    source, batch, database, name, begins_base, begins_number, begins_offset,
+    empty_base, empty_number, empty_offset
+) values %s
+
 -- The history of structures. A version is the newest of a place by (batch, number, offset,
 -- version); the state of its batch is asked for row by row, from the newest on, so that the
 -- index decides and the number of versions does not matter.

@@ -18,7 +18,7 @@ from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.segment import Segment, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import Extent, TableState
 from resources.postgres import rows
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
@@ -67,6 +67,10 @@ def source_parts(cursor: RealDictCursor, batch: int) -> list[SourcePart]:
 def table_states(cursor: RealDictCursor, source: str) -> dict[TableName, TableState]:
     found = [rows.table_state(row) for row in _all(cursor, "table_states", source=source)]
     return {state.table: state for state in found}
+
+
+def partial(cursor: RealDictCursor, source: str) -> list[Extent]:
+    return [rows.extent(row) for row in _all(cursor, "partial", source=source)]
 
 
 def open_prepared(cursor: RealDictCursor, source: str) -> list[Prepared]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
@@ -20,6 +21,7 @@ from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWit
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     Handover,
     SetAside,
     SnapshotPart,
@@ -304,6 +306,17 @@ def of_handover(value: Handover) -> dict[str, Any]:
         "before_shows": value.before.mirror_version,
         "before_adopted": value.before.adopted,
     }
+
+
+def extent(row: Row) -> Extent:
+    empty = None if row["empty_base"] is None else coordinates(row, "empty")
+    return Extent(table(row), coordinates(row, "begins"), empty)
+
+
+def of_extent(value: Extent) -> tuple[Any, ...]:
+    """As the ledger's columns stand: name, begin, where it was empty."""
+    places = (of_coordinates(at).values() for at in (value.begins, value.empty))
+    return (*of_table(value.table).values(), *chain.from_iterable(places))
 
 
 def of_stopped(value: Stopped | None) -> dict[str, Any]:

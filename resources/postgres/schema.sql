@@ -148,6 +148,25 @@ create table lockstep.deliveries (
     constraint deliveries_state_known CHECK ((state = ANY (ARRAY['out'::text, 'acknowledged'::text, 'rolled back'::text])))
 );
 
+create table lockstep.extents (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    begins_base text,
+    begins_number bigint,
+    begins_offset bigint,
+    empty_base text,
+    empty_number bigint,
+    empty_offset bigint,
+    constraint extents_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint extents_begins_whole CHECK ((num_nonnulls(begins_base, begins_number, begins_offset) = ANY (ARRAY[0, 3]))),
+    constraint extents_empty_of_partial CHECK (((empty_base IS NULL) OR (begins_base IS NOT NULL))),
+    constraint extents_empty_whole CHECK ((num_nonnulls(empty_base, empty_number, empty_offset) = ANY (ARRAY[0, 3]))),
+    constraint extents_pk PRIMARY KEY (id)
+);
+
 create table lockstep.handovers (
     source text not null,
     batch bigint not null,
@@ -562,6 +581,8 @@ CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_
 CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state <> 'rolled back'::text);
 
 CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WHERE (state = 'out'::text);
+
+CREATE INDEX extents_newest ON lockstep.extents USING btree (source, database, name, batch, id);
 
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
@@ -1277,6 +1298,8 @@ CREATE TRIGGER deliveries_move BEFORE UPDATE ON lockstep.deliveries FOR EACH ROW
 CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EACH ROW WHEN ((new.state = 'rolled back'::text)) EXECUTE FUNCTION lockstep.deliveries_rolled_back();
 
 CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
+
+CREATE TRIGGER extents_stay BEFORE DELETE OR UPDATE ON lockstep.extents FOR EACH ROW EXECUTE FUNCTION lockstep.stays('extents_stay');
 
 CREATE TRIGGER handovers_alone BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.handovers_alone();
 

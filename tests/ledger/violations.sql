@@ -721,3 +721,19 @@ from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 select pg_temp.end_delivery(newer, 'acknowledged') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 -- rule: deliveries_rolled_back_newest_first
 select pg_temp.end_delivery(older, 'rolled back') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+
+-- rule: extents_batch
+insert into lockstep.extents (source, batch, database, name) values (%(s)s, 0, 'shop', 'x')
+-- rule: extents_begins_whole
+insert into lockstep.extents (source, batch, database, name, begins_base)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog')
+-- rule: extents_empty_whole
+insert into lockstep.extents (source, batch, database, name, begins_base, begins_number, begins_offset,
+    empty_base)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4, 'binlog')
+-- rule: extents_empty_of_partial
+insert into lockstep.extents (source, batch, database, name, empty_base, empty_number, empty_offset)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4)
+-- rule: extents_stay
+insert into lockstep.extents (source, batch, database, name) values (%(s)s, %(a)s, 'shop', 'x');
+delete from lockstep.extents where source = %(s)s
