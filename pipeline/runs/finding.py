@@ -14,7 +14,7 @@ from pipeline.batch import Batch
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.heads import find_file_before, read_file_head
 from pipeline.binlog.looking import Tell
-from pipeline.binlog.moments import find_moment, find_moment_in_file
+from pipeline.binlog.moments import find_last_end, find_moment, find_moment_in_file
 from pipeline.binlog.search import find_boundary, find_end_of
 from pipeline.errors import (
     EndNotReached,
@@ -90,7 +90,9 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
             )
         case InFile(file, moment):
             _require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return _in_file(work, file, moment, facts) or _end_of_file(file, facts)
+            return _in_file(work, file, moment, facts) or find_last_end(
+                work.server, file, facts.head, tell=_tell(work)
+            )
         case AtMoment(moment):
             return _moment(work, moment, facts)
         case AfterGtids(gtids):
@@ -103,12 +105,6 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
         return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
     assert isinstance(where, Coordinates), f"{where} is looked for by other means"
     return _boundary(work, where, then="ends").at
-
-
-def _end_of_file(file: LogFile, facts: ServerFacts) -> Coordinates:
-    """Where the next file begins; the head, where that is the newest."""
-    behind = [log.file for log in facts.binlogs if log.file.number > file.number]
-    return Coordinates(behind[0], FIRST_OFFSET) if behind else facts.head
 
 
 def _where(work: Workplace, place: Place, facts: ServerFacts) -> Where:

@@ -17,6 +17,7 @@ from pipeline.errors import (
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.plan import make_plan
+from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
@@ -189,6 +190,9 @@ def test_until_a_moment_in_one_file(shop: Shop) -> None:
     newest, _ = head(shop.stand)
     report = shop.follower.run(f"{newest}@{_now(shop.stand)}")
     assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2, 3])
+    shop.put(4)
+    shop.follower.run()
+    assert shop.keys() == [1, 2, 3, 4]
 
 
 def test_earliest_is_no_end(shop: Shop) -> None:
@@ -196,17 +200,21 @@ def test_earliest_is_no_end(shop: Shop) -> None:
     refused(shop, "earliest", EndNotReached)
 
 
-def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    "change",
+    ["modify v varchar(9) character set latin1", "add column w varchar(9) default (concat(id))"],
+)
+def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop, change: str) -> None:
     """What is read from the source belongs behind an end that nobody knew before: a run until
     a place ends there, and says who waits; the next run without one reads the table."""
     table = TableName(shop.name, "t")
     shop.put(1)
-    shop.stand.execute(f"alter table {shop.name}.t modify v varchar(9) character set latin1")
+    shop.follower.lake_policies = LakePolicies(on_rewrite="resnapshot")
+    shop.stand.execute(f"alter table {shop.name}.t {change}")
     shop.follower.run(shop.head())
     for key in (2, 3):
         place = shop.head()
-        shop.put(key)
-        shop.stand.execute(f"update {shop.name}.t set v = 'x' where id = {key}")
+        shop.stand.execute(f"insert into {shop.name}.t (id, v) values ({key}, 7)")
         plan = make_plan(shop.follower.work(place))
         assert list(plan.returns.waits) == [table]
         told = Told()
@@ -217,8 +225,8 @@ def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop) -
         state = shop.follower.ledger.table_states(SOURCE)[table]
         assert state.condition is TableCondition.QUARANTINED
     shop.follower.run()
-    rows = shop.stand.rows(f"select id, v from {shop.name}.t order by id")
-    assert [(row["id"], row["v"]) for row in shop.follower.mirror(f"{shop.name}.t")] == rows
+    rows = shop.stand.rows(f"select * from {shop.name}.t order by id")
+    assert [tuple(row.values()) for row in shop.follower.mirror(f"{shop.name}.t")] == rows
 
 
 def test_until_a_moment_that_is_not_there_is_refused(shop: Shop) -> None:
