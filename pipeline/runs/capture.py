@@ -21,7 +21,7 @@ from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.extents import extents_of
-from pipeline.runs.finding import resolve_end
+from pipeline.runs.finding import find_run_end
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
@@ -95,7 +95,7 @@ def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
     until = work.source.until
     if until is None:
         return RunBounds.fixed(begun.facts, work.source.budget)
-    end = resolve_end(work, until, begun.facts, begun.start)
+    end = find_run_end(work, until, begun.facts, begun.start)
     if begun.known_until is not None and end < begun.known_until:
         work.progress.note(
             f"transactions that were read before lie around {end}: the run ends behind them, at "

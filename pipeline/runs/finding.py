@@ -78,16 +78,31 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> Reached:
     return Reached(found.at, found.gtid_set)
 
 
+def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """Where a run that starts at `start` ends by `--until`. At a file's very beginning no
+    event stands that could be the witness of a cursor: such a run ends behind the last
+    transaction before it."""
+    if isinstance(place, Earliest):
+        raise EndNotReached(
+            "'earliest' is where the log begins: nothing ends there",
+            hint="choose a place, a moment, a GTID set, a run, or latest",
+        )
+    end = resolve_end(work, place, facts, start)
+    if end.offset > FIRST_OFFSET or not start.at < end:
+        return end
+    span = range(start.at.file.number, end.file.number)
+    for log in reversed([log for log in facts.binlogs if log.file.number in span]):
+        last = find_last_end(work.server, log.file, facts.head, tell=_tell(work))
+        if last.offset > FIRST_OFFSET:
+            return max(last, start.at)
+    return start.at
+
+
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Where a run that starts at `start` ends by `--until`: never beyond the head."""
+    """The place that was named, as an end: never beyond the head."""
     match place:
         case Latest():
             return facts.head
-        case Earliest():
-            raise EndNotReached(
-                "'earliest' is where the log begins: nothing ends there",
-                hint="choose a place, a moment, a GTID set, a run, or latest",
-            )
         case InFile(file, moment):
             _require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return _in_file(work, file, moment, facts) or find_last_end(

@@ -195,6 +195,20 @@ def test_until_a_moment_in_one_file(shop: Shop) -> None:
     assert shop.keys() == [1, 2, 3, 4]
 
 
+def test_until_the_very_beginning_of_a_file(shop: Shop) -> None:
+    """What stands before it is read, and the next run goes on: the cursor is behind a
+    transaction, whose last event is its witness."""
+    shop.put(1)
+    shop.stand.execute("flush binary logs", "flush binary logs")
+    file, _ = head(shop.stand)
+    shop.put(2)
+    for _ in range(2):
+        shop.follower.run(f"{file}:4")
+        assert shop.keys() == [1]
+    shop.follower.run()
+    assert shop.keys() == [1, 2]
+
+
 def test_earliest_is_no_end(shop: Shop) -> None:
     """Nothing ends where the log begins."""
     refused(shop, "earliest", EndNotReached)
