@@ -171,7 +171,7 @@ def test_a_mariadb_replica_that_compresses_its_log_is_known_again(mariadb_pair: 
         open_shop(a)
         replicate_mariadb(a, b)
         put(a, 1)
-        a.execute("insert into shop.t select seq, 7 from seq_10_to_400")
+        a.execute("use shop", "insert into t select seq, 7 from seq_10_to_400")
         follower = follow(a)
         follower.run()
         catch_up_mariadb(a, b)
