@@ -30,7 +30,7 @@ from assets.sessions import RunRecord, Session, Sessions
 from assets.tables import mirror_assets
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
-from pipeline.places import Place, parse_place
+from pipeline.places import Place, parse_end
 from pipeline.runs.context import Progress
 from resources.config import Settings, load_settings
 from resources.site import Site
@@ -107,7 +107,7 @@ def _until(tags: Mapping[str, str]) -> Place | None:
     if not text:
         return None
     try:
-        return parse_place(text, as_start=False)
+        return parse_end(text)
     except ValueError as error:
         mistake = ConfigurationError(
             f"the run's tag {UNTIL_TAG}: {error}", hint="launch it again with a place of that form"

@@ -123,9 +123,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def place_argument(text: str, option: str, command: str = "run") -> Place:
     """A place in time as it is written everywhere; `UsageError` names the forms."""
-    from pipeline.places import parse_place
+    from pipeline.places import parse_end, parse_place
 
     try:
+        if option == "--until":
+            return parse_end(text)
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None

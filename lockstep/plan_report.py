@@ -51,8 +51,20 @@ def _returns_json(returns: Returns) -> list[dict[str, Any]]:
             "through_the_log": order.table in returns.spans,
             "bytes": returns.log_bytes if order.table in returns.spans else 0,
             "reread": returns.rereads.get(order.table) or returns.both.get(order.table),
+            "waits": False,
         }
         for order in returns.orders
+    ] + [
+        {
+            "table": str(table),
+            "from": None,
+            "to": None,
+            "through_the_log": False,
+            "bytes": 0,
+            "reread": why,
+            "waits": True,
+        }
+        for table, why in returns.waits.items()
     ]
 
 
@@ -131,7 +143,10 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
         nothing = not plan.reading.transactions and not gap and not plan.returns.orders
-        yield f"{source}: the next run would {'find nothing new' if nothing else 'go through'}"
+        would = "find nothing new" if nothing else "go through"
+        if nothing and plan.reading.end_is_behind:
+            would = f"read nothing: its end, {plan.reading.why}, is not behind its start"
+        yield f"{source}: the next run would {would}"
     if plan.busy is not None:
         yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
     for sentence in plan.abandoned:
@@ -159,6 +174,8 @@ def return_lines(returns: Returns) -> Iterator[str]:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
         if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
             yield f"  back    {table} is read from the source: {why}"
+    for table, why in returns.waits.items():
+        yield f"  waits   {table} is read from the source by a run without --until: {why}"
     if returns.spans:
         yield f"          {returns.log_bytes:,} bytes of log are read again for that"
 

@@ -142,7 +142,8 @@ def show_run(desk: Desk, record: RunRecord) -> None:
     seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
     seconds += merged.merge_seconds + done.seconds
     if captured.batch is None and not merged.merged:
-        desk.say(f"{record.source}: nothing new at {captured.end}")
+        nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
+        desk.say(f"{record.source}: {nothing}")
     else:
         desk.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "

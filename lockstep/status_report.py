@@ -28,6 +28,7 @@ from pipeline.standing.verdict import State, Verdict, clock, verdict
 
 _GTIDS: Final = 100
 _DECISIONS: Final = 5
+_BATCHES: Final = 20
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
@@ -75,6 +76,7 @@ def status_json(standing: Standing, judged: Verdict) -> dict[str, Any]:
             {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
             for one in standing.waiting
         ],
+        "batches": [_batch_json(one) for one in standing.batches[:_BATCHES]],
         "failures": None
         if failed is None
         else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},

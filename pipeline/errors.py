@@ -7,8 +7,8 @@ No driver's exception crosses a port: adapters translate.
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import ClassVar
+from enum import Enum, StrEnum
+from typing import ClassVar, Final
 
 
 class Recovery(Enum):
@@ -289,14 +289,36 @@ class SchemaUnknownAt(LockstepError):
     recovery = Recovery.RESNAPSHOT
 
 
+class Remedy(StrEnum):
+    """What makes a table whole again that is set aside. The ledger keeps it; a hint only
+    puts it in words."""
+
+    CATCH_UP = "catch-up"
+    """Once a person released it, the log behind its place."""
+    REWRITE_MIRROR = "rewrite-mirror"
+    """Once a person released it, the log, and all of it from the source: a write to its
+    mirror was refused."""
+    RELEASED_RESNAPSHOT = "released-resnapshot"
+    """Once a person released it, all of it from the source: the log alone cannot bring it."""
+    RESNAPSHOT = "resnapshot"
+    """All of it from the source, by the next run."""
+    BACKFILL = "backfill"
+    """Its new columns from the source, by the next run."""
+
+
+BY_ITSELF: Final = (Remedy.RESNAPSHOT, Remedy.BACKFILL)
+"""What the next run does without being told."""
+
+
 class TableError(Exception):
     """Concerns one table only: it is set aside, the others go on.
 
     Caught by the steps of a run and recorded in the ledger; never reaches a user as
-    an exception. `reason` is one sentence, `hint` the cure.
+    an exception. `reason` is one sentence, `hint` the cure in words, `remedy` as a value.
     """
 
-    def __init__(self, reason: str, *, hint: str) -> None:
+    def __init__(self, reason: str, *, hint: str, remedy: Remedy = Remedy.CATCH_UP) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.remedy = remedy

@@ -108,6 +108,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_states_quarantine_explained": (
             "a table set aside or paused has a reason, a hint and a position; others have none"
         ),
+        "table_states_remedy_known": "a table that is set aside is owed something known",
+        "table_states_remedy_told": "a table that is set aside tells what it is owed",
         "table_states_known": "a table is recorded before it is set aside",
         "table_states_stopped": "a table that is not active has the place it stopped at",
         "table_states_changelog_counts": "a changelog's generations count from 1",

@@ -23,10 +23,11 @@ import numpy as np
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.control import read_query
-from pipeline.binlog.framing import FIRST_OFFSET, HEADER, EventType
+from pipeline.binlog.framing import COMPRESSED_ROWS, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.heads import read_file_head
 from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.looking import Dumps, Look, opened
+from pipeline.binlog.mariadb import plain_query, plain_rows
 from pipeline.binlog.ring import ANONYMOUS, Integers
 from pipeline.binlog.walk import GTIDS, Seen, walk
 from pipeline.gtid import GtidSet
@@ -34,8 +35,8 @@ from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile, SetWitness
 
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
-_ROWS: Final = frozenset({23, 24, 25, 30, 31, 32, 166, 167, 168, 169, 170, 171})
-"""WRITE, UPDATE and DELETE_ROWS in both versions, and MariaDB's compressed ones."""
+_ROWS: Final = frozenset({23, 24, 25, 30, 31, 32})
+"""WRITE, UPDATE and DELETE_ROWS in both versions."""
 
 _TABLE_ID_AND_FLAGS: Final = 8
 _EVENTS: Final = 256
@@ -134,26 +135,34 @@ def _number_of(gtid: str) -> int:
 
 def digest(dumps: Dumps, at: Coordinates) -> str:
     """What the transaction that begins at a place says, in a form that a replica's log
-    shares."""
-    told = 0
+    shares: compressed there or not, with notes of statements or without."""
+    told, count, begun = 0, 0, False
     with opened(dumps, at) as dump:
-        events = 0
         for seen in walk(dump, at):
             if seen.at < at:
                 continue
-            if events >= _EVENTS or (events and seen.code in GTIDS):
+            if (begun and seen.code in GTIDS) or count >= _EVENTS:
                 break
-            events += 1
-            told = zlib.crc32(_said(seen), told)
+            begun = True
+            if said := _said(seen):
+                told, count = zlib.crc32(said, told), count + 1
             if seen.code in (EventType.XID, EventType.XA_PREPARE):
                 break
     return f"{told:08x}"
 
 
 def _said(seen: Seen) -> bytes:
-    body = seen.packet[HEADER.size : -4 if seen.checksum else None]
+    """Nothing for what a server adds of its own."""
+    if seen.code in COMPRESSED_ROWS:
+        plain = plain_rows(seen.event).tobytes()
+        return _rows(seen, COMPRESSED_ROWS[EventType(seen.code)], plain[HEADER.size :])
     if seen.code in _ROWS:
-        return b"%d %d " % (seen.code, seen.timestamp) + body[_TABLE_ID_AND_FLAGS:]
-    if seen.code == EventType.QUERY:
-        return b"%d " % seen.timestamp + read_query(seen.event).text.encode("utf-8", "replace")
+        return _rows(seen, seen.code, seen.event.body)
+    if seen.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+        event = seen.event if seen.code == EventType.QUERY else plain_query(seen.event)
+        return b"%d " % seen.timestamp + read_query(event).text.encode("utf-8", "replace")
     return b""
+
+
+def _rows(seen: Seen, code: int, body: bytes) -> bytes:
+    return b"%d %d " % (code, seen.timestamp) + bytes(body[_TABLE_ID_AND_FLAGS:])

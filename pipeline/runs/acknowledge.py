@@ -8,6 +8,7 @@ from time import perf_counter
 from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
@@ -105,7 +106,13 @@ def tables_set_aside(work: Workplace) -> tuple[SetAside, ...]:
 def those_set_aside(states: Mapping[TableName, TableState]) -> tuple[SetAside, ...]:
     """A table that was dropped at the source is not: it has no changes that the lake lacks."""
     return tuple(
-        SetAside(table, state.reason or "", state.hint or "", _place(state))
+        SetAside(
+            table,
+            state.reason or "",
+            state.hint or "",
+            _place(state),
+            remedy=state.remedy or Remedy.CATCH_UP,
+        )
         for table, state in sorted(states.items())
         if state.condition in (TableCondition.QUARANTINED, TableCondition.PAUSED)
     )

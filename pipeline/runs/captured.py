@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.changes.layout import changelog_path, changelog_schema, mirror_path, new_table
 from pipeline.changes.marks import file_schema
 from pipeline.coverage import PastRange, hole
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
@@ -187,7 +187,7 @@ class CapturedTables:
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """The table goes no further than `at`."""
-        aside = SetAside(table, error.reason, error.hint, str(at), at)
+        aside = SetAside(table, error.reason, error.hint, str(at), at, error.remedy)
         self.set_aside[table] = aside
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
@@ -305,6 +305,7 @@ class CapturedTables:
                 f"the patterns of earlier runs left it out, up to {missed}: its changes there "
                 "were not read",
                 hint=f"`lockstep release {table} --reason …` reads it from the source",
+                remedy=Remedy.RELEASED_RESNAPSHOT,
             )
 
 

@@ -124,7 +124,8 @@ class CaptureReport:
     decision's.
     `softened`: values that the lake shows otherwise, by "database.table.column": zero or
     partial dates that became NULL, texts with codes that have no character. `cut`: it
-    ended before a rename that begins the next batch."""
+    ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
+    the end that a person fixed is not behind the start, whatever the log holds."""
 
     batch: int | None
     rule: str
@@ -142,6 +143,7 @@ class CaptureReport:
     capture_seconds: float
     continuity: Continuity | None = None
     cut: bool = False
+    end_is_behind: bool = False
 
     @classmethod
     def of(

@@ -15,13 +15,13 @@ from typing import Final
 
 from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread, in_vain
+from pipeline.runs.rereading import Reread, in_vain, owed
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
 from pipeline.schema.consequences import PER_ROW, Action, Consequence, consequences
@@ -161,7 +161,7 @@ class Following:
             if not self._tables.wanted(table):
                 continue
             if self._rules.policies.foreign_keys == "resnapshot":
-                self._reread(table, one.at, one.reason)
+                self._reread(table, one.at, owed(one.reason))
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
 
@@ -188,8 +188,8 @@ class Following:
         if one.action is Action.SET_ASIDE:
             self.put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
         elif one.action is Action.REREAD:
-            hint = COLUMNS_HINT if one.rule == PER_ROW else HINT
-            self._reread(table, logged.end, one.reason, hint)
+            remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
+            self._reread(table, logged.end, owed(one.reason, remedy))
         elif kind is not None and version is not None:
             if one.action in _OF_KNOWN and not self._tables.known(table):
                 return
@@ -206,8 +206,7 @@ class Following:
             self._happened(TableEventKind.CHANGED, version, one.why)
         self.joining.record(one, one.version, self._numbers.last)
 
-    def _reread(self, table: TableName, at: Coordinates, reason: str, hint: str = HINT) -> None:
-        error = TableError(reason, hint=hint)
+    def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
         self._wants_changed()
 

@@ -57,7 +57,8 @@ class PlannedStart:
 class PlannedReading:
     """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
     the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
-    what would end it before anything is recorded."""
+    what would end it before anything is recorded. `end_is_behind`: nothing is read because the
+    end that a person fixed is not behind the start."""
 
     end: Position
     why: str
@@ -73,6 +74,7 @@ class PlannedReading:
     set_aside: tuple[SetAside, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
+    end_is_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,7 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
         set_aside=tuple(tally.set_aside),
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
+        end_is_behind=bounds.end < begun.facts.head and bounds.reached(begun.start.at),
     )
 
 

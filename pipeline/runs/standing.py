@@ -86,6 +86,7 @@ def stand(
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
+        batches=tuple(batches),
     )
 
 

@@ -50,4 +50,5 @@ def _taken_up(state: TableState) -> TableState:
         hint=None,
         position=None,
         stopped=None,
+        remedy=None,
     )

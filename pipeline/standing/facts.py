@@ -97,6 +97,7 @@ class Standing:
     ordered_back: frozenset[TableName] = frozenset()
     partial: tuple[Extent, ...] = ()
     decisions: tuple[RecordedDecision, ...] = ()
+    batches: tuple[Batch, ...] = ()
 
     @property
     def other_server(self) -> bool:

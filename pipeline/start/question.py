@@ -140,10 +140,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere."""
+    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere.
+    `known`: all that was committed before it was read, and no more is asked for."""
 
     moment: datetime
     file: LogFile | None = None
+    known: datetime | None = None
 
 
 Where = Coordinates | GtidSet | Since

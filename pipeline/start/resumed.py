@@ -150,7 +150,7 @@ def by_time(asked: Question) -> Answer:
     return Start(
         Rule.SEARCH_BY_TIME,
         reason,
-        Since(moment),
+        Since(moment, known=last),
         follows=cursor.batch,
         continuity=Continuity.OVERLAP,
     )

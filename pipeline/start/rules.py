@@ -134,7 +134,8 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.SEARCH_BY_TIME,
         "of another server, with a commit time; may not be resumed by GTID",
         '`on_source_changed = "timestamp"`',
-        "search for the cursor's commit time less `fallback_interval`; the overlap is recorded",
+        "search for the cursor's commit time less `fallback_interval`, or from the oldest file "
+        "where that begins later but before the commit time; the overlap is recorded",
         resumed.by_time,
     ),
     Row(

@@ -79,6 +79,10 @@ def _require_told(state: TableState) -> None:
     told = [text is not None for text in (state.reason, state.hint, state.position)]
     if told != [state.condition in _ASIDE] * 3:
         raise refusal("table_states_quarantine_explained")
+    if state.condition is not TableCondition.PAUSED and (state.remedy is not None) != (
+        state.condition is TableCondition.QUARANTINED
+    ):
+        raise refusal("table_states_remedy_told")
     if state.changelog_generation < 1:
         raise refusal("table_states_changelog_counts")
     optional = state.condition is TableCondition.QUARANTINED and state.stopped is None
@@ -101,6 +105,7 @@ def quarantine(
         reason=aside.reason,
         hint=aside.hint,
         position=aside.position,
+        remedy=aside.remedy,
         stopped=_stopped(books, source, aside, batch),
         behind=books.behind(source, aside.table, known.behind),
     )

@@ -466,21 +466,23 @@ insert into lockstep.database_versions (
 -- name: record_state
 insert into lockstep.table_states as t (
     source, database, name, condition, generation, mirror, changelog, reason, hint, position,
-    changelog_generation, stopped_batch, stopped_base, stopped_number, stopped_offset
+    changelog_generation, stopped_batch, stopped_base, stopped_number, stopped_offset, remedy
 ) values (
     %(source)s, %(database)s, %(name)s, %(condition)s, %(generation)s, %(mirror)s,
     %(changelog)s, %(reason)s, %(hint)s, %(position)s, %(changelog_generation)s,
-    %(stopped_batch)s, %(stopped_base)s, %(stopped_number)s, %(stopped_offset)s
+    %(stopped_batch)s, %(stopped_base)s, %(stopped_number)s, %(stopped_offset)s, %(remedy)s
 )
 on conflict (source, database, name) do update set
-    (condition, reason, hint, position, stopped_batch, stopped_base, stopped_number, stopped_offset) = (
-        select k.condition, k.reason, k.hint, k.position, k.batch, k.base, k.number, k."offset" from (values
-            (t.condition, t.reason, t.hint, t.position,
+    (condition, reason, hint, position, remedy, stopped_batch, stopped_base, stopped_number,
+     stopped_offset) = (
+        select k.condition, k.reason, k.hint, k.position, k.remedy, k.batch, k.base, k.number,
+               k."offset" from (values
+            (t.condition, t.reason, t.hint, t.position, t.remedy,
              t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset, true),
-            (excluded.condition, excluded.reason, excluded.hint, excluded.position,
+            (excluded.condition, excluded.reason, excluded.hint, excluded.position, excluded.remedy,
              excluded.stopped_batch, excluded.stopped_base, excluded.stopped_number,
              excluded.stopped_offset, false)
-        ) k (condition, reason, hint, position, batch, base, number, "offset", before)
+        ) k (condition, reason, hint, position, remedy, batch, base, number, "offset", before)
         where k.before = (t.condition in ('quarantined', 'paused'))
     ),
     generation = excluded.generation, mirror = excluded.mirror, changelog = excluded.changelog,
@@ -505,6 +507,7 @@ where source = %(source)s and database = %(database)s and name = %(name)s
 -- name: set_aside
 update lockstep.table_states t set
     condition = 'quarantined', reason = %(reason)s, hint = %(hint)s, position = %(position)s,
+    remedy = %(remedy)s,
     stopped_batch = c.id, stopped_base = c.base, stopped_number = c.number, stopped_offset = c."offset",
     behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
 from (select 1) one
@@ -556,15 +559,16 @@ with done as (
     update lockstep.table_orders o set
         done_batch = %(batch)s, stopped_batch = t.stopped_batch, stopped_base = t.stopped_base,
         stopped_number = t.stopped_number, stopped_offset = t.stopped_offset,
-        aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position
+        aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position,
+        aside_remedy = t.remedy
     from lockstep.table_states t
     where o.source = %(source)s and o.id = %(order)s and o.kind <> 'pause'
       and (t.source, t.database, t.name) = (o.source, o.database, o.name)
     returning o.source, o.database, o.name
 )
 update lockstep.table_states t set
-    condition = 'active', reason = null, hint = null, position = null, stopped_batch = null,
-    stopped_base = null, stopped_number = null, stopped_offset = null
+    condition = 'active', reason = null, hint = null, position = null, remedy = null,
+    stopped_batch = null, stopped_base = null, stopped_number = null, stopped_offset = null
 from done
 where (t.source, t.database, t.name) = (done.source, done.database, done.name)
 

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
+from pipeline.errors import Remedy
 from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
@@ -146,6 +147,7 @@ def table_state(row: Row) -> TableState:
         stopped=stopped(row),
         behind=row["behind_batch"],
         adopted=row["adopted"],
+        remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
     )
 
 
@@ -286,6 +288,7 @@ def of_state(value: TableState) -> dict[str, Any]:
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        "remedy": None if value.remedy is None else value.remedy.value,
         "changelog_generation": value.changelog_generation,
         **of_stopped(value.stopped),
     }
@@ -380,6 +383,7 @@ def of_set_aside(value: SetAside) -> dict[str, Any]:
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        "remedy": value.remedy.value,
         **of_coordinates(value.at),
     }
 

@@ -424,6 +424,7 @@ create table lockstep.table_orders (
     aside_reason text,
     aside_hint text,
     aside_position text,
+    aside_remedy text,
     constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
     constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
     constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text]))),
@@ -453,6 +454,7 @@ create table lockstep.table_states (
     stopped_offset bigint,
     behind_batch bigint,
     adopted bigint,
+    remedy text,
     constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
@@ -465,6 +467,13 @@ CASE
     WHEN (condition = ANY (ARRAY['quarantined'::text, 'paused'::text])) THEN 3
     ELSE 0
 END)),
+    constraint table_states_remedy_known CHECK ((remedy = ANY (ARRAY['catch-up'::text, 'rewrite-mirror'::text, 'released-resnapshot'::text, 'resnapshot'::text, 'backfill'::text]))),
+    constraint table_states_remedy_told CHECK (
+CASE condition
+    WHEN 'quarantined'::text THEN (remedy IS NOT NULL)
+    WHEN 'paused'::text THEN true
+    ELSE (remedy IS NULL)
+END),
     constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
     constraint table_states_stopped CHECK ((num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) =
 CASE
@@ -649,6 +658,7 @@ begin
         reason = coalesce(t.reason, o.aside_reason),
         hint = coalesce(t.hint, o.aside_hint),
         position = coalesce(t.position, o.aside_position),
+        remedy = coalesce(t.remedy, o.aside_remedy),
         stopped_batch = o.stopped_batch, stopped_base = o.stopped_base,
         stopped_number = o.stopped_number, stopped_offset = o.stopped_offset
     from lockstep.table_orders o
@@ -656,7 +666,8 @@ begin
       and (t.source, t.database, t.name) = (o.source, o.database, o.name);
     update lockstep.table_orders set
         done_batch = null, stopped_batch = null, stopped_base = null, stopped_number = null,
-        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null
+        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null,
+        aside_remedy = null
     where done_batch = new.id;
 
     update lockstep.table_states set

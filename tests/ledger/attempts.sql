@@ -183,6 +183,7 @@ create function pg_temp.stop(a_condition text, a_batch bigint) returns void lang
         reason = case a_condition when 'active' then null when 'dropped' then null else '' end,
         hint = case a_condition when 'active' then null when 'dropped' then null else '' end,
         position = case a_condition when 'active' then null when 'dropped' then null else '' end,
+        remedy = case a_condition when 'quarantined' then 'catch-up' end,
         stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4
     where source = (select source from lockstep.batches order by id desc limit 1)
 $$;

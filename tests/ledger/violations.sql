@@ -166,7 +166,8 @@ update lockstep.batches set state = 'acknowledged' where id = %(b)s
 -- rule: batches_merged_whole
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
 -- rule: batches_acknowledged_in_order
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+update lockstep.table_states set
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
 where source = %(s)s;
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
 update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
@@ -235,6 +236,14 @@ insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 0, 'm'
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'quarantined', 1, 'm', 'c', 'r', 'h')
 -- rule: table_states_quarantine_explained
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c', 'r')
+-- rule: table_states_remedy_known
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = '',
+    remedy = 'patience' where source = %(s)s
+-- rule: table_states_remedy_told
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+where source = %(s)s
+-- rule: table_states_remedy_told
+update lockstep.table_states set remedy = 'catch-up' where source = %(s)s
 -- rule: table_states_source
 insert into lockstep.table_states values ('nobody', 'shop', 'new', 'active', 1, 'm', 'c')
 -- rule: table_states_pk
@@ -576,7 +585,8 @@ select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(b)s, %(c)s)
 -- rule: writes_of_captured_batches
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(d)s)
 -- rule: writes_of_active_tables
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+update lockstep.table_states set
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
 where source = %(s)s;
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)
 -- rule: writes_lease

@@ -191,7 +191,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     of = cursor(read=read, by_gtid=by_gtid)
     start = started(decide_start(Question(found, of, policies=BY_TIME)))
     assert start.rule is Rule.SEARCH_BY_TIME
-    assert start.where == Since(COMMITTED - timedelta(seconds=60))
+    assert start.where == Since(COMMITTED - timedelta(seconds=60), known=COMMITTED)
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
 
@@ -200,7 +200,7 @@ def test_search_by_time_goes_back_by_the_interval() -> None:
     """`fallback_interval` says how far, and the reason says it too."""
     policies = replace(BY_TIME, fallback_interval=timedelta(minutes=10))
     start = started(decide_start(Question(facts(B, mode="OFF"), cursor(), policies=policies)))
-    assert start.where == Since(COMMITTED - timedelta(minutes=10))
+    assert start.where == Since(COMMITTED - timedelta(minutes=10), known=COMMITTED)
     assert "600 s before the last commit" in start.reason
 
 

@@ -161,3 +161,25 @@ def test_mariadb_numbers_given_anew_are_refused(mariadb_pair: Pair) -> None:
     promote_mariadb(b)
     turn_to(follower, b)
     refused(follower, HistoryRewritten, Rule.SET_REUSED, ["0-11-5"])
+
+
+def test_a_mariadb_replica_that_compresses_its_log_is_known_again(mariadb_pair: Pair) -> None:
+    """What a replica writes in its own way is the same transaction."""
+    a, b = mariadb_pair.a, mariadb_pair.b
+    b.execute("set global log_bin_compress = ON, global log_bin_compress_min_len = 10")
+    try:
+        open_shop(a)
+        replicate_mariadb(a, b)
+        put(a, 1)
+        a.execute("use shop", "insert into t select seq, 7 from seq_10_to_400")
+        follower = follow(a)
+        follower.run()
+        catch_up_mariadb(a, b)
+        promote_mariadb(b)
+    finally:
+        b.execute("set global log_bin_compress = OFF")
+    put(b, 2)
+    turn_to(follower, b)
+    follower.run()
+    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_same(follower, b)

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from pipeline.errors import Remedy
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import HINT
 from pipeline.runs.verify import verify
 from pipeline.runs.verify_schema import verify_schema
 from pipeline.schema.policies import LakePolicies
@@ -55,7 +55,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(one.hint == HINT for one in tables_set_aside(self.work())):
+        if any(one.remedy is Remedy.RESNAPSHOT for one in tables_set_aside(self.work())):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
