@@ -18,7 +18,7 @@ from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
-from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.context import CaptureReport, Workplace, softened_lines
 from pipeline.runs.finding import resolve_end
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
@@ -212,8 +212,8 @@ def _capture(
             f"{swapped} transactions that were read before stand behind new ones in this server's "
             "log: rows that both changed may differ from it; `lockstep verify` compares them"
         )
-    for column, count in segmenter.softened.items():
-        work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
+    for line in softened_lines(segmenter.softened):
+        work.progress.note(line)
     return CaptureReport.of(
         record,
         batch=batch.id,

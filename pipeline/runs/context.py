@@ -276,3 +276,16 @@ class VerifyReport:
     tables: tuple[TableDifference, ...]
     set_aside: tuple[SetAside, ...]
     seconds: float
+
+
+def softened_lines(softened: Mapping[str, int]) -> list[str]:
+    """One line for each table that has zero or partial dates, by "database.table.column"."""
+    tables: dict[str, list[tuple[str, int]]] = {}
+    for name, count in softened.items():
+        table, _, column = name.rpartition(".")
+        tables.setdefault(table, []).append((column, count))
+    return [
+        f"{table}: {sum(count for _, count in columns)} zero or partial dates are NULL in the "
+        f"lake ({', '.join(f'{count} of {column}' for column, count in columns)})"
+        for table, columns in tables.items()
+    ]
