@@ -19,7 +19,7 @@ from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
-from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.context import CaptureReport, Workplace, softened_lines
 from pipeline.runs.extents import extents_of
 from pipeline.runs.finding import find_run_end
 from pipeline.runs.handing_over import HandingOver
@@ -234,12 +234,11 @@ def _capture(
             f"{swapped} transactions that were read before stand behind new ones in this server's "
             "log: rows that both changed may differ from it; `lockstep verify` compares them"
         )
-    for column, count in segmenter.softened.items():
-        work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
-    for column, count in segmenter.unknown.items():
-        work.progress.note(
-            f"{count} values of {column} hold codes that have no character: U+FFFD in the lake"
-        )
+    for line in (
+        *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
+        *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
+    ):
+        work.progress.note(line)
     return CaptureReport.of(
         record,
         batch=batch.id,

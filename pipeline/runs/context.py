@@ -284,3 +284,16 @@ class VerifyReport:
     tables: tuple[TableDifference, ...]
     set_aside: tuple[SetAside, ...]
     seconds: float
+
+
+def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
+    """One line for each table that has such values, by "database.table.column"."""
+    tables: dict[str, list[tuple[str, int]]] = {}
+    for name, count in softened.items():
+        table, _, column = name.rpartition(".")
+        tables.setdefault(table, []).append((column, count))
+    return [
+        f"{table}: {sum(count for _, count in columns)} {what} in the lake "
+        f"({', '.join(f'{count} of {column}' for column, count in columns)})"
+        for table, columns in tables.items()
+    ]

@@ -230,6 +230,7 @@ def statements_between(
         limits=Limits(end),
         leave_out=begun.leave_out,
     )
+    buffer.prepared.rowless = True
     try:
         for received in dump:
             buffer.put(received)

@@ -38,6 +38,8 @@ def comparable(table: TableSchema) -> TableSchema:
         columns=tuple(map(_column, table.columns)),
         keys=tuple(map(_key, table.keys)),
         row_format=None,
+        # MySQL does not show it for PARTITION BY KEY () without a column.
+        partitioned=False,
     )
 
 

@@ -28,7 +28,7 @@ _OLD: Final = re.compile(r"/\* (mariadb-5\.3|5\.5 binary format) \*/")
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
-_QUOTED: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
 _HEX: Final = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
@@ -103,8 +103,12 @@ def utf8(name: str | None) -> str | None:
 
 def read_members(column_type: str) -> tuple[str, ...]:
     """The members in `enum('a','it''s')`, escaped as `append_unescaped` (`sql/unireg.cc`)
-    does: quotes doubled, backslash before NUL, newline, carriage return and itself."""
-    return tuple(_ESCAPED.sub(_plain, text) for text in _QUOTED.findall(column_type))
+    does: quotes doubled, backslash before NUL, newline, carriage return and itself. MySQL
+    prints x'…' for bytes that are no text: U+FFFD stands for those."""
+    return tuple(
+        bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
+        for hexed, text in _QUOTED.findall(column_type)
+    )
 
 
 def _plain(found: re.Match[str]) -> str:

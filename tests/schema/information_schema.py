@@ -296,6 +296,8 @@ def comparable(table: TableSchema) -> TableSchema:
         columns=tuple(map(_comparable, table.columns)),
         keys=tuple(_comparable_key(key) for key in table.keys),
         row_format=None,
+        # MySQL does not show it for PARTITION BY KEY () without a column.
+        partitioned=False,
     )
 
 

@@ -27,6 +27,9 @@ _NARROW: Final = frozenset({"utf8mb3", "ucs2"})
 _ALMOST: Final = {"latin1": "latin-1", "latin2": "iso8859-2", "euckr": "euc-kr", "ujis": "euc-jp"}
 """Codecs that have no character that MySQL's set lacks, where the names differ."""
 
+_CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
+"""MySQL's latin1 has five more characters."""
+
 _MOMENT: Final = re.compile(
     r"\s*(\d{1,4})\D(\d{1,2})\D(\d{1,2})(?:[T\s]+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2})(?:\.(\d*))?)?)?\s*"
 )
@@ -99,13 +102,26 @@ def holds(charset: str | None, text: str) -> bool:
     return True
 
 
-def as_bytes(text: str, charset: str) -> str:
-    """A default of characters, once its column is one of bytes."""
+def as_bytes(text: str, charset: str, length: int | None = None) -> str:
+    """A default of characters, once its column is one of bytes; padded to that length."""
     codec = _CODECS.get(charset, "ascii")
     try:
-        return _bytes(Constant("hex", text.encode(codec).hex()), None)
+        return _bytes(Constant("hex", text.encode(codec).hex()), length)
     except UnicodeEncodeError:
         raise CannotFollow(f"what a default in {charset} is in bytes is not known") from None
+
+
+def read_anew(text: str, charset: str, other: str) -> str:
+    """The characters that the bytes of these are in another set; bytes alone are kept as the
+    text that they are in UTF-8. UnicodeError where that is not known."""
+    return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
+
+
+def _codec(charset: str) -> str:
+    codec = _CODECS.get(charset, _CP1252.get(charset))
+    if codec is None:
+        raise UnicodeError(f"no codec is the same as {charset}")
+    return codec
 
 
 def literal_bytes(constant: Constant) -> bytes:

@@ -83,7 +83,8 @@ class WrittenKey:
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
     """A column definition. `nullable` None: neither NULL nor NOT NULL was written.
-    `key` is "primary", "unique" or None. `versioned`: WITH SYSTEM VERSIONING of its own."""
+    `key` is "primary", "unique" or None; `unique_too`: it asks for both. `versioned`: WITH
+    SYSTEM VERSIONING of its own."""
 
     name: str
     type: WrittenType
@@ -95,6 +96,7 @@ class WrittenColumn:
     stored: bool = False
     invisible: bool = False
     key: str | None = None
+    unique_too: bool = False
     reference: WrittenReference | None = None
     srid: int | None = None
     system_period: str | None = None
