@@ -283,3 +283,10 @@ class TableError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+
+
+class ValueLeftOut(TableError):
+    """A row has a value that the log does not tell: reading the table from the source does."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, hint="read it from the source")

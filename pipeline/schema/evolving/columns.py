@@ -16,10 +16,12 @@ from typing import Final
 from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.defaults import resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.literals import as_bytes, as_text, holds, stored_text, zero_moment
-from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
-from pipeline.schema.statements.written import Computed, Constant, WrittenColumn, WrittenType
+from pipeline.schema.evolving.literals import as_text
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault
+from pipeline.schema.plain import believed
+from pipeline.schema.statements.written import WrittenColumn, WrittenType
 
 _TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
 _BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
@@ -196,13 +198,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     if column.charset in (None, "binary"):
         return column
     before = _width(column)
-    after = in_charset(column, charset)
-    default = column.default.text if isinstance(column.default, LiteralDefault) else ""
-    if not holds(after.charset, default):
-        raise CannotFollow(f"{column.name} has characters that {charset.name} may not have")
-    if after.charset is None and isinstance(column.default, LiteralDefault):
-        text = as_bytes(column.default.text, column.charset or "")
-        after = replace(after, default=LiteralDefault(text))
+    after = believed(in_charset(column, charset))
     if column.type in _TEXTS:
         size = _LIMITS[_TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
         name = _smallest(_TEXTS, size // before * widest(charset.name))
@@ -220,27 +216,3 @@ def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
     if before == after or {before, after} <= _UTF8:
         return True
     return ascii_only and not {before, after} & (_WIDE | {"binary"})
-
-
-def resolve_default(
-    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
-) -> Default | None:
-    """What DEFAULT comes to; None for NULL and for none."""
-    match written:
-        case None:
-            return None
-        case Computed(text):
-            return ExpressionDefault(text)
-        case Constant("null"):
-            return None
-    if not context.facts.mariadb and column.type in (*_TEXTS, *_BLOBS):
-        return None
-    text = stored_text(
-        written,
-        column.type,
-        length=column.length,
-        scale=column.scale,
-        members=column.members,
-        charset=column.charset,
-    )
-    return LiteralDefault(text)

@@ -12,10 +12,8 @@ from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
-from pipeline.schema.evolving.columns import (
-    converted,
-    resolve_default,
-)
+from pipeline.schema.evolving.columns import converted
+from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import WITH_PREFIX
 from pipeline.schema.model import (
