@@ -8,7 +8,7 @@ WORKERS ?= 2
 CODE := pipeline resources assets lockstep tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format ui bench soak lock
+.PHONY: help setup demo test check format ui bench soak jar lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ soak: $(READY)  ## minutes of traffic, faults and runs
 
 follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fail
 	@$(BIN)/python -m tests.schema.follow $(CASES)
+
+jar: $(READY)  ## compile the log store, the one class of Java; needs a JDK
+	@$(BIN)/python -m resources.lake.log_store
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 
 
@@ -24,7 +25,10 @@ class MirrorCommit:
 
 
 class Mirrors(Protocol):
-    """Mirror Delta tables, written by Spark, read back without it."""
+    """Mirror Delta tables, written by Spark, read back without it.
+
+    `write` and `evolve` read the newest version there is, then ask `held`, and commit directly
+    behind that version or not at all: `CommitConflict` where somebody else did."""
 
     def require_ready(self) -> None:
         """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),
@@ -38,7 +42,7 @@ class Mirrors(Protocol):
         None if there is none. A higher recorded version without ours is
         `ForeignCommit`."""
 
-    def write(self, write: MirrorWrite) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         """Apply the write once: create the mirror if need be, commit with
         txnAppId/txnVersion and userMetadata, read the commit back and require it to be
         ours. Safe to call from several threads for different mirrors. A transaction
@@ -52,6 +56,7 @@ class Mirrors(Protocol):
         app_id: str,
         txn_version: int,
         after: int,
+        held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         """Carry the steps out in their order, a commit each, whose userMetadata names it
         by application, transaction and number; the commits.
@@ -61,9 +66,10 @@ class Mirrors(Protocol):
         of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
         and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
 
-    def remove(self, mirror: str) -> None:
+    def remove(self, mirror: str, held: Held = unasked) -> None:
         """The mirror is gone when this returns, with all its versions; also where an earlier
-        try was cut off. None there is no error."""
+        try was cut off. None there is no error. It is the one that was there when `held` was
+        asked, never one that was made in its place."""
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         """The mirror's columns at a Delta version, in its order, no JVM; `_deleted_at`

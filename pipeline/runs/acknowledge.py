@@ -9,6 +9,7 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.runs.context import AcknowledgeReport, Workplace
+from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
 
@@ -28,7 +29,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             held[batch.id] = _waited_for(work, batch.id)
-    remove_dropped(work)
+    remove_dropped(work, lease)
     cursor = work.ledger.acknowledged_cursor(source)
     return AcknowledgeReport(
         acknowledged=tuple(done),
@@ -36,6 +37,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         held=held,
         set_aside=tables_set_aside(work),
         seconds=perf_counter() - clock,
+        partial=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 
@@ -61,13 +63,18 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
             ledger.end_mirror(lease, table)
 
 
-def remove_dropped(work: Workplace) -> None:
-    """Delete the mirrors that ended; again where that was cut off."""
+def remove_dropped(work: Workplace, lease: Lease) -> None:
+    """Delete the mirrors that ended; again where that was cut off. Each run begins with it:
+    what is made in their place is a folder that whoever hangs here has not opened."""
     if work.source.lake.dropped_tables != "drop":
         return
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
     for state in work.ledger.table_states(work.source.name).values():
         if state.mirror_ended:
-            work.mirrors.remove(state.mirror)
+            work.mirrors.remove(state.mirror, held)
 
 
 def remove_ended(work: Workplace, batch: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
 from pipeline.errors import TableError, ValueLeftOut
 from pipeline.position import Coordinates
@@ -82,6 +83,7 @@ class Following:
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
         handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
@@ -89,6 +91,7 @@ class Following:
         self._rules = rules
         self._wants_changed = wants_changed
         self._handing_over = handing_over
+        self._extents = Extents() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
@@ -109,6 +112,7 @@ class Following:
         self, logged: LoggedStatement, followed: Followed
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
+        self._extents.followed(followed.effects)
         policies = self._rules.policies
         found = consequences(followed, policies, logged)
         actions = self._handed_over(followed)

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Continuity
-from pipeline.runs.acknowledge import remove_dropped
 from pipeline.runs.begin import Begun
 from pipeline.runs.captured import CapturedTables, TakenOver
 from pipeline.runs.context import Workplace
@@ -115,9 +114,6 @@ class HandingOver:
         taken = {table: one for table, one in found.items() if one is not None}
         if len(taken) < len(came):
             return {}
-        # An ended mirror whose removal was cut off: once its name has another folder, nobody
-        # would know of it.
-        remove_dropped(self._work)
         return taken
 
     def _captured(self, effects: Sequence[Effect]) -> dict[TableName, TableName]:

@@ -138,7 +138,7 @@ class _Merging:
         """Several tables at a time; the ledger is told from this thread."""
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
-            running = {pool.submit(_written, self.work, job): job for job in jobs}
+            running = {pool.submit(_written, self.work, self.lease, job): job for job in jobs}
             for done, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
@@ -201,12 +201,12 @@ def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
-def _written(work: Workplace, job: Job) -> tuple[MirrorCommit, float]:
+def _written(work: Workplace, lease: Lease, job: Job) -> tuple[MirrorCommit, float]:
     """One table's commit, tried again on the same intent when somebody else was first."""
     clock = perf_counter()
     for attempt in range(1, CONFLICT_TRIES + 1):
         try:
-            return write_once(work, job), perf_counter() - clock
+            return write_once(work, lease, job), perf_counter() - clock
         except CommitConflict:
             if attempt == CONFLICT_TRIES:
                 raise

@@ -14,7 +14,7 @@ from pipeline.changes.layout import application_id, changelog_path, snapshot_pat
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
-from pipeline.runs.acknowledge import remove_ended, remove_snapshots
+from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
 from pipeline.segment import Segment
 
@@ -34,6 +34,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     """Settle what a dead run left: unfinished captures go, damaged ones too if nothing
     of them was used; a sentence for each."""
     source = work.source.name
+    remove_dropped(work, lease)
     acknowledged = work.ledger.acknowledged_cursor(source)
     if acknowledged is not None:
         # Only the newest may have been left with files: each is cleared before the next.

@@ -18,7 +18,9 @@ from pipeline.changes.coalescing import coalesced
 from pipeline.changes.layout import changelog_names, origin_names
 from pipeline.changes.mapping import folded, kept_columns
 from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
+from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit
+from pipeline.ports.held import Held
 from pipeline.ports.mirror_writes import MirrorWrite, Part
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import Workplace
@@ -45,11 +47,17 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, job: Job) -> MirrorCommit:
-    """The job's commit, made or found. `CommitConflict` where somebody else was first."""
+def write_once(work: Workplace, lease: Lease, job: Job) -> MirrorCommit:
+    """The job's commit, made or found. `CommitConflict` where somebody else was first,
+    `LeaseLost` where somebody else holds the source: each commit is planned on what the mirror's
+    log ended with before that was asked."""
     made = commit_made(work, job.task)
     if made is not None:
         return made
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,
@@ -57,36 +65,39 @@ def write_once(work: Workplace, job: Job) -> MirrorCommit:
             app_id=job.task.intent.app_id,
             txn_version=job.task.intent.txn_version,
             after=job.after,
+            held=held,
         )
-    return _write(work, job)
+    return _write(work, job, held)
 
 
-def _write(work: Workplace, job: Job) -> MirrorCommit:
+def _write(work: Workplace, job: Job, held: Held) -> MirrorCommit:
     parts = _parts(work, job)
     if job.task.plan.replaces:
-        return _replace(work, job, parts)
+        return _replace(work, job, parts, held)
     if job.lineage.asked and (not parts or _too_many(work, job)):
-        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts))
+        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts), held)
     inserts = only_inserts(segment.counts for segment in job.task.plan.segments)
     appends = job.all_new and inserts and not job.lineage.marked
     if not parts or (appends and not job.lineage.asked):
-        return work.mirrors.write(_mirror_write(work, job, "append", parts=parts))
+        return work.mirrors.write(_mirror_write(work, job, "append", parts=parts), held)
     if not job.key or _too_many(work, job):
-        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts))
+        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts), held)
     with _staged(work, job, parts) as staged:
-        return work.mirrors.write(_mirror_write(work, job, "merge", parts=parts, staged=staged))
+        return work.mirrors.write(
+            _mirror_write(work, job, "merge", parts=parts, staged=staged), held
+        )
 
 
-def _replace(work: Workplace, job: Job, parts: tuple[Part, ...]) -> MirrorCommit:
+def _replace(work: Workplace, job: Job, parts: tuple[Part, ...], held: Held) -> MirrorCommit:
     snapshot = _snapshot(work, job)
     partial = any(part.present is not None for part in parts)
     if not partial or not job.key or _too_many(work, job):
         return work.mirrors.write(
-            _mirror_write(work, job, "replace", parts=parts, snapshot=snapshot)
+            _mirror_write(work, job, "replace", parts=parts, snapshot=snapshot), held
         )
     with _staged(work, job, parts) as staged:
         return work.mirrors.write(
-            _mirror_write(work, job, "replace", parts=parts, staged=staged, snapshot=snapshot)
+            _mirror_write(work, job, "replace", parts=parts, staged=staged, snapshot=snapshot), held
         )
 
 

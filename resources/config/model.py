@@ -235,6 +235,9 @@ def refuse_plain_text(host: str) -> None:
         )
 
 
+_OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
+
+
 class File(Part):
     lake: LakePart = LakePart()
     ledger: LedgerPart = LedgerPart()
@@ -255,6 +258,18 @@ class File(Part):
                 literal[0],
                 f"a literal value of {literal[0]!r} is refused (its name tells of a secret); "
                 "write env:NAME or file:PATH",
+            )
+        return spark
+
+    @field_validator("spark")
+    @classmethod
+    def _own_log_store(cls, spark: dict[str, str]) -> dict[str, str]:
+        taken = sorted(key for key in spark if key.startswith(_OF_THE_LOG_STORE))
+        if taken:
+            raise AboutKey(
+                taken[0],
+                f"{taken[0]!r} cannot be set: Lockstep writes the tables' logs by a store of its "
+                "own, which keeps a run that was taken over from committing late",
             )
         return spark
 

@@ -29,6 +29,7 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
+from resources.lake.pin import Head
 from resources.lake.statement import step_statement
 from resources.lake.storage import lake_errors
 from resources.lake.writing import rewrite
@@ -95,12 +96,13 @@ def carry_out(
     table: Path,
     step: MirrorStep,
     said: str,
+    head: Head,
     *,
     app_id: str,
     txn_version: int,
 ) -> None:
-    """Make a step's commit."""
-    stamps = {USER_METADATA: said}
+    """Make a step's commit behind `head`."""
+    stamps = {**head.pin(), USER_METADATA: said}
     if isinstance(step, Fill | Rewrite):
         stamps |= {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
     with stamped(session, stamps):
@@ -110,14 +112,20 @@ def carry_out(
             session.sql(step_statement(str(table), step))
 
 
-def enable_types(session: SparkSession, table: Path, types: Sequence[pa.DataType]) -> None:
-    """Let an older mirror hold DATETIME, in a commit that changes nothing else."""
+def enable_types(
+    session: SparkSession, table: Path, types: Sequence[pa.DataType], head: Head
+) -> bool:
+    """Let an older mirror hold DATETIME, in a commit behind `head` that changes nothing else;
+    whether there was a need to."""
     if LOCAL_TYPE not in types:
-        return
+        return False
     with lake_errors(table):
         features = DeltaTable(table).protocol().reader_features or []
-    if LOCAL_FEATURE not in features:
+    if LOCAL_FEATURE in features:
+        return False
+    with stamped(session, head.pin()):
         session.sql(step_statement(str(table), SetProperties((LOCAL,))))
+    return True
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def transactions(table: Path, app_id: str) -> Iterator[LoggedTransaction]:
     """The transactions an application recorded, newest commit first, as far back as
     the log's commit files reach."""
     for version in sorted(_versions(table), reverse=True):
-        found = _transaction(_commit_file(table, version), app_id)
+        found = _transaction(commit_file(table, version), app_id)
         if found is not None:
             yield LoggedTransaction(version, *found)
 
@@ -48,7 +48,7 @@ def said_since(table: Path, version: int) -> Iterator[tuple[int, str]]:
     """(Delta version, userMetadata) of the commits behind a version that say something,
     oldest first, as far as the log's commit files reach."""
     for number in sorted(found for found in _versions(table) if found > version):
-        commit = _commit_file(table, number)
+        commit = commit_file(table, number)
         with lake_errors(commit), commit.open(encoding="utf-8") as lines:
             for line in lines:
                 if line.startswith('{"commitInfo"'):
@@ -90,7 +90,7 @@ def _versions(table: Path) -> list[int]:
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
 
 
-def _commit_file(table: Path, version: int) -> Path:
+def commit_file(table: Path, version: int) -> Path:
     return table / "_delta_log" / f"{version:020d}.json"
 
 
@@ -110,7 +110,7 @@ def _transaction(commit: Path, app_id: str) -> tuple[int, str | None] | None:
 
 
 def _from_checkpoint(table: Path, app_id: str) -> int | None:
-    if not _versions(table) or _commit_file(table, 0).is_file():
+    if not _versions(table) or commit_file(table, 0).is_file():
         return None
     with lake_errors(table):
         version: int | None = DeltaTable(table).transaction_version(app_id)

@@ -22,6 +22,7 @@ from xml.sax.saxutils import quoteattr
 from pipeline.errors import LockstepError, SetupIncomplete
 from resources.lake.archive import make_archive
 from resources.lake.java import java_or_refuse
+from resources.lake.log_store import log_store_jar
 
 SETUP = "run `make setup`"
 
@@ -149,7 +150,7 @@ def main(arguments: list[str]) -> int:
         fetched = bring_jars(folder, java=java.program, settings=next(iter(arguments), None))
         if fetched:
             sys.stdout.write(f"fetched {len(fetched)} jars of Delta Lake\n")
-        if make_archive(folder, class_path(folder), java):
+        if make_archive(folder, (*class_path(folder), log_store_jar()), java):
             sys.stdout.write("made the class-data archive that lets Spark start faster\n")
     except LockstepError as error:
         sys.stderr.write(f"{error.message}\n  {error.hint}\n")

@@ -26,6 +26,7 @@ _CONFLICTS = (
     "ConcurrentTransactionException",
     "ConcurrentWriteException",
     "MetadataChangedException",
+    "PinnedLogStore$CommitRefused",
     "ProtocolChangedException",
 )
 _STORAGE = {
@@ -53,10 +54,7 @@ def named(path: Path, chain: Sequence[JavaError]) -> LockstepError | TableError:
     """What a chain of Java exceptions, outermost first, means for the write at `path`."""
     for error in chain:
         if error.name.rpartition(".")[2] in _CONFLICTS:
-            return CommitConflict(
-                f"Somebody else committed to {path} first",
-                hint="run again; if it happens every time, stop the other writer",
-            )
+            return conflict(path)
     for error in chain:
         for words, number in _STORAGE.items():
             if words in error.message:
@@ -72,6 +70,13 @@ def named(path: Path, chain: Sequence[JavaError]) -> LockstepError | TableError:
     told = chain[-1] if chain else JavaError("an unknown error", "")
     said = told.condition or first_line(told.message) or told.name
     return LakeUnavailable(f"Spark could not write {path}: {said}", hint="run again")
+
+
+def conflict(path: Path) -> CommitConflict:
+    return CommitConflict(
+        f"Somebody else committed to {path} first",
+        hint="run again; if it happens every time, stop the other writer",
+    )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import CommitConflict, ForeignCommit
+from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.altering import (
@@ -35,13 +37,14 @@ from resources.lake.altering import (
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version, recorded
 from resources.lake.java_errors import spark_errors
+from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors, remove_folder
+from resources.lake.storage import lake_errors, remove_table, sync_folder
 from resources.lake.writing import commit, copy_rows
 
 if TYPE_CHECKING:
@@ -76,22 +79,27 @@ class SparkMirrors:
             return None
         return MirrorCommit(found.delta_version, found.user_metadata or "")
 
-    def write(self, write: MirrorWrite) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+        head = self._planned_on(write.mirror, held)
         done = self.recorded(write.mirror, write.app_id, write.txn_version)
         if done is not None:
             return _ours(write, done)
         refuse_columns(write.schema.names)
-        exists = newest_version(self._lake / write.mirror) is not None
-        with lake_errors(self._lake / write.mirror):
-            table = DeltaTable(self._lake / write.mirror) if exists else None
+        path = self._lake / write.mirror
+        with lake_errors(path):
+            table = DeltaTable(path) if head.exists else None
             if table is not None and write.mode != "replace":
                 shown = [DELETED_AT] if write.deletes == "soft" else []
                 refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
             few = self._has_few(table, write.staged)
         with self._sessions.one(few=few) as session:
             try:
-                with spark_errors(self._lake / write.mirror):
-                    self._apply(session, write, exists)
+                if head.exists and write.mode == "replace":
+                    with behind(path, head):
+                        enabled = enable_types(session, path, write.schema.types, head)
+                    head = self._planned_on(write.mirror, held) if enabled else head
+                with behind(path, head):
+                    self._apply(session, write, head)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
                 done = self.recorded(write.mirror, write.app_id, write.txn_version)
@@ -104,6 +112,8 @@ class SparkMirrors:
                 f"{write.txn_version} of {write.app_id} in the log",
                 hint="see the table's history for a commit that is not Lockstep's",
             )
+        if not head.exists:
+            self._make_durable(write.mirror)
         return _ours(write, done)
 
     def stage(self, name: str, changes: pa.Table) -> str:
@@ -142,6 +152,7 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
         after: int,
+        held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
@@ -152,22 +163,20 @@ class SparkMirrors:
                 few = self._has_few(DeltaTable(table))
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
-                    if done[number - 1] is None:
+                    head = self._planned_on(mirror, held)
+                    if ours(steps)[number - 1] is None:
                         said = words(step, number, app_id=app_id, txn_version=txn_version)
-                        try:
-                            self._step(session, mirror, step, said, app_id, txn_version)
-                        except CommitConflict:
-                            # As in `write`: it may have been an earlier try of this step.
-                            if ours(steps)[number - 1] is None:
-                                raise
+                        self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
-    def remove(self, mirror: str) -> None:
+    def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror
         source, *_ = Path(mirror).parts
         with lake_errors(folder):
-            remove_folder(folder, leaving=self._lake / source / "_removed")
+            # Where versions before this one put what was on its way out.
+            shutil.rmtree(self._lake / source / "_removed", ignore_errors=True)
+            remove_table(folder, held)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         return mirror_schema(self._lake / mirror, version)
@@ -189,17 +198,16 @@ class SparkMirrors:
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head) -> None:
+        path = self._lake / write.mirror
         stamps = {
+            **head.pin(),
             APP_ID: write.app_id,
             TXN_VERSION: str(write.txn_version),
             USER_METADATA: write.user_metadata,
         }
-        path = self._lake / write.mirror
-        if exists and write.mode == "replace":
-            enable_types(session, path, write.schema.types)
         with stamped(session, stamps):
-            commit(session, write, str(path), self._staging, exists=exists)
+            commit(session, write, str(path), self._staging, exists=head.exists)
 
     def _has_few(self, table: DeltaTable | None, files: Sequence[str] = ()) -> bool:
         """Whether a mirror and the files that go to it have few rows."""
@@ -217,10 +225,25 @@ class SparkMirrors:
         said: str,
         app_id: str,
         txn_version: int,
+        head: Head,
     ) -> None:
         table = self._lake / mirror
-        with spark_errors(table):
-            carry_out(session, table, step, said, app_id=app_id, txn_version=txn_version)
+        with behind(table, head):
+            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
+
+    def _planned_on(self, mirror: str, held: Held) -> Head:
+        """What the next commit is planned on: read before the holder is asked, so that whoever
+        takes over from here on commits behind it first, or finds ours."""
+        head = head_of(self._lake / mirror)
+        held()
+        return head
+
+    def _make_durable(self, mirror: str) -> None:
+        """The names of a new mirror's folders; its log makes durable what is in it."""
+        log = self._lake / mirror / "_delta_log"
+        with lake_errors(log):
+            for folder in log.relative_to(self._lake).parents:
+                sync_folder(self._lake / folder)
 
 
 def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:

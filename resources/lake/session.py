@@ -27,6 +27,7 @@ from pipeline.errors import LakeUnavailable, LockstepError
 from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, jars_folder
 from resources.lake.java import java_or_refuse
+from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class SparkProcess:
         """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
         java_or_refuse(os.environ)
         class_path(jars_folder(sys.prefix))
+        log_store_jar()
 
     def prepare(self) -> None:
         """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
@@ -117,7 +119,7 @@ class SparkProcess:
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)
         folder = jars_folder(sys.prefix)
-        jars = class_path(folder)
+        jars = (*class_path(folder), log_store_jar())
         archive = archive_path(folder, jars, java) if self._archive else None
         if archive is not None and not archive.is_file():
             self._on_warning(
@@ -162,8 +164,9 @@ def _connect(settings: SparkSettings) -> Started:
     with log.open("wb") as sink:
         try:
             gateway = launch(launch_conf, popen_kwargs={"stdout": sink, "stderr": sink})
-            context = SparkContext(gateway=gateway, conf=conf)
-            return Started(SparkSession(context), gateway, settings.scratch)
+            session = SparkSession(SparkContext(gateway=gateway, conf=conf))
+            require_log_store(session)
+            return Started(session, gateway, settings.scratch)
         except (PySparkException, Py4JError, OSError) as error:
             raise LakeUnavailable(
                 f"Spark did not start: {_last_words(log)}",

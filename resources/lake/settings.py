@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import ConfigurationError
+from resources.lake import log_store
 
 _GIB = 1024**3
 
@@ -32,7 +33,7 @@ inside it: a command line is visible to every user of the machine."""
 class SparkSettings:
     """Everything a Spark process needs to know.
 
-    `user` is the `[spark]` table. `class_path` are Delta's jars, `archive` the class-data
+    `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
     archive if there is one. `scratch` is a folder that this process alone uses and that
     goes away with it.
     """
@@ -74,6 +75,7 @@ class SparkSettings:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.extensions": _EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            log_store.SETTING: log_store.CLASS,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),

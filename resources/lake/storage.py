@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import LakeUnavailable
+from pipeline.ports.held import Held
 
 _CURES = {
     errno.ENOSPC: ("is full", "free some space there, then run again"),
@@ -53,15 +55,44 @@ def make_durable_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
-def remove_folder(folder: Path, *, leaving: Path) -> None:
-    """A folder is gone as a whole, then what was in it; none there is no error. `leaving`, on
-    the same storage, holds folders on their way out, and goes with all that is in it."""
-    shutil.rmtree(leaving, ignore_errors=True)
-    if folder.exists():
-        leaving.mkdir(parents=True)
-        folder.rename(leaving / folder.name)
-        sync_folder(folder.parent)
-        shutil.rmtree(leaving)
+def remove_table(folder: Path, held: Held) -> None:
+    """A Delta table is gone as a whole, then its files and its folder; none there is no error.
+
+    The folder is opened, then `held` is asked, and what goes is what was opened: a table that
+    somebody makes in its place meanwhile stays.
+    """
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
+    try:
+        held()
+        with suppress(FileNotFoundError):
+            os.rename("_delta_log", _LEAVING, src_dir_fd=opened, dst_dir_fd=opened)
+            os.fsync(opened)
+        with suppress(FileNotFoundError):
+            _empty(opened)
+    finally:
+        os.close(opened)
+    with suppress(FileNotFoundError):
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    sync_folder(folder.parent)
+
+
+_LEAVING = "_delta_log.removed"
+
+
+def _empty(folder: int) -> None:
+    """Delete what is in an open folder."""
+    for name in os.listdir(folder):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
 
 
 def sync_folder(folder: Path) -> None:

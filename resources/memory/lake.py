@@ -17,6 +17,7 @@ from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
+from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.segment import PARTIAL, SegmentFile, SourceTable
@@ -188,8 +189,9 @@ class MemoryMirrors:
             )
         return None
 
-    def write(self, write: MirrorWrite) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         with self._lake.lock:
+            held()
             done = self.recorded(write.mirror, write.app_id, write.txn_version)
             if done is not None and done.user_metadata != write.user_metadata:
                 raise ForeignCommit(f"{write.mirror} holds another's commit", hint="compare them")
@@ -212,8 +214,10 @@ class MemoryMirrors:
         app_id: str,
         txn_version: int,
         after: int,
+        held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         with self._lake.lock:
+            held()
             commits = self._lake.tables[mirror]
             found = []
             for number, step in enumerate(steps, start=1):
@@ -255,7 +259,8 @@ class MemoryMirrors:
         commits = self._lake.tables.get(mirror)
         return len(commits) - 1 if commits else None
 
-    def remove(self, mirror: str) -> None:
+    def remove(self, mirror: str, held: Held = unasked) -> None:
+        held()
         self._lake.tables.pop(mirror, None)
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:

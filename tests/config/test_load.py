@@ -54,6 +54,18 @@ MISTAKES = {
         "lockstep.toml: line 2: a literal value of 'spark.hadoop.fs.s3a.secret.key' is refused "
         "(its name tells of a secret); write env:NAME or file:PATH.",
     ),
+    "a log store of the user's": (
+        '[spark]\n"spark.delta.logStore.file.impl" = "org.example.Store"\n' + SOURCE,
+        "lockstep.toml: line 2: 'spark.delta.logStore.file.impl' cannot be set: Lockstep writes "
+        "the tables' logs by a store of its own, which keeps a run that was taken over from "
+        "committing late.",
+    ),
+    "a version that is to be committed": (
+        "[spark.spark.lockstep.commit]\nversion = 7\n" + SOURCE,
+        "lockstep.toml: line 2: 'spark.lockstep.commit.version' cannot be set: Lockstep writes "
+        "the tables' logs by a store of its own, which keeps a run that was taken over from "
+        "committing late.",
+    ),
     "a password in a DSN": (
         '[ledger]\ndsn = "postgresql://me:hunter2@db/books"\n' + SOURCE,
         "lockstep.toml: line 2: a DSN with a password in the file is refused; write env:NAME.",

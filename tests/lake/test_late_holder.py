@@ -16,6 +16,7 @@ from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import transactions
 from resources.lake.mirror import SparkMirrors
+from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, delete, update
@@ -35,9 +36,9 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=folder.parent / "staging", spark=spark)
         self._sleep = sleep
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, exists: bool) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head) -> None:
         self._sleep()
-        super()._apply(session, write, exists)
+        super()._apply(session, write, head)
 
 
 def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import LakeUnavailable
-from resources.lake.storage import remove_folder
+from pipeline.errors import LakeUnavailable, LeaseLost
+from pipeline.ports.held import unasked
+from resources.lake.storage import remove_table
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content
 
@@ -36,22 +37,55 @@ def test_a_mirror_is_removed_and_begins_anew(lake: Lake) -> None:
         assert [path.name for path in (lake.folder / "shop").iterdir()] == ["shop"]
 
 
-def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
-    """Whatever is on its way out is nobody's any more."""
-    leaving, folder = tmp_path / "leaving", tmp_path / "people"
-    (leaving / "people" / "_delta_log").mkdir(parents=True)
-    remove_folder(folder, leaving=leaving)
-    assert not leaving.exists()
+def made(folder: Path) -> Path:
+    """What a table's folder has in it."""
     (folder / "_delta_log").mkdir(parents=True)
-    (leaving / "people").mkdir(parents=True)
-    remove_folder(folder, leaving=leaving)
+    (folder / "_delta_log" / "0.json").touch()
+    (folder / "deletion vectors").mkdir()
+    (folder / "part.parquet").touch()
+    return folder
+
+
+def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
+    """A log that is on its way out is nobody's any more; its files go whenever."""
+    folder = made(tmp_path / "people")
+    (folder / "_delta_log").rename(folder / "_delta_log.removed")
+    remove_table(folder, unasked)
+    remove_table(folder, unasked)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_was_made_meanwhile_stays(tmp_path: Path) -> None:
+    """Whoever wakes up late removes what it had opened, which is gone."""
+    folder = made(tmp_path / "people")
+
+    def meanwhile() -> None:
+        remove_table(folder, unasked)
+        made(folder)
+
+    remove_table(folder, meanwhile)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "_delta_log",
+        "deletion vectors",
+        "part.parquet",
+    ]
+
+
+def test_whoever_lost_the_source_removes_nothing(lake: Lake) -> None:
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "one"}]))
+
+    def lost() -> None:
+        raise LeaseLost("Another run took over.", hint="let it finish")
+
+    with pytest.raises(LeaseLost):
+        lake.mirrors.remove(MIRROR, lost)
+    assert lake.mirrors.version(MIRROR) == 0
 
 
 def test_a_storage_that_refuses_is_named(disk: Lake, folder: Path) -> None:
     """Nothing of the mirror is gone then."""
-    (folder / MIRROR / "_delta_log").mkdir(parents=True)
-    (folder / "shop" / "_removed").write_text("in the way")
+    made(folder / MIRROR)
+    (folder / MIRROR / "_delta_log.removed").write_text("in the way")
     with pytest.raises(LakeUnavailable):
         disk.mirrors.remove(MIRROR)
     assert (folder / MIRROR / "_delta_log").is_dir()

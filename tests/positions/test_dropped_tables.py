@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pipeline.changes.layout import changelog_path, mirror_path
+from pipeline.ports.held import Held, unasked
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
@@ -151,7 +152,7 @@ def test_a_batch_that_waits_keeps_the_mirror(shop: Shop) -> None:
 class CutOff(MemoryMirrors):
     """The process dies before it removes anything."""
 
-    def remove(self, mirror: str) -> None:
+    def remove(self, mirror: str, held: Held = unasked) -> None:
         raise Crash
 
 

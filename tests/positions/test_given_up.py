@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.batch import BatchState
 from pipeline.errors import LakeUnavailable, TableError
+from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.acknowledge import acknowledge
@@ -34,13 +35,13 @@ class Picky(MemoryMirrors):
         self._refused = refused
         self._unreachable = unreachable
 
-    def write(self, write: MirrorWrite) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         name = write.mirror.rpartition("/")[2]
         if name in self._unreachable:
             raise LakeUnavailable("The lake's storage is full.", hint="free some space")
         if name in self._refused:
             raise TableError("a value is refused", hint="mend it")
-        return super().write(write)
+        return super().write(write, held)
 
 
 @dataclass

@@ -1,0 +1,327 @@
+"""The log store: one commit for a version, made by whoever was told that version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from pipeline.changes.evolution import LOCAL, MAPPING
+from pipeline.errors import CommitConflict, LakeUnavailable, LeaseLost
+from pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    MirrorStep,
+    PartColumn,
+    Rewrite,
+    SetProperties,
+)
+from pipeline.ports.mirrors import Mirrors
+from resources.lake import log_store
+from resources.lake.jars import jars_folder
+from resources.lake.mirror import SparkMirrors
+from resources.lake.pin import Head, head_of
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, a_write, content, update
+
+ROOT = Path(__file__).parents[2]
+MIRROR = "shop/shop/people"
+WRITERS = 6
+ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The class itself, in a folder of its own."""
+
+    session: SparkSession
+    folder: Path
+
+    def commit(
+        self, version: int, text: str, pin: Mapping[str, str], *, overwrite: bool = False
+    ) -> None:
+        self.write(f"{version:020d}.json", text, pin, overwrite=overwrite)
+
+    def write(
+        self, name: str, text: str, pin: Mapping[str, str], *, overwrite: bool = False
+    ) -> None:
+        jvm: Any = self.session.sparkContext._jvm
+        conf = jvm.org.apache.hadoop.conf.Configuration()
+        for key, value in pin.items():
+            conf.set(key, value)
+        lines = jvm.java.util.ArrayList()
+        lines.add(text)
+        path = jvm.org.apache.hadoop.fs.Path(f"file://{self.folder}/{name}")
+        jvm.lockstep.delta.PinnedLogStore(conf).write(path, lines.iterator(), overwrite, conf)
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def head(self) -> Head:
+        return head_of(self.folder.parent)
+
+
+@pytest.fixture
+def store(spark: SparkProcess, tmp_path: Path) -> Store:
+    """Version 0 is there."""
+    made = Store(spark.session(), tmp_path / "_delta_log")
+    made.folder.mkdir()
+    made.commit(0, "the first", made.head().pin())
+    return made
+
+
+def test_of_many_that_commit_one_version_one_wins(store: Store) -> None:
+    """Nothing is overwritten, nothing is left lying about, and each file is whole."""
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for version in range(1, ROUNDS + 1):
+            pin, together = store.head().pin(), Barrier(WRITERS)
+
+            def attempt(
+                text: str,
+                version: int = version,
+                pin: Mapping[str, str] = pin,
+                together: Barrier = together,
+            ) -> str | None:
+                together.wait(60)
+                try:
+                    store.commit(version, text, pin)
+                except Py4JJavaError as error:
+                    name: str = error.java_exception.getClass().getName()
+                    assert name == "java.nio.file.FileAlreadyExistsException"
+                    return None
+                return text
+
+            texts = [f"{writer} of {version}: {'x' * 10_000}" for writer in range(WRITERS)]
+            (won,) = [text for text in pool.map(attempt, texts) if text is not None]
+            file = store.folder / f"{version:020d}.json"
+            assert file.read_text() == f"{won}\n"
+    assert store.names() == [f"{version:020d}.json" for version in range(ROUNDS + 1)]
+
+
+def test_nobody_commits_what_was_planned_for_another_place(store: Store) -> None:
+    """No version, another one, another table's, one that is gone, over another, by a
+    coordinator: each is refused, and leaves nothing."""
+    head, first = store.head(), "00000000000000000001.json"
+    staged = "00000000000000000001.5f2c7bd8-b1b1-4d0b-a8fb-e1c8a3a2a1a0.json"
+    another = Head(0, hashlib.sha256(b"another").hexdigest())
+    trials: list[tuple[str, Mapping[str, str], bool]] = [
+        (first, {}, False),
+        (first, Head(1, head.digest).pin(), False),
+        (first, Head(0, None).pin(), False),
+        (first, another.pin(), False),
+        (first, head.pin(), True),
+        (staged, head.pin(), False),
+        ("00000000000000000003.json", Head(2, head.digest).pin(), False),
+    ]
+    for name, pin, overwrite in trials:
+        with pytest.raises(Py4JJavaError) as error:
+            store.write(name, "late", pin, overwrite=overwrite)
+        refused = error.value.java_exception.getClass().getName()
+        assert refused == "lockstep.delta.PinnedLogStore$CommitRefused", (name, pin)
+    assert store.names() == ["00000000000000000000.json"]
+    store.write("_last_checkpoint", "one", {}, overwrite=True)
+    store.write("_last_checkpoint", "two", {}, overwrite=True)
+    assert (store.folder / "_last_checkpoint").read_text() == "two\n"
+
+
+# -- through Delta ---------------------------------------------------------------------------
+
+
+@contextmanager
+def settings(session: SparkSession, told: dict[str, str]) -> Iterator[None]:
+    for key, value in told.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in told:
+            session.conf.unset(key)
+
+
+def begun(disk: Lake) -> None:
+    rows: list[dict[str, object]] = [{"id": number, "name": "old"} for number in (1, 2)]
+    disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
+
+
+def test_a_session_that_was_told_no_version_commits_nothing(
+    disk: Lake, folder: Path, spark: SparkProcess
+) -> None:
+    """Neither into a mirror nor a new table; with a version it does, checkpoints among it."""
+    begun(disk)
+    session, table = spark.session(), folder / MIRROR
+    path = f"delta.`{table}`"
+    for statement in (
+        f"insert into {path} values (9, 'late')",
+        f"update {path} set name = 'late'",
+        f"alter table {path} set tblproperties ('delta.checkpointInterval' = '2')",
+        f"create table delta.`{folder / 'new'}` (id int) using delta",
+    ):
+        with pytest.raises(Exception, match="the session may commit none"):
+            session.sql(statement)
+    assert disk.mirrors.version(MIRROR) == 0
+    with settings(session, head_of(table).pin()):
+        session.sql(f"alter table {path} set tblproperties ('delta.checkpointInterval' = '2')")
+    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [update(id=1, name="new")]))
+    told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())
+    assert (disk.mirrors.version(MIRROR), told["version"]) == (2, 2)
+
+
+def test_delta_with_another_store_is_refused(spark: SparkProcess) -> None:
+    """Asked of Delta, not of the settings."""
+    session = spark.session()
+    jvm: Any = session.sparkContext._jvm
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf.remove(log_store.SETTING)
+    try:
+        with pytest.raises(LakeUnavailable, match="HDFSLogStore"):
+            log_store.require_log_store(session)
+    finally:
+        conf.set(log_store.SETTING, log_store.CLASS)
+    log_store.require_log_store(session)
+
+
+STEPS: dict[str, tuple[MirrorStep, ...]] = {
+    "properties": (SetProperties((LOCAL,)),),
+    "columns": (
+        SetProperties((MAPPING,)),
+        DropColumns(("name",)),
+        AddColumns(pa.schema([("name", pa.string())])),
+    ),
+    "filled": (
+        AddColumns(pa.schema([("more", pa.string())])),
+        Fill((("more", pa.scalar("late")),)),
+    ),
+    "rewritten": (
+        Rewrite(PEOPLE, (PartColumn("id", pa.int64()), PartColumn("name", pa.string()))),
+    ),
+}
+
+
+class Sleeper(SparkMirrors):
+    """Falls asleep before a step that it was allowed to make, the first time."""
+
+    def __init__(self, folder: Path, spark: SparkProcess, at: int, sleep: Any) -> None:
+        super().__init__(folder, staging=folder.parent / "staging", spark=spark)
+        self._at, self._sleep, self._calls = at, sleep, 0
+
+    def _step(self, *args: Any) -> None:
+        self._calls += 1
+        if self._calls == self._at:
+            self._sleep()
+        super()._step(*args)
+
+
+@pytest.mark.parametrize(
+    ("steps", "at"),
+    [(steps, at) for name, steps in STEPS.items() for at in range(1, len(steps) + 1)],
+    ids=[f"{name} {at}" for name, steps in STEPS.items() for at in range(1, len(steps) + 1)],
+)
+def test_a_step_that_comes_late_makes_no_commit(
+    disk: Lake, folder: Path, spark: SparkProcess, steps: tuple[MirrorStep, ...], at: int
+) -> None:
+    """Another holder made the steps meanwhile and wrote: the sleeper's are not repeated behind
+    that, and when it plans again it is told."""
+    begun(disk)
+
+    def meanwhile() -> None:
+        attempt(disk.mirrors)
+        disk.mirrors.write(
+            a_write(disk.mirrors, 2, "merge", [update(id=1, name="new")], schema=schema())
+        )
+        held.append(LeaseLost("Another run took over.", hint="let it finish"))
+
+    def schema() -> pa.Schema:
+        version = disk.mirrors.version(MIRROR)
+        assert version is not None
+        return disk.mirrors.schema(MIRROR, version)
+
+    held: list[LeaseLost] = []
+
+    def asked() -> None:
+        for error in held:
+            raise error
+
+    def attempt(mirrors: Mirrors) -> None:
+        mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, held=asked)
+
+    late = Sleeper(folder, spark, at, meanwhile)
+    if isinstance(steps[at - 1], Fill | Rewrite):
+        attempt(late)  # its transaction is recorded: Delta skips it
+    else:
+        with pytest.raises(CommitConflict):
+            attempt(late)
+    version = disk.mirrors.version(MIRROR)
+    assert version == len(steps) + 1
+    names = [row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, version)]
+    assert names[0] == "new"
+
+
+def test_a_mirror_that_was_made_anew_takes_no_late_commit(
+    disk: Lake, folder: Path, spark: SparkProcess
+) -> None:
+    """In the same folder, at the very version the sleeper was told."""
+    begun(disk)
+    steps = (SetProperties((LOCAL,)),)
+
+    def meanwhile() -> None:
+        disk.mirrors.remove(MIRROR)
+        write = a_write(disk.mirrors, 2, "append", [{"id": 3, "name": "another"}])
+        disk.mirrors.write(replace(write, app_id="another"))
+
+    late = Sleeper(folder, spark, 1, meanwhile)
+    with pytest.raises(CommitConflict):
+        late.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0)
+    assert disk.mirrors.version(MIRROR) == 0
+    assert content(disk.mirrors, MIRROR, PEOPLE, 0) == [{"id": 3, "name": "another"}]
+
+
+# -- the jar ---------------------------------------------------------------------------------
+
+
+def test_the_jar_is_what_the_source_compiles_to(tmp_path: Path) -> None:
+    """It tells of which source it was made, and by which javac; that one makes it again."""
+    told = log_store.told_by(log_store.JAR)
+    assert told["Source-SHA-256"] == log_store.source_digest(), "`make jar` was not run"
+    if shutil.which("javac") is None:
+        return
+    made = tmp_path / "made.jar"
+    log_store.build(made, against=log_store.compile_path(jars_folder(sys.prefix)))
+    with zipfile.ZipFile(made) as new, zipfile.ZipFile(log_store.JAR) as kept:
+        assert new.namelist() == kept.namelist()
+    if told["Created-By"] == log_store.javac_version():
+        assert made.read_bytes() == log_store.JAR.read_bytes()
+
+
+def test_the_wheel_has_the_jar_and_its_source(tmp_path: Path) -> None:
+    """And whatever else is no module of Python."""
+    checkout = tmp_path / "checkout"
+    for name in ("lockstep", "assets", "resources", "pipeline"):
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, checkout / name, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, checkout / name)
+    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+    command = [sys.executable, "-W", "ignore", "-c", build, str(tmp_path)]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        names = set(opened.namelist())
+    for file in (log_store.JAR, log_store.SOURCE):
+        assert f"resources/lake/{file.name}" in names
