@@ -72,10 +72,10 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
 def believed(column: ColumnSchema) -> ColumnSchema:
     """A column whose default's text was printed by a server, or converted by one: a value only
     where the text is plain. FLOAT is printed with six digits, bytes up to a NUL, a TIMESTAMP in
-    some zone."""
+    some zone, and ? stands for characters that information_schema has not."""
     match column.default:
         case LiteralDefault(text):
-            value = plain_text(column, text)
+            value = None if "?" in text else plain_text(column, text)
             known = WrittenDefault(text) if value is None else LiteralDefault(value)
             return replace(column, default=known)
     return column

@@ -62,6 +62,8 @@ _MEMBERS: Final = ("a", "B", "v", "W", "u", "J", "y", "ss", "e", "x-y", "3", "ab
 def pair(chance: Random, session: Session) -> tuple[str, str]:
     """A type with its attributes, and a literal."""
     family, kind = _kind(chance)
+    if family == "member" and session.names == "binary":
+        family, kind = "text", _text_kind(chance)  # members that the server reads otherwise
     literals = _LITERALS[family if chance.random() < 0.85 else chance.choice(list(_LITERALS))]
     nullable = chance.choice(("", "", " not null"))
     return kind + nullable, literals(chance, session, kind)

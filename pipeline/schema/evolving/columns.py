@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import widest
+from pipeline.schema.collations import charset_of, widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
 from pipeline.schema.evolving.defaults import resolve_default, zero_moment
@@ -153,6 +153,8 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
         column = in_charset(column, charset)
         if kind.members:
+            if charset_of(context.connection_collation) == "binary" and column.charset in _WIDE:
+                raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
             members = tuple(as_text(one, column.charset).rstrip(" ") for one in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
