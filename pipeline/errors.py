@@ -322,3 +322,10 @@ class TableError(Exception):
         self.reason = reason
         self.hint = hint
         self.remedy = remedy
+
+
+class ValueLeftOut(TableError):
+    """A row has a value that the log does not tell: reading the table from the source does."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, hint="read it from the source")

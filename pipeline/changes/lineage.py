@@ -20,13 +20,13 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from pipeline.binlog.twins import may_stray
-from pipeline.changes.fills import StatementMoment
 from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.rows import row_structure
 

@@ -164,7 +164,8 @@ class SourceServer(Protocol):
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         """Every base table this account can see and every database, system ones left out,
-        or those of `names` that there are; in a bounded number of questions."""
+        or those of `names` that there are; in a bounded number of questions. Values of defaults
+        that their texts do not tell are asked for, where the account may SELECT."""
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         """Those of the tables that have no row, each at some moment of this call; one that

@@ -15,7 +15,7 @@ from typing import Final
 
 from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Remedy, TableError, ValueLeftOut
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
@@ -29,7 +29,6 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
-from pipeline.schema.zones import zone_of
 from pipeline.segment import ChangeType
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableEventKind
@@ -114,10 +113,8 @@ class Following:
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
         self._extents.followed(followed.effects)
-        session = logged.context
-        zoned = zone_of(session.time_zone) is not None
         policies = self._rules.policies
-        found = consequences(followed, policies, strict=session.strict, zoned=zoned)
+        found = consequences(followed, policies, logged)
         actions = self._handed_over(followed)
         for table, consequence in found.items():
             if table in actions:
@@ -151,7 +148,11 @@ class Following:
                 self.joining.record(one, version.version, self._numbers.last)
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """The table goes no further than `at`."""
+        """The table goes no further than `at`; where its rows are whole at the source alone, the
+        next run reads it there."""
+        if isinstance(error, ValueLeftOut):
+            self._reread(table, at, owed(error.reason))
+            return
         self._rules.on_set_aside(self._tables.put_aside(table, at, error))
         self._wants_changed()
 

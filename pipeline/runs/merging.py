@@ -16,7 +16,6 @@ from datetime import datetime
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
-from pipeline.changes.fills import StatementMoment
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
@@ -26,6 +25,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.overlaps import reads_again
 from pipeline.runs.publish import commit_metadata
 from pipeline.runs.rereading import owed
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of

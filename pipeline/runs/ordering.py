@@ -22,6 +22,7 @@ from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
 from pipeline.schema.history import Knowledge
 from pipeline.schema.model import ServerSchema, TableSchema
+from pipeline.schema.plain import believed
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
@@ -143,7 +144,8 @@ def read_definition(
     done = evolve(schema.without_table(table), found, context)
     for effect in done.effects:
         if isinstance(effect, Created):
-            return replace(effect.after, name=table)
+            columns = tuple(map(believed, effect.after.columns))
+            return replace(effect.after, name=table, columns=columns)
         if isinstance(effect, NotFollowed):
             raise _refused(effect.reason, table)
     raise _refused("it creates nothing", table)

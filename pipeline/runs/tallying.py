@@ -34,7 +34,6 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.schema.shown import first_words
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
-from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
@@ -142,9 +141,7 @@ class Tally:
 
     def changed(self, logged: LoggedStatement, followed: Followed) -> None:
         """A statement of the log, and what it would do."""
-        session = logged.context
-        zoned = zone_of(session.time_zone) is not None
-        found = consequences(followed, self._policies, strict=session.strict, zoned=zoned)
+        found = consequences(followed, self._policies, logged)
         told = []
         for table, one in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):

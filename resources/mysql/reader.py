@@ -29,6 +29,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from resources.mysql.connection import ConnectionSettings, connect, open_connection, translated
+from resources.mysql.defaults import with_values
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, prepare_session, quoted_table, select_rows
@@ -103,7 +104,7 @@ def open_snapshot(
         ):
             taking = _Taking(cursor, questions, read, read_dialect(questions), key)
             opened = taking.exactly() if exact else taking.once()
-            _require(questions, whole)
+            _require(questions, table, whole)
         yield TableSnapshot(
             table=whole.name,
             schema=schema,
@@ -231,14 +232,17 @@ def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> Table
     return replace(structure, columns=tuple(c for c in structure.columns if c.name in wanted))
 
 
-def _require(cursor: Cursor, expected: TableStructure) -> None:
-    """`StructureMoved` unless the table is built like that now."""
-    found = read_schemas(cursor, [expected.name])
+def _require(cursor: Cursor, table: TableSchema | TableStructure, whole: TableStructure) -> None:
+    """`StructureMoved` unless the table is built like that now; one that is given with its
+    defaults has these too."""
+    found = read_schemas(cursor, [whole.name])
     if not found:
-        raise _moved(expected.name, "it is not there any more")
+        raise _moved(whole.name, "it is not there any more")
     now = row_structure(found[0])
-    if now.fingerprint != expected.fingerprint:
-        raise _moved(expected.name, _difference(expected, now))
+    if now.fingerprint != whole.fingerprint:
+        raise _moved(whole.name, _difference(whole, now))
+    if isinstance(table, TableSchema) and with_values(cursor, found)[0].columns != table.columns:
+        raise _moved(whole.name, "another default")
 
 
 def _difference(expected: TableStructure, now: TableStructure) -> str:

@@ -13,20 +13,15 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import widest
+from pipeline.schema.collations import charset_of, widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.defaults import resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.literals import (
-    as_bytes,
-    as_text,
-    holds,
-    read_anew,
-    stored_text,
-    zero_moment,
-)
-from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
-from pipeline.schema.statements.written import Computed, Constant, WrittenColumn, WrittenType
+from pipeline.schema.evolving.literals import as_text, read_anew
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault
+from pipeline.schema.plain import believed
+from pipeline.schema.statements.written import WrittenColumn, WrittenType
 
 _TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
 _BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
@@ -165,6 +160,8 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
         column = in_charset(column, charset)
         if kind.members:
+            if charset_of(context.connection_collation) == "binary" and column.charset in _WIDE:
+                raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
             members = tuple(as_text(one, column.charset).rstrip(" ") for one in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
@@ -210,14 +207,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     if column.members and not _same_bytes(column, charset):
         column = _members_read_anew(column, charset.name)
     before = _width(column)
-    after = in_charset(column, charset)
-    default = column.default.text if isinstance(column.default, LiteralDefault) else ""
-    if not holds(after.charset, default):
-        raise CannotFollow(f"{column.name} has characters that {charset.name} may not have")
-    if after.charset is None and isinstance(column.default, LiteralDefault):
-        padded = after.length if after.type == "binary" else None
-        text = as_bytes(column.default.text, column.charset or "", padded)
-        after = replace(after, default=LiteralDefault(text))
+    after = believed(in_charset(column, charset))
     if column.type in _TEXTS:
         size = _LIMITS[_TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
         name = _smallest(_TEXTS, size // before * widest(charset.name))
@@ -270,27 +260,3 @@ def _members_read_anew(column: ColumnSchema, charset: str) -> ColumnSchema:
     if members != column.members and isinstance(column.default, LiteralDefault):
         raise CannotFollow(f"what {column.name} has by default in {charset} is not known")
     return replace(column, members=members)
-
-
-def resolve_default(
-    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
-) -> Default | None:
-    """What DEFAULT comes to; None for NULL and for none."""
-    match written:
-        case None:
-            return None
-        case Computed(text):
-            return ExpressionDefault(text)
-        case Constant("null"):
-            return None
-    if not context.facts.mariadb and column.type in (*_TEXTS, *_BLOBS):
-        return None
-    text = stored_text(
-        written,
-        column.type,
-        length=column.length,
-        scale=column.scale,
-        members=column.members,
-        charset=column.charset,
-    )
-    return LiteralDefault(text)

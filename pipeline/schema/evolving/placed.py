@@ -12,11 +12,8 @@ from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
-from pipeline.schema.evolving.columns import (
-    converted,
-    converted_text,
-    resolve_default,
-)
+from pipeline.schema.evolving.columns import converted, converted_text
+from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
 from pipeline.schema.model import (

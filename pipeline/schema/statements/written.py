@@ -6,20 +6,39 @@ Belongs here: values between the grammar and `evolve`. What they come to on a se
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from pipeline.schema.model import KeyPart
 from pipeline.table import TableName
 
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+"""Bytes that were no characters in the statement."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: `kind` is string, number, hex, bits or null; TRUE and FALSE are numbers.
-    `charset` is its introducer."""
+    """A literal: `kind` is string, number, hex, bits, null, or date, time and timestamp for
+    those with that word before them; TRUE and FALSE are numbers. `charset` is its introducer."""
 
     kind: str
     text: str = ""
     charset: str | None = None
+
+    @property
+    def as_sql(self) -> str:
+        """As a statement may write it."""
+        introducer = f"_{self.charset} " if self.charset else ""
+        match self.kind:
+            case "hex":
+                return f"{introducer}x'{self.text}'"
+            case "bits":
+                return f"{introducer}b'{self.text}'"
+            case "number":
+                return self.text
+        word = "" if self.kind == "string" else f"{self.kind} "
+        return introducer + word + "'" + _SURROGATES.sub("?", self.text).replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
