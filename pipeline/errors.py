@@ -216,6 +216,10 @@ class PrivilegeMissing(OperatorNeeded):
     """The account lacks a privilege."""
 
 
+class SourceRefused(OperatorNeeded):
+    """MySQL answered a question with an error that is not about one table."""
+
+
 class UnsupportedStatement(OperatorNeeded):
     """A statement in the log changes a captured table in a way not followed."""
 
@@ -283,3 +287,11 @@ class TableError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+
+
+class TableBusy(TableError):
+    """Others keep a table from being read now: it waits for the next run."""
+
+
+class MirrorRefused(TableError):
+    """A table's mirror cannot be read or written as it is: writing it anew is the cure."""

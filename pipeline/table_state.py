@@ -28,6 +28,17 @@ class TableCondition(StrEnum):
     """The source's table is gone; one that is made anew under its name is active again."""
 
 
+class Remedy(StrEnum):
+    """What a table owes besides the rows that the log has of it."""
+
+    BACKFILL = "backfill"
+    """Values of new columns, which the source tells by key."""
+    RESNAPSHOT = "resnapshot"
+    """All its rows, which the source tells."""
+    REWRITE_MIRROR = "rewrite mirror"
+    """A mirror that is written as a whole: it refused a write."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """How far a table was captured: up to `at`, a place of the log that batch `batch` read
@@ -57,7 +68,8 @@ class TableState:
     """A captured table as the ledger knows it.
 
     `generation` counts the lives of its lake tables (part of every application id);
-    `changelog_generation` those of the changelog within. `mirror` and `changelog` are paths
+    `changelog_generation` those of the changelog within, and `mirror_generation` those of the
+    mirror, which is lost at times. `mirror` and `changelog` are paths
     relative to the lake's folder. `mirror_version`: the schema version that the mirror
     shows, None before its first write; only settled writes move it, and a new generation
     begins without one. `stopped`: where it was set aside, paused or dropped (a capture that
@@ -65,7 +77,8 @@ class TableState:
     Lockstep kept this. `behind`: the oldest
     batch that the mirror lacks although the others have gone on; once the table is active
     again it is pending from there. `adopted`: the Delta version that the mirror had when the
-    table took it over with a rename, in this generation; else None.
+    table took it over with a rename, in this generation; else None. `remedy`: what a paused
+    table owes; of others their hint tells it.
     """
 
     table: TableName
@@ -81,6 +94,8 @@ class TableState:
     stopped: Stopped | None = None
     behind: int | None = None
     adopted: int | None = None
+    remedy: Remedy | None = None
+    mirror_generation: int = 1
 
     @property
     def mirror_ended(self) -> bool:
@@ -108,11 +123,14 @@ class OrderKind(StrEnum):
     """What a person says of a table."""
 
     PAUSE = "pause"
-    """active → paused, at once."""
+    """any → paused, at once; an order that is open then is none any more."""
     RESUME = "resume"
     """paused → active, by the capture that catches the table up."""
     RELEASE = "release"
     """quarantined → active, by the capture that catches the table up."""
+    RELOAD = "reload"
+    """active → paused, at once; paused, quarantined → active, by the capture behind which its
+    mirror is written anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,8 @@ class TableEventKind(StrEnum):
     DROPPED = "dropped"
     REREAD = "reread"
     """What the log cannot tell was read from the source: see the batch's snapshots."""
+    REBUILT = "rebuilt"
+    """Its mirror is written anew, from all that its changelog has since it was empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +173,7 @@ class TableEvent:
     """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
 
     `version`: the table's schema version from here on. `place`: behind the statement.
-    `reason`: a sentence, for REREAD.
+    `reason`: a sentence, for REREAD and REBUILT.
     """
 
     table: TableName

@@ -19,14 +19,16 @@ import pyarrow as pa
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.errors import SourceMoving, StructureMoved, TableError
+from pipeline.engines import why_refused
+from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
+from pipeline.runs.versions import engine_hint
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
+from pipeline.table_state import OrderKind, Remedy, TableCondition, TableOrder, TableState
 
 HINT: Final = "the next run reads it from the source"
 """What a table is told that is set aside only to be read anew; whoever begins the next run
@@ -65,15 +67,34 @@ class Reread:
         return self.order.table
 
 
+def remedy_of(state: TableState) -> Remedy | None:
+    """What a table owes besides the rows that the log has of it; None where that is all."""
+    hint = state.hint or ""
+    lost = state.mirror_generation > 1 and state.mirror_version is None
+    if state.remedy is not None:
+        return state.remedy
+    if state.condition is TableCondition.DROPPED or lost:
+        return Remedy.RESNAPSHOT
+    if hint == HINT or hint.endswith(_AGAIN):
+        return Remedy.RESNAPSHOT
+    if hint == COLUMNS_HINT:
+        return Remedy.BACKFILL
+    at_its_merge = (state.position or "").startswith("batch ")
+    if state.condition is TableCondition.QUARANTINED and at_its_merge:
+        return Remedy.REWRITE_MIRROR
+    return None
+
+
 def must_be_read(state: TableState) -> bool:
     """Whether a table lacks what only the source has: nobody catches it up by the log."""
-    hint = state.hint or ""
-    return hint == HINT or hint.endswith(_AGAIN)
+    return remedy_of(state) is Remedy.RESNAPSHOT
 
 
-def in_vain(error: TableError) -> TableError:
-    """What a table is set aside with that could not be read."""
-    return TableError(str(error), hint=f"{error.hint}{_AGAIN}")
+def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
+    """What a table is set aside with that could not be read, or those `columns` of it."""
+    if isinstance(error, TableBusy):
+        return TableError(error.reason, hint=HINT if columns is None else COLUMNS_HINT)
+    return TableError(error.reason, hint=f"{error.hint}{_AGAIN}")
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
@@ -143,7 +164,13 @@ def _reread(
     wanted: Callable[[TableOrder, TableSchema], Wanted | None],
 ) -> Reread:
     for _ in range(_TRIES):
-        baseline = work.server.baseline([order.table])
+        try:
+            baseline = work.server.baseline([order.table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            return Reread(order, why, None, head, head, error=error)
         if not baseline.tables:
             return Reread(order, why, None, baseline.low, baseline.high)
         schema = baseline.tables[0]
@@ -157,13 +184,14 @@ def _reread(
             continue
         except TableError as error:
             return replace(read, error=error)
-    raise SourceMoving(
-        f"{order.table} was altered while it was read, again and again",
-        hint="run again when the schema changes are over",
-    )
+    head = work.server.facts().head
+    altered = TableBusy("it was altered while it was read, again and again", hint=HINT)
+    return Reread(order, why, None, head, head, error=altered)
 
 
 def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
+    if why := why_refused(schema.engine):
+        raise TableError(why, hint=engine_hint(one.table))
     keyless = not row_structure(schema).primary_key
     told = "" if one.columns is None else f", only {', '.join(one.columns)} by key"
     work.progress.note(f"{one.table} is read from the source{told}: {one.why}")
@@ -179,6 +207,10 @@ def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Rere
             schema_version=0,
             schema=rows.schema,
         )
-        for piece in rows.batches:
-            writer.write(pa.Table.from_batches([piece]))
+        try:
+            for piece in rows.batches:
+                writer.write(pa.Table.from_batches([piece]))
+        except (TableError, StructureMoved):
+            writer.drop(0)
+            raise
         return replace(one, low=rows.low, high=rows.high, files=writer.close())

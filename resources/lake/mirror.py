@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ from resources.lake.session import SparkProcess
 from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors, remove_folder
+from resources.lake.storage import lake_errors, mirror_errors, remove_folder
 from resources.lake.writing import commit, copy_rows
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class SparkMirrors:
         self._spark.prepare()
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        found = recorded(self._lake / mirror, app_id, txn_version)
+        with self._about(mirror) as path:
+            found = recorded(path, app_id, txn_version)
         if found is None:
             return None
         return MirrorCommit(found.delta_version, found.user_metadata or "")
@@ -81,16 +83,16 @@ class SparkMirrors:
         if done is not None:
             return _ours(write, done)
         refuse_columns(write.schema.names)
-        exists = newest_version(self._lake / write.mirror) is not None
-        with lake_errors(self._lake / write.mirror):
-            table = DeltaTable(self._lake / write.mirror) if exists else None
+        with self._about(write.mirror) as path:
+            exists = newest_version(path) is not None
+            table = DeltaTable(path) if exists else None
             if table is not None and write.mode != "replace":
                 shown = [DELETED_AT] if write.deletes == "soft" else []
                 refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
             few = self._has_few(table, write.staged)
         with self._sessions.one(few=few) as session:
             try:
-                with spark_errors(self._lake / write.mirror):
+                with self._about(write.mirror) as path, spark_errors(path):
                     self._apply(session, write, exists)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
@@ -132,7 +134,8 @@ class SparkMirrors:
         return str(self._lake / relative)
 
     def version(self, mirror: str) -> int | None:
-        return newest_version(self._lake / mirror)
+        with self._about(mirror) as path:
+            return newest_version(path)
 
     def evolve(
         self,
@@ -145,10 +148,11 @@ class SparkMirrors:
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
-        done = ours(steps)
+        with self._about(mirror):
+            done = ours(steps)
         if None in done:
             refuse_columns([name for step in steps for name in names_given(step)])
-            with lake_errors(table):
+            with self._about(mirror):
                 few = self._has_few(DeltaTable(table))
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
@@ -170,20 +174,22 @@ class SparkMirrors:
             remove_folder(folder, leaving=self._lake / source / "_removed")
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
-        return mirror_schema(self._lake / mirror, version)
+        with self._about(mirror) as path:
+            return mirror_schema(path, version)
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        if needs_spark(self._lake / mirror, version):
-            return self._rows_by_spark(mirror, columns, version)
-        return scanned(self._lake / mirror, columns, version)
+        with self._about(mirror) as path:
+            if needs_spark(path, version):
+                yield from self._rows_by_spark(mirror, columns, version)
+            else:
+                yield from scanned(path, columns, version)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        with lake_errors(path):
-            few = self._has_few(DeltaTable(path, version=version))
+        few = self._has_few(DeltaTable(path, version=version))
         with self._sessions.one(few=few) as session, staged_folder(self._staging) as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
@@ -200,6 +206,13 @@ class SparkMirrors:
             enable_types(session, path, write.schema.types)
         with stamped(session, stamps):
             commit(session, write, str(path), self._staging, exists=exists)
+
+    @contextmanager
+    def _about(self, mirror: str) -> Iterator[Path]:
+        """The mirror's folder, for what concerns that mirror alone."""
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            yield path
 
     def _has_few(self, table: DeltaTable | None, files: Sequence[str] = ()) -> bool:
         """Whether a mirror and the files that go to it have few rows."""
@@ -218,8 +231,7 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
     ) -> None:
-        table = self._lake / mirror
-        with spark_errors(table):
+        with self._about(mirror) as table, spark_errors(table):
             carry_out(session, table, step, said, app_id=app_id, txn_version=txn_version)
 
 

@@ -21,6 +21,7 @@ from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
+    Remedy,
     SetAside,
     SnapshotPart,
     TableEvent,
@@ -36,6 +37,7 @@ from resources.memory.entries import (
     quarantine,
     record_handovers,
     record_state,
+    renew_mirror,
     settle_state,
     source_parts_of,
     take_back_handovers,
@@ -119,6 +121,13 @@ class MemoryLedger:
             batch
             for batch in self.books.of_source(source)
             if first <= batch.id <= last and batch.state is not BatchState.ABANDONED
+        ]
+
+    def batches_of(self, source: str, table: TableName) -> list[Batch]:
+        return [
+            batch
+            for batch in self.books.of_source(source, *ENDED)
+            if table in self.books.touched(batch.id)
         ]
 
     def segments(self, batch: int) -> list[Segment]:
@@ -410,14 +419,33 @@ class MemoryLedger:
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
 
+    def renew_mirror(self, lease: Lease, table: TableName, mirror: str) -> TableState:
+        with self._step(lease) as books:
+            return renew_mirror(books, lease.source, table, mirror)
+
+    def give_up(self, lease: Lease, table: TableName) -> None:
+        with self._step(lease) as books:
+            books.give_up(lease.source, table)
+
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         with self._step(lease) as books:
             end_mirror(books, lease.source, table)
 
     def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        return self._order(lease, table, OrderKind.PAUSE, author, reason, remedy=remedy)
+
+    def reload_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
     ) -> TableOrder:
-        return self._order(lease, table, OrderKind.PAUSE, author, reason)
+        return self._order(lease, table, OrderKind.RELOAD, author, reason)
 
     def resume_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
@@ -443,6 +471,7 @@ class MemoryLedger:
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        remedy: Remedy | None = None,
     ) -> TableOrder:
         with self._step(lease) as books:
             return orders.order(
@@ -454,4 +483,5 @@ class MemoryLedger:
                 reason=reason,
                 now=self._clock(),
                 schema=schema,
+                remedy=remedy,
             )

@@ -27,7 +27,14 @@ from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVers
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableOrder, TableState
+from pipeline.table_state import (
+    Remedy,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
+    TableState,
+)
 from resources.postgres import history, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers
@@ -197,6 +204,9 @@ class PostgresLedger:
 
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         return self._read(reads.live_batches, source, first, last)
+
+    def batches_of(self, source: str, table: TableName) -> list[Batch]:
+        return self._read(reads.batches_of, source, table)
 
     def segments(self, batch: int) -> list[Segment]:
         return self._read(reads.segments, batch)
@@ -377,13 +387,30 @@ class PostgresLedger:
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
 
+    def renew_mirror(self, lease: Lease, table: TableName, mirror: str) -> TableState:
+        return self._write(lease, writes.renew_mirror, table, mirror)
+
+    def give_up(self, lease: Lease, table: TableName) -> None:
+        self._write(lease, writes.give_up, table)
+
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         self._write(lease, writes.end_mirror, table)
 
     def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        return self._write(lease, orders.pause, table, author, reason, remedy)
+
+    def reload_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
     ) -> TableOrder:
-        return self._write(lease, orders.pause, table, author, reason)
+        return self._write(lease, orders.reload, table, author, reason)
 
     def resume_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str

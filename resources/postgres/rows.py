@@ -18,6 +18,7 @@ from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
     Handover,
+    Remedy,
     SetAside,
     SnapshotPart,
     Stopped,
@@ -133,6 +134,8 @@ def table_state(row: Row) -> TableState:
         stopped=stopped(row),
         behind=row["behind_batch"],
         adopted=row["adopted"],
+        mirror_generation=row["mirror_generation"],
+        remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
     )
 
 
