@@ -15,7 +15,7 @@ _GTIDS: Final = 120
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """`refusal` is null where the run would go through."""
+    """`error` is there where the run would not go through, as `run` has it."""
     return {
         "abandoned": list(plan.abandoned),
         "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
@@ -25,7 +25,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
         "already_set_aside": aside_json(plan.set_aside),
         "busy": plan.busy.holder if plan.busy else None,
-        "refusal": error_json(plan.refusal) if plan.refusal else None,
+        **({"error": error_json(plan.refusal)} if plan.refusal else {}),
     }
 
 
@@ -141,7 +141,7 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
     yield from return_lines(plan.returns)
     if plan.start is not None:
-        yield f"  start   {_place(plan.start)}{plan.start.rule}: {plan.start.reason}"
+        yield f"  start   {start_line(plan.start)}"
         if plan.start.gap_tables:
             yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
     if plan.reading is not None:
@@ -164,6 +164,10 @@ def return_lines(returns: Returns) -> Iterator[str]:
             yield f"  back    {table} is read from the source: {why}"
     if returns.spans:
         yield f"          {returns.log_bytes:,} bytes of log are read again for that"
+
+
+def start_line(start: PlannedStart) -> str:
+    return f"{_place(start)}{start.rule}: {start.reason}"
 
 
 def _place(start: PlannedStart) -> str:

@@ -179,6 +179,10 @@ class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read."""
 
 
+class HistoryUnproven(OperatorNeeded):
+    """The server's log cannot show that its history is the one that was read."""
+
+
 class SourceChanged(OperatorNeeded):
     """Another server answers at the source's address."""
 
@@ -254,7 +258,11 @@ class LedgerRefused(OperatorNeeded):
 
 class ConsumerRefused(LedgerRefused):
     """A step of a changelog's consumer is out of order, a second time or unknown; nothing
-    was changed."""
+    was changed. `rule`: which one it breaks, for programs."""
+
+    def __init__(self, message: str, *, hint: str, rule: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.rule = rule
 
 
 class LedgerNewer(OperatorNeeded):

@@ -1,12 +1,13 @@
 """Decoded row images: what a decoder hands on.
 
-Belongs here: the shape they have, and of the bits that say what an image leaves out. Does
-not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
+Belongs here: the shape they have, their order, and the bits that say what an image leaves
+out. Does not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,32 @@ class RowImages:
     change_type: pa.Int8Array
     softened: Mapping[str, int]
     present: pa.BinaryArray | None = None
+
+
+def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
+    """Images that were decoded apart, in the order of their events. With each: the index, in
+    what is put together, of the events that its own `event` counts."""
+    whole = [images for images, _ in apart]
+    event = np.concatenate([which[images.event.to_numpy()] for images, which in apart])
+    order = pa.array(np.argsort(event, kind="stable"))
+    softened: Counter[str] = Counter()
+    for images in whole:
+        softened.update(images.softened)
+    present = None
+    if any(images.present is not None for images in whole):
+        parts = [
+            pa.nulls(len(images.event), pa.binary()) if images.present is None else images.present
+            for images in whole
+        ]
+        present = pa.concat_arrays(parts).take(order)
+    return RowImages(
+        columns=pa.concat_batches([images.columns for images in whole]).take(order),
+        event=pa.array(event.astype(np.int32)).take(order),
+        row=pa.concat_arrays([images.row for images in whole]).take(order),
+        change_type=pa.concat_arrays([images.change_type for images in whole]).take(order),
+        softened=softened,
+        present=present,
+    )
 
 
 def packed(there: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:

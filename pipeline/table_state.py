@@ -105,6 +105,20 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of its table a mirror can have: what was changed behind `begins`, because rows
+    were there already that the log does not tell of; None for all of it.
+
+    `empty`: a place, or one before it, at which the table was seen without a row: whoever
+    reads to there has all of it.
+    """
+
+    table: TableName
+    begins: Coordinates | None
+    empty: Coordinates | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Handover:
     """One table's part of a rename that leaves data where they are: from this generation on
     its mirror is `mirror`, found at Delta version `delta_version` and showing schema version

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pipeline.binlog import images, presence
 from pipeline.binlog import ring as columns
 from pipeline.binlog.cells import Cells, Layout
+from pipeline.binlog.parts import in_portions
 from pipeline.binlog.rekeyed import first_changed
 from pipeline.binlog.ring import Block, Integers
 from pipeline.binlog.values.table import DECODED_BY
@@ -27,11 +28,8 @@ from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22
-"""Images come out in batches that have so many, or so many cells, at the most."""
-
-MAX_STRING_BYTES: Final = 1 << 29
-"""… and whose events have so many bytes, so that the 32 bits of Arrow's offsets suffice
-whatever a character set makes of them; a larger event is a batch of its own."""
+"""Images come out in batches that have so many, or so many cells, at the most; their events
+are one portion (`parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,8 @@ class TableDecoder:
 
         `event` of the answer counts the block's events from 0.
         """
-        for first, end in _portions(block.events):
-            yield from self._decode(block.data, block.events[first:end], first)
+        for first, part in in_portions(block):
+            yield from self._decode(part.data, part.events, first)
 
     def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
         """Which of these columns (counted from 0) some update gave other bytes, each with the
@@ -229,35 +227,3 @@ def _left_out(walked: _Walked, count: int) -> pa.Array | None:
     cells = walked.cells[:, :count]
     presence.put_before(cells, walked.kind[:count])
     return presence.present(cells)
-
-
-def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """The block's events by their table map: its number, which events (rows of the block's
-    index, ascending), and those alone."""
-    maps = block.events[:, columns.MAP]
-    if not len(maps):
-        return
-    if (maps == maps[0]).all():
-        yield int(maps[0]), np.arange(len(maps)), block
-        return
-    order = np.argsort(maps, kind="stable")
-    borders = np.flatnonzero(np.diff(maps[order])) + 1
-    for which in np.split(order, borders):
-        yield int(maps[which[0]]), which, Block(block.data, block.events[which])
-
-
-def _portions(events: Integers) -> Iterator[tuple[int, int]]:
-    """Rows of the index whose events have few enough bytes together."""
-    if not len(events):
-        return
-    totals = np.cumsum(events[:, columns.SIZE])
-    if totals[-1] <= MAX_STRING_BYTES:
-        yield 0, len(events)
-        return
-    first = 0
-    while first < len(events):
-        before = int(totals[first - 1]) if first else 0
-        end = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
-        end = max(end, first + 1)
-        yield first, end
-        first = end

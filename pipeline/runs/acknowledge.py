@@ -9,6 +9,7 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.runs.context import AcknowledgeReport, Workplace
+from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
 
@@ -36,6 +37,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         held=held,
         set_aside=tables_set_aside(work),
         seconds=perf_counter() - clock,
+        partial=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 

@@ -21,6 +21,7 @@ from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.extents import extents_of
 from pipeline.runs.finding import resolve_end
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
@@ -157,10 +158,11 @@ def _capture(
     )
     if rereads:
         begun = _reaching(work, begun, rereads)
-    bounds = bounds_of(work, begun)
     active = [one.table for one in back.orders]
     tables = tables_of(work, begun.start, work.segments, batch.id, active)
     structures = structures_at(work, begun)
+    extents, begun = extents_of(work, begun, structures)
+    bounds = bounds_of(work, begun)
     handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
@@ -171,6 +173,7 @@ def _capture(
         rereads=rereads,
         told=told,
         handing_over=handing_over,
+        extents=extents,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -191,6 +194,8 @@ def _capture(
         require_whole(work, bounds, begun, reading.end.gtid_set)
     require_followed(begun, reading)
     segments = tables.finish()
+    snapshots = tuple(segmenter.joining.snapshots)
+    extents.read(part.table for part in snapshots if part.columns is None)
     kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
     record = CaptureRecord(
         end=reading.end,
@@ -201,7 +206,7 @@ def _capture(
         segments=segments,
         history=structures.history,
         events=tuple(tables.events),
-        snapshots=tuple(segmenter.joining.snapshots),
+        snapshots=snapshots,
         orders_done=tuple(order.id for order in back.orders),
         tables=tuple(tables.touched.values()),
         set_aside=tuple(tables.set_aside.values()),
@@ -210,6 +215,10 @@ def _capture(
         by_gtid=reading.by_gtid,
         source_parts=told.finish(structures.history),
         handovers=tuple(tables.handovers),
+        extents=extents.changed(reading.end.at),
+        set_witnesses=reading.last_of_sources.witnesses(work.server),
+        life=begun.facts.life,
+        scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:

@@ -202,12 +202,6 @@ class CapturedTables:
                 self._take_back(one, one.before)
         return aside
 
-    def stop_before(self, table: TableName, at: Coordinates) -> None:
-        """A table that is put aside goes no further than `at`."""
-        aside = self.set_aside[table]
-        if aside.at is not None and at < aside.at:
-            self.set_aside[table] = replace(aside, at=at)
-
     def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """… and the next run reads it from the source."""
         aside = self.rereads[table] = self.put_aside(table, at, error)

@@ -127,6 +127,7 @@ def _caught_up(
         tables=tuple(tables.touched.values()),
         set_aside=_stopped_again(returns, segmenter, tables, cursor),
         by_gtid=cursor.by_gtid,
+        life=first.batch.life,
     )
     work.ledger.record_capture(lease, batch.id, record)
     return CaptureReport.of(

@@ -24,7 +24,7 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.segment import RowCounts, rows_by_table
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 from pipeline.tables import TablePatterns
 
 
@@ -244,13 +244,15 @@ class MergeReport:
 @dataclass(frozen=True, slots=True)
 class AcknowledgeReport:
     """`position` is the acknowledged cursor afterwards; None before the first batch.
-    `held` are captured batches that are not merged, with the tables they wait for."""
+    `held` are captured batches that are not merged, with the tables they wait for. `partial`:
+    tables that the lake can have but a part of."""
 
     acknowledged: tuple[int, ...]
     position: Position | None
     held: Mapping[int, tuple[TableName, ...]]
     set_aside: tuple[SetAside, ...]
     seconds: float
+    partial: tuple[Extent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,9 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
+    """`batch`: the newest that was acknowledged; the lake shows its end."""
+
+    batch: int
     position: Position
     tables: tuple[TableDifference, ...]
     set_aside: tuple[SetAside, ...]

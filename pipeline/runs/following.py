@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
@@ -83,6 +84,7 @@ class Following:
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
         handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
@@ -90,6 +92,7 @@ class Following:
         self._rules = rules
         self._wants_changed = wants_changed
         self._handing_over = handing_over
+        self._extents = Extents() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
@@ -110,6 +113,7 @@ class Following:
         self, logged: LoggedStatement, followed: Followed
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
+        self._extents.followed(followed.effects)
         session = logged.context
         zoned = zone_of(session.time_zone) is not None
         policies = self._rules.policies

@@ -18,6 +18,7 @@ from pipeline.binlog.control import moment
 from pipeline.binlog.identity import GtidsRead, together
 from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import ANONYMOUS, Run
+from pipeline.binlog.set_witness import LastOfSources
 from pipeline.bounds import RunBounds
 from pipeline.errors import DamagedEvent, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
@@ -101,6 +102,7 @@ class Reading:
         self._bounds = bounds
         self._begun = begun
         self._gtids = GtidsRead()
+        self.last_of_sources = LastOfSources()
         self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
@@ -266,6 +268,7 @@ class Reading:
 
     def _note_gtids(self, run: Run) -> None:
         self._gtids.add(run.transactions, run.sources)
+        self.last_of_sources.add(run.transactions, run.sources, run.files)
         anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._begun.leave_out:

@@ -17,13 +17,15 @@ import numpy.typing as npt
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.images import AFTER, DELETE, INSERT
+from pipeline.binlog.parts import by_map, by_table
 from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.binlog.unkept import UnkeptSpool
 from pipeline.errors import TableError
 from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.versions import checked, release_hint, version_for
 from pipeline.schema.consequences import Action, Consequence, consequences
@@ -193,25 +195,24 @@ class Tally:
         """`begin`: where the transaction of a number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
-        for number, _, part in by_map(block):
-            name = self._following.maps.known[number].table
+        for name, _, part in by_table(block, self._following.maps.known):
             if not self._captured.wanted(name):
                 continue
             of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(of[0]))
             try:
-                decoder = self._decoder(number, at)
-                counted = decoder.count(part)
+                counted = [
+                    (which, self._decoder(number, at).count(events))
+                    for number, which, events in by_map(part)
+                ]
             except TableError as error:
                 self._put_aside(name, at, error)
                 continue
-            np.add.at(rows, of, counted.rows)
-            found = TableTally(
-                _row_counts(counted.kinds),
-                len(part.events),
-                int(part.events[:, columns.SIZE].sum()),
-            )
-            tables[name] = tables.get(name, TableTally()) + found
+            for which, one in counted:
+                np.add.at(rows, of[which], one.rows)
+            kinds = sum((one.kinds for _, one in counted), np.zeros(len(CHANGE_TYPES), np.int64))
+            size = int(part.events[:, columns.SIZE].sum())
+            tables[name] = TableTally(_row_counts(kinds), len(part.events), size)
         return _Seen(tables, rows)
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.arrow_errors import for_one_table
+from pipeline.batch import Cursor
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import MirrorRefused, NothingMatches, SourceMoving, TableError
 from pipeline.position import Position
@@ -41,10 +42,11 @@ def verify(work: Workplace, tables: Sequence[TableName] | None = None) -> Verify
     chosen = _chosen(work, tables, states)
     found = [_tried(work, table, states.get(table)) for table in chosen]
     after = _standing_still(work)
-    if after.at != before.at:
-        raise _moving(after, str(before.at))
+    if after.position.at != before.position.at:
+        raise _moving(after.position, str(before.position.at))
     return VerifyReport(
-        before,
+        before.batch,
+        before.position,
         tuple(one for one in found if isinstance(one, TableDifference)),
         tables_set_aside(work),
         perf_counter() - clock,
@@ -52,12 +54,12 @@ def verify(work: Workplace, tables: Sequence[TableName] | None = None) -> Verify
     )
 
 
-def _standing_still(work: Workplace) -> Position:
+def _standing_still(work: Workplace) -> Cursor:
     cursor = work.ledger.acknowledged_cursor(work.source.name)
     head = work.server.facts().head
     if cursor is None or cursor.position.at != head:
         raise _moving(cursor.position if cursor else None, str(head))
-    return cursor.position
+    return cursor
 
 
 def _moving(position: Position | None, head: str) -> SourceMoving:

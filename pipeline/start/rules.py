@@ -72,11 +72,26 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.history_rewritten,
     ),
     Row(
+        Rule.SET_REUSED,
+        "of another server, or of this one and its file is gone; may be resumed by GTID",
+        "a transaction of the cursor's set is another one in this server's log",
+        "refuse `HistoryRewritten`, with its GTID",
+        resumed.set_reused,
+    ),
+    Row(
         Rule.RESUME_SAME_SERVER,
         "of this server",
         "the file is listed, and the witness is the same",
         "resume at file and offset, whatever `gtid_mode`",
         resumed.same_server,
+    ),
+    Row(
+        Rule.SET_UNPROVEN,
+        "as before, and the set would do: purged within it, it within executed",
+        "the last transaction that was read is purged, and the server is another one, was "
+        "restarted or was reset since: nothing shows that it is the same",
+        "refuse `HistoryUnproven`; a person may say that it is: `lockstep start-at gtid:<set>`",
+        resumed.set_unproven,
     ),
     Row(
         Rule.RESUME_AFTER_PURGE,

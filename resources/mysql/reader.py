@@ -57,6 +57,9 @@ _NOT_LOCKED: Final = frozenset({1044, 1142, 1205, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_LOCK_WAIT_TIMEOUT,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
+_LOST: Final = frozenset({0, 2006, 2013, 2055})
+"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; 0 of the driver: no session."""
+
 _MOVED: Final = frozenset({1049, 1054, 1146, 1412})
 """ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_TABLE_DEF_CHANGED."""
 
@@ -73,6 +76,17 @@ def reading(settings: ConnectionSettings) -> Iterator[Cursor]:
             yield cursor
         finally:
             _leave(connection, cursor)
+
+
+def has_no_row(cursor: Cursor, table: TableName) -> bool:
+    """False too where the server refuses to read it, as it does with a table that is gone."""
+    try:
+        cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
+    except pymysql.MySQLError as error:
+        if not error.args or error.args[0] in _LOST:
+            raise
+        return False
+    return not cursor.fetchall()
 
 
 @contextmanager

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWitness, Witness
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     Handover,
     Remedy,
     SetAside,
@@ -24,8 +28,10 @@ from pipeline.table_state import (
     Stopped,
     TableCondition,
     TableEvent,
+    TableEventKind,
     TableState,
 )
+from pipeline.tables import TablePatterns
 
 Row = Mapping[str, Any]
 
@@ -55,7 +61,14 @@ def batch(row: Row) -> Batch:
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         rule=row["rule"],
+        life=_life(row),
     )
+
+
+def _life(row: Row) -> ServerLife | None:
+    if row["server_started_at"] is None:
+        return None
+    return ServerLife(row["server_started_at"], row["server_resets"])
 
 
 def position(row: Row, which: str) -> Position:
@@ -189,6 +202,12 @@ def gap(row: Row) -> Gap:
     )
 
 
+def happened(row: Row) -> Happened:
+    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
+    kind = row["kind"] and TableEventKind(row["kind"])
+    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))
+
+
 def intent(row: Row) -> Intent:
     return Intent(
         id=row["id"],
@@ -241,6 +260,8 @@ def of_capture(value: CaptureRecord) -> dict[str, Any]:
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
         "by_gtid": value.by_gtid,
+        "server_started_at": None if value.life is None else value.life.started_at,
+        "server_resets": None if value.life is None else value.life.resets,
     }
 
 
@@ -287,6 +308,17 @@ def of_handover(value: Handover) -> dict[str, Any]:
     }
 
 
+def extent(row: Row) -> Extent:
+    empty = None if row["empty_base"] is None else coordinates(row, "empty")
+    return Extent(table(row), coordinates(row, "begins"), empty)
+
+
+def of_extent(value: Extent) -> tuple[Any, ...]:
+    """As the ledger's columns stand: name, begin, where it was empty."""
+    places = (of_coordinates(at).values() for at in (value.begins, value.empty))
+    return (*of_table(value.table).values(), *chain.from_iterable(places))
+
+
 def of_stopped(value: Stopped | None) -> dict[str, Any]:
     at = of_coordinates(value.at if value is not None else None)
     batch = value.batch if value is not None else None
@@ -324,6 +356,24 @@ def of_prepared(value: Prepared) -> dict[str, Any]:
         "bqual": value.xid.bqual,
         "position": value.position,
         **of_file(value.file),
+    }
+
+
+def capture_scope(row: Row) -> CaptureScope:
+    patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
+    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+
+
+def of_scope(value: TablePatterns) -> dict[str, Any]:
+    return {"include": list(value.include), "exclude": list(value.exclude)}
+
+
+def of_set_witness(value: SetWitness) -> dict[str, Any]:
+    return {
+        "origin": value.origin,
+        "gtid": value.gtid,
+        "committed_at": value.committed_at,
+        "digest": value.digest,
     }
 
 

@@ -26,7 +26,7 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from tests.pipeline.test_segmenting import NothingKnown
+from tests.pipeline.segmented import NothingKnown
 from tests.schema.schemas_made import MYSQL
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)

@@ -42,7 +42,7 @@ def test_until_a_place(project: Project, mysql: MySqlStand, database: str) -> No
     assert (end_of(told), told["transactions"]) == (place, 2)
     again = project.json("run", f"--until={place}")["sources"]["shop"]
     assert (end_of(again), again["transactions"]) == (place, 0)
-    decision = project.json("status")["sources"]["shop"]["decisions"][0]
+    decision = project.status()["decisions"][0]
     assert f"the end {place}" in decision["reason"]
     file, offset = head(mysql).split(":")
     beyond = f"{file}:{int(offset) + 1}"

@@ -60,7 +60,7 @@ def write(mysql: MySqlStand) -> None:
 
 
 def open_batches(project: Project) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = project.json("status")["sources"]["shop"]["open_batches"]
+    found: list[dict[str, Any]] = project.status()["open_batches"]
     return found
 
 
@@ -103,7 +103,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     captured): nothing is acknowledged. Afterwards what was intended is written as it was, and
     all that came later is one commit for each mirror."""
     before = {table: len(ranges(project, table)) for table in TABLES}
-    acknowledged = project.json("status")["sources"]["shop"]["acknowledged"]
+    acknowledged = project.status()["acknowledged"]
     log = project.lake / "shop" / DATABASE / "b" / "_delta_log"
     write(mysql)
     with unwritable(log):
@@ -115,7 +115,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
         write(mysql)
         assert "Java" in project.cold.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
-    assert project.json("status")["sources"]["shop"]["acknowledged"] == acknowledged
+    assert project.status()["acknowledged"] == acknowledged
     project.run("run")
     assert {table: ranges(project, table)[before[table] :] for table in TABLES} == {
         "a": [1, 2],
@@ -140,16 +140,48 @@ def test_a_run_that_hangs_is_taken_over_and_wakes_up_late(
     write(mysql)
     with asleep(project, place) as hanging:
         taking_over(project)
-        told = project.json("status")["sources"]["shop"]
+        told = project.status()
         hanging.send_signal(signal.SIGCONT)
         said = hanging.communicate(timeout=TIMEOUT)[1]
     assert hanging.returncode == 3, said
     assert "took over" in said
-    after = project.json("status")["sources"]["shop"]
+    after = project.status()
     for key in ("acknowledged", "captured", "open_batches"):
         assert after[key] == told[key]
     for table in TABLES:
         assert len(project.commits(f"{DATABASE}.{table}")) == before[table] + 1
+    require_once(project)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["pipeline.runs.segmenting:Segmenter.put", "resources.lake.mirror:SparkMirrors.write"],
+    ids=["while it reads", "while Spark runs"],
+)
+def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, place: str) -> None:
+    """143 and a sentence, no process is left behind, and the next run repairs what was begun."""
+    write(mysql)
+    command = [sys.executable, "-m", "tests.e2e.killer", place, "stopped", "1", "--", "run"]
+    with subprocess.Popen(
+        [*command, "--json"],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 143, err
+    assert err.splitlines()[-2:] == [
+        "terminated",
+        "hint: nothing is lost: the next run repairs what was begun",
+    ]
+    assert json.loads(out)["error"]["kind"] == "Terminated"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    project.run("run")
     require_once(project)
 
 

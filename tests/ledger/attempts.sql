@@ -24,6 +24,13 @@ returns void language sql as $$
     from lockstep.batches where id = at
 $$;
 
+create function pg_temp.witness(
+    a_source text, a_batch bigint, a_number integer, an_origin text, moment bigint, a_digest text
+) returns void language sql as $$
+    insert into lockstep.set_witnesses
+    values (a_source, a_batch, a_number, an_origin, an_origin || ':1', moment, a_digest)
+$$;
+
 create function pg_temp.abandon(a_batch bigint) returns void language sql as $$
     update lockstep.batches set state = 'abandoned', abandoned_at = now(), abandoned_because = ''
     where id = a_batch

@@ -8,7 +8,7 @@ from pipeline.batch import BatchState, Cursor
 from pipeline.decisions import Lease
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Lineage
+from pipeline.position import Lineage, ServerLife
 from pipeline.table_state import SetAside, TableCondition
 from tests.ledger.made import (
     DECISION,
@@ -90,9 +90,10 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     """Segments, files, versions, states, end and witness are what was recorded."""
     batch = begun(ledger, lease)
-    recorded = record(batch, STOCK, ORDERS, first=True)
+    recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerLife(MOMENT, 3))
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
+    assert captured.life == recorded.life
     assert ledger.segments(batch.id) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]

@@ -13,7 +13,6 @@ import pytest
 from psycopg2.extensions import make_dsn
 
 from pipeline.batch import BatchState
-from pipeline.coverage import past_ranges
 from pipeline.decisions import Continuity, Decision
 from pipeline.errors import LedgerNewer, LedgerRefused
 from pipeline.position import Lineage, Reign
@@ -105,8 +104,8 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
         assert (cursor.batch, cursor.by_gtid, cursor.lapsed) == (6, False, False)
         assert ledger.lineage("shop") == Lineage((Reign("uuid", 1),))
         assert (ledger.gaps("shop"), ledger.open_override("shop")) == ([], None)
-        past = past_ranges(ledger.decisions("shop"), 7, "binlog.000001:404")
-        assert [(one.last, one.end) for one in past] == [(6, "binlog.000001:404")]
+        scopes = ledger.capture_scopes("shop")
+        assert [(one.batch, one.begins) for one in scopes] == [(1, "binlog.000001:4")]
         gap = Decision("start", "chosen-start", "x", {}, "ada", 6, Continuity.GAP, ("shop.a",))
         decided = ledger.decide(lease, gap)
         ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
