@@ -24,8 +24,14 @@ from pipeline.batch import Batch
 from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, LakeUnavailable, MirrorRefused, TableError
-from pipeline.intent import Intent
+from pipeline.errors import (
+    CommitConflict,
+    ForeignCommit,
+    LakeUnavailable,
+    MirrorRefused,
+    TableError,
+)
+from pipeline.intent import Intent, SettledWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging import Job, Task, prepare_job, task_of
@@ -97,15 +103,29 @@ def mirror_damage(work: Workplace, state: TableState) -> MirrorRefused | None:
         return None
     try:
         found = work.mirrors.version(state.mirror)
+        ours = found is None or settled is None or _holds(work, state, settled)
     except MirrorRefused as error:
         return error
-    if found is not None and found >= least:
+    if found is not None and found >= least and ours:
         return None
     there = "is not there" if found is None else f"ends at version {found}"
+    if not ours:
+        there = "is another table"
     return MirrorRefused(
         f"its mirror {state.mirror} {there}, but version {least} of it was written",
         hint="write the mirror anew",
     )
+
+
+def _holds(work: Workplace, state: TableState, settled: SettledWrite) -> bool:
+    """Whether the mirror's log tells of the write; a commit file that was cleaned up is taken
+    as told."""
+    intent = settled.intent
+    try:
+        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+    except ForeignCommit:
+        return True
+    return commit is not None
 
 
 def _require_lake(work: Workplace) -> None:

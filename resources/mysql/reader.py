@@ -27,6 +27,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import Meaning, meaning_of, names_of, told
+from pipeline.source_warnings import LIMITS
 from pipeline.table import TableName, TableStructure
 from resources.mysql.connection import (
     ConnectionSettings,
@@ -302,10 +303,8 @@ def _about(
                 hint=f"grant select on `{table.database}`.`{table.name}` to {settings.user!r}",
             )
         case Meaning.REFUSED:
-            return TableError(
-                f"MySQL refuses to read it: {said}",
-                hint="clear up at the source what it complains of",
-            )
+            cure = LIMITS.get(number, "clear up what it complains of")
+            return TableError(f"MySQL refuses to read it: {said}", hint=f"{cure} at the source")
         case _:
             return None
 
