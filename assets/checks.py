@@ -9,14 +9,16 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.hints import evaluated
-from assets.metadata import failure, gap_table, set_aside_table
+from assets.metadata import failure, gap_table, partial_table, set_aside_table
 from assets.names import acknowledged_key
 from assets.runs import SESSIONS, session_of
 from pipeline.errors import LockstepError
 from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.extents import partial_tables
 
 NAME = "no_table_set_aside"
 GAP_NAME = "no_gap"
+PARTIAL_NAME = "no_partial_mirror"
 
 
 def set_aside_check(source: str) -> dg.AssetChecksDefinition:
@@ -58,6 +60,7 @@ def gap_check(source: str) -> dg.AssetChecksDefinition:
     def no_gap(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         try:
             found = session_of(context, source).workplace().ledger.gaps(source)
+            found = [gap for gap in found if gap.is_open]
         except LockstepError as error:
             raise failure(error) from error
         return dg.AssetCheckResult(
@@ -67,3 +70,30 @@ def gap_check(source: str) -> dg.AssetChecksDefinition:
         )
 
     return no_gap
+
+
+def partial_check(source: str) -> dg.AssetChecksDefinition:
+    """Whether the lake can have all of every table; lists those it has a part of, and where
+    that begins."""
+
+    @dg.asset_check(
+        asset=dg.AssetKey(acknowledged_key(source)),
+        name=PARTIAL_NAME,
+        required_resource_keys={SESSIONS},
+        description="Tables that had rows before the place where their log is read from: the "
+        "mirror is a part of them.",
+    )
+    @evaluated
+    def no_partial_mirror(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        try:
+            work = session_of(context, source).workplace()
+            found = partial_tables(work.ledger, source, work.source.patterns)
+        except LockstepError as error:
+            raise failure(error) from error
+        return dg.AssetCheckResult(
+            passed=not found,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"partial": partial_table(found)} if found else {},
+        )
+
+    return no_partial_mirror

@@ -18,7 +18,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.checks import gap_check, set_aside_check
+from assets.checks import gap_check, partial_check, set_aside_check
 from assets.dead_runs import take_over
 from assets.hints import evaluated
 from assets.metadata import failure
@@ -30,7 +30,7 @@ from assets.sessions import RunRecord, Session, Sessions
 from assets.tables import mirror_assets
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
-from pipeline.places import Place, parse_place
+from pipeline.places import Place, parse_end
 from pipeline.runs.context import Progress
 from resources.config import Settings, load_settings
 from resources.site import Site
@@ -78,7 +78,9 @@ def build(
     mirrors = [asset for name in names for asset in mirror_assets(name, catalogue.get(name, ()))]
     return dg.Definitions(
         assets=[*steps, *mirrors],
-        asset_checks=[make(name) for name in names for make in (set_aside_check, gap_check)],
+        asset_checks=[
+            make(name) for name in names for make in (set_aside_check, gap_check, partial_check)
+        ],
         jobs=[
             dg.define_asset_job(
                 job_name(name),
@@ -105,7 +107,7 @@ def _until(tags: Mapping[str, str]) -> Place | None:
     if not text:
         return None
     try:
-        return parse_place(text, as_start=False)
+        return parse_end(text)
     except ValueError as error:
         mistake = ConfigurationError(
             f"the run's tag {UNTIL_TAG}: {error}", hint="launch it again with a place of that form"

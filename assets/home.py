@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from dagster_postgres.utils import DagsterPostgresException
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline.errors import ConfigurationError
 
 _YAML = """\
 # Written by Lockstep once; change it as you like.
@@ -39,9 +45,31 @@ def dagster_home(state_folder: Path) -> Path:
     return home
 
 
-def open_instance(home: Path) -> dg.DagsterInstance:
-    """Dagster's instance for runs of the command line; to be used with `with`."""
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE))
+@contextmanager
+def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    """Dagster's instance for runs of the command line. `ConfigurationError` where its storage
+    cannot be opened or worked with: which one that is stands in dagster.yaml."""
+    try:
+        reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
+        instance = dg.DagsterInstance.from_ref(reference)
+    except Exception as error:
+        raise _storage(home, error) from error
+    with instance:
+        try:
+            yield instance
+        except (SQLAlchemyError, DagsterPostgresException) as error:
+            raise _storage(home, error) from error
+
+
+def _storage(home: Path, error: Exception) -> ConfigurationError:
+    """The driver's own words, without a statement or its values."""
+    raised = error.__cause__ or error  # Dagster tries a connection some times, and says so alone
+    cause = getattr(raised, "orig", None) or raised
+    words = next(iter(str(cause).splitlines()), "")
+    return ConfigurationError(
+        f"Dagster's storage does not work: {type(cause).__name__}: {words}",
+        hint=f"correct {home / 'dagster.yaml'}, or start the database that it names",
+    )
 
 
 if __name__ == "__main__":  # `make ui` prepares the home before Dagster reads it

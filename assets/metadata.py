@@ -10,11 +10,12 @@ from datetime import datetime
 
 import dagster as dg
 
-from pipeline.decisions import Gap
+from pipeline.changes.extents import cure
 from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
 from pipeline.position import Position
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 
 Metadata = dict[str, dg.MetadataValue]
 
@@ -97,6 +98,8 @@ def acknowledged_metadata(report: AcknowledgeReport, now: datetime) -> Metadata:
         found["held"] = dg.MetadataValue.text(held_sentence(report.held))
     if report.set_aside:
         found["set aside"] = set_aside_table(report.set_aside)
+    if report.partial:
+        found["partial"] = partial_table(report.partial)
     return found
 
 
@@ -121,45 +124,40 @@ def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
     )
 
 
+def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
+    return _table(
+        ("table", "begins", "hint"),
+        [(str(one.table), str(one.begins), cure(one.table)) for one in tables],
+    )
+
+
 def set_aside_table(tables: Sequence[SetAside]) -> dg.MetadataValue:
-    return dg.MetadataValue.table(
-        [
-            dg.TableRecord(
-                {
-                    "table": str(one.table),
-                    "reason": one.reason,
-                    "hint": one.hint,
-                    "position": one.position,
-                }
-            )
-            for one in tables
-        ],
-        schema=dg.TableSchema(
-            [dg.TableColumn(name, "string") for name in ("table", "reason", "hint", "position")]
-        ),
+    return _table(
+        ("table", "reason", "hint", "position"),
+        [(str(one.table), one.reason, one.hint, one.position) for one in tables],
     )
 
 
 def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
-    return dg.MetadataValue.table(
+    return _table(
+        ("tables", "from", "to", "reason", "decided at"),
         [
-            dg.TableRecord(
-                {
-                    "tables": ", ".join(one.tables),
-                    "from": one.begin,
-                    "to": one.end,
-                    "reason": one.reason,
-                    "decided at": one.decided_at.isoformat(),
-                }
+            (
+                ", ".join(one.open_tables),
+                one.begin,
+                one.end,
+                one.reason,
+                one.decided_at.isoformat(),
             )
             for one in gaps
         ],
-        schema=dg.TableSchema(
-            [
-                dg.TableColumn(name, "string")
-                for name in ("tables", "from", "to", "reason", "decided at")
-            ]
-        ),
+    )
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dg.MetadataValue:
+    return dg.MetadataValue.table(
+        [dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
+        schema=dg.TableSchema([dg.TableColumn(name, "string") for name in names]),
     )
 
 

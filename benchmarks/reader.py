@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.limits import Limits
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import Run
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES

@@ -72,7 +72,7 @@ def whole_changelog(ledger: Ledger, lake: Path, source: str, table: TableName) -
     if not found:
         raise NothingMatches(
             f"No change of a table {table} of {source!r} is in the lake yet.",
-            hint="lockstep tables, then lockstep run",
+            hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
     columns = together([one.schema for one in found], [one.number for one in found])
     return WholeChangelog(table, found, columns)

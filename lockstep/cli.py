@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from lockstep import exits
 from lockstep.defect import write_report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import parse
+from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, TableError
 
@@ -32,18 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help"} & set(given):
         parse(given)
-    with open_streams() as streams:
+    with open_streams() as streams, hearing() as heard:
         wants_json = "--json" in given
         config: Path | None = None
         try:
             parsed = parse(given)
             config = _config(parsed)
-            outcome = _perform(parsed, Desk(config, streams, wants_json))
+            outcome = _perform(parsed, Desk(config, streams, wants_json, heard.leave_if_asked))
         except LockstepError as error:
             outcome = _refused(error, streams)
         except KeyboardInterrupt:
-            outcome = Outcome(exits.INTERRUPTED, _failed("Interrupted", "interrupted", ""))
-            streams.people.write("interrupted; the next run repairs what was begun\n")
+            outcome = _ended(heard.last(), streams)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
             outcome = _defect(error, given, config, streams)
         if wants_json:
@@ -67,6 +68,16 @@ def _refused(error: LockstepError, streams: Streams) -> Outcome:
     return Outcome(
         error.recovery.exit_code, _failed(type(error).__name__, error.message, error.hint)
     )
+
+
+def _ended(number: signal.Signals | None, streams: Streams) -> Outcome:
+    """By a signal; without one, by Ctrl-C in whatever way it came."""
+    terminated = number is signal.SIGTERM
+    kind = "Terminated" if terminated else "Interrupted"
+    hint = "nothing is lost: the next run repairs what was begun"
+    streams.people.write(f"{kind.lower()}\nhint: {hint}\n")
+    code = exits.TERMINATED if terminated else exits.INTERRUPTED
+    return Outcome(code, _failed(kind, kind.lower(), hint))
 
 
 def _failed(kind: str, message: str, hint: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from pipeline.schema.model import (
     KeySchema,
     LiteralDefault,
     TableSchema,
+    WrittenDefault,
 )
 
 _ACTIONS = {"NO ACTION", "RESTRICT"}
@@ -45,6 +46,8 @@ def written_default(column: ColumnSchema) -> str | None:
     match column.default:
         case LiteralDefault(text):
             return text if text.startswith(("0x", "b'")) else _quoted(text)
+        case WrittenDefault(text):
+            return text
         case ExpressionDefault(text):
             return text if text.upper().startswith("CURRENT_TIMESTAMP") else f"({text})"
     return "NULL" if column.nullable and column.generated is None else None

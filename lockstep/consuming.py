@@ -30,7 +30,7 @@ from resources.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline.decisions import Gap
+    from pipeline.gaps import Gap
     from pipeline.position import Position
     from pipeline.segment import Segment
 

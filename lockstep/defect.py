@@ -24,7 +24,7 @@ def write_report(
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(
         (
-            f"lockstep {command}, {now:%Y-%m-%d %H:%M:%S} UTC",
+            f"`lockstep {command}`, {now:%Y-%m-%d %H:%M:%S} UTC",
             f"Python {platform.python_version()}, {platform.platform()}",
             *(f"{name} {_version(name)}" for name in _PACKAGES),
             "",

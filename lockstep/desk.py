@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep.streams import Streams
 
@@ -26,18 +26,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Desk:
-    """The configuration's path, the streams, and whether JSON was asked for."""
+    """The configuration's path, the streams, and whether JSON was asked for. `leave_if_asked`
+    raises KeyboardInterrupt where a signal asked this process to end."""
 
     config: Path
     streams: Streams
     wants_json: bool
+    leave_if_asked: Callable[[], None] = lambda: None
 
     @cached_property
     def console(self) -> Console:
-        """For people. With --json only progress and notes are of interest there."""
-        from rich.console import Console
+        """Progress and notes, on standard error."""
+        return _console(self.streams.people)
 
-        return Console(file=self.streams.people, highlight=False, soft_wrap=True)
+    @cached_property
+    def page(self) -> Console:
+        """What the command was asked for, on standard output."""
+        return _console(self.streams.answer)
 
     @cached_property
     def settings(self) -> Settings:
@@ -50,10 +55,25 @@ class Desk:
         return self.settings.sources if name is None else (self.settings.source(name),)
 
     def say(self, text: str = "") -> None:
-        """A line for people, unless only the object was asked for."""
+        """A line of the answer, unless only the object was asked for."""
+        self.show(text)
+
+    def show(self, renderable: Any) -> None:
+        """… or a table of it."""
         if not self.wants_json:
-            self.console.print(text, markup=False)
+            self.page.print(renderable, markup=False)
 
     def note(self, sentence: str) -> None:
-        """A line for people in any case."""
+        """A line beside the answer, in any case."""
         self.console.print(sentence, markup=False)
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    class Page(Console):
+        def on_broken_pipe(self) -> None:
+            """The reader went away, as `head` does; what the command does goes on."""
+            self.quiet = True
+
+    return Page(file=stream, highlight=False, soft_wrap=True)

@@ -28,7 +28,7 @@ class UsageError(ConfigurationError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", hint=f"{self.prog} --help")
+        raise UsageError(f"{message}.", hint=f"`{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -49,13 +49,13 @@ def refuse_not_yet(arguments: Sequence[str]) -> None:
             command = word
             break
     if command in NOT_YET_COMMANDS:
-        raise NotYet(f"`lockstep {command}` is not built yet.", hint="lockstep --help")
+        raise NotYet(f"`lockstep {command}` is not built yet.", hint="`lockstep --help`")
     for word in words:
         option = word.partition("=")[0]
         if (command, option) in NOT_YET_OPTIONS:
             raise NotYet(
                 f"`lockstep {command} {option}` is not built yet.",
-                hint=f"lockstep {command} --help",
+                hint=f"`lockstep {command} --help`",
             )
 
 
@@ -123,12 +123,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 def place_argument(text: str, option: str, command: str = "run") -> Place:
     """A place in time as it is written everywhere; `UsageError` names the forms."""
-    from pipeline.places import parse_place
+    from pipeline.places import parse_end, parse_place
 
     try:
+        if option == "--until":
+            return parse_end(text)
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
-        raise UsageError(f"{option}: {error}.", hint=f"lockstep {command} --help") from None
+        raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
 
 
 def _until(parser: argparse.ArgumentParser) -> None:

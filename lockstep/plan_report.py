@@ -15,7 +15,7 @@ _GTIDS: Final = 120
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """`refusal` is null where the run would go through."""
+    """`error` is there where the run would not go through, as `run` has it."""
     return {
         "abandoned": list(plan.abandoned),
         "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
@@ -25,7 +25,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
         "already_set_aside": aside_json(plan.set_aside),
         "busy": plan.busy.holder if plan.busy else None,
-        "refusal": error_json(plan.refusal) if plan.refusal else None,
+        **({"error": error_json(plan.refusal)} if plan.refusal else {}),
     }
 
 
@@ -51,8 +51,20 @@ def _returns_json(returns: Returns) -> list[dict[str, Any]]:
             "through_the_log": order.table in returns.spans,
             "bytes": returns.log_bytes if order.table in returns.spans else 0,
             "reread": returns.rereads.get(order.table) or returns.both.get(order.table),
+            "waits": False,
         }
         for order in returns.orders
+    ] + [
+        {
+            "table": str(table),
+            "from": None,
+            "to": None,
+            "through_the_log": False,
+            "bytes": 0,
+            "reread": why,
+            "waits": True,
+        }
+        for table, why in returns.waits.items()
     ]
 
 
@@ -131,7 +143,10 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
         nothing = not plan.reading.transactions and not gap and not plan.returns.orders
-        yield f"{source}: the next run would {'find nothing new' if nothing else 'go through'}"
+        would = "find nothing new" if nothing else "go through"
+        if nothing and plan.reading.end_is_behind:
+            would = f"read nothing: its end, {plan.reading.why}, is not behind its start"
+        yield f"{source}: the next run would {would}"
     if plan.busy is not None:
         yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
     for sentence in plan.abandoned:
@@ -140,7 +155,7 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
     yield from return_lines(plan.returns)
     if plan.start is not None:
-        yield f"  start   {_place(plan.start)}{plan.start.rule}: {plan.start.reason}"
+        yield f"  start   {start_line(plan.start)}"
         if plan.start.gap_tables:
             yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
     if plan.reading is not None:
@@ -159,8 +174,14 @@ def return_lines(returns: Returns) -> Iterator[str]:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
         if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
             yield f"  back    {table} is read from the source: {why}"
+    for table, why in returns.waits.items():
+        yield f"  waits   {table} is read from the source by a run without --until: {why}"
     if returns.spans:
         yield f"          {returns.log_bytes:,} bytes of log are read again for that"
+
+
+def start_line(start: PlannedStart) -> str:
+    return f"{_place(start)}{start.rule}: {start.reason}"
 
 
 def _place(start: PlannedStart) -> str:

@@ -5,14 +5,15 @@ Values in, text or JSON out; nothing here asks anybody anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.desk import Desk
+from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 def error_json(error: LockstepError) -> dict[str, Any]:
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+
+
+def refused(desk: Desk, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
+    """A refusal of one source, told: the exit code, and the JSON of every command."""
+    desk.note(f"{source}: {error.message}\nhint: {error.hint}")
+    return error.recovery.exit_code, {"error": error_json(error)}
 
 
 def position_json(position: Position | None) -> dict[str, Any] | None:
@@ -47,6 +54,13 @@ def aside_json(tables: Iterable[SetAside]) -> list[dict[str, Any]]:
     ]
 
 
+def partial_json(tables: Iterable[Extent]) -> list[dict[str, Any]]:
+    return [
+        {"table": str(one.table), "begins": str(one.begins), "hint": cure(one.table)}
+        for one in tables
+    ]
+
+
 def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
     """`run --json` of one source; parts that were not reached are null."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
@@ -63,6 +77,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},
         "set_aside": aside_json(aside),
+        "partial": partial_json(done.partial if done else ()),
         "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
@@ -127,7 +142,8 @@ def show_run(desk: Desk, record: RunRecord) -> None:
     seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
     seconds += merged.merge_seconds + done.seconds
     if captured.batch is None and not merged.merged:
-        desk.say(f"{record.source}: nothing new at {captured.end}")
+        nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
+        desk.say(f"{record.source}: {nothing}")
     else:
         desk.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
@@ -144,6 +160,18 @@ def show_run(desk: Desk, record: RunRecord) -> None:
     for batch, tables in done.held.items():
         desk.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     show_aside(desk, done.set_aside)
+    for line in partial_lines(done.partial):
+        desk.say(line)
+
+
+def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
+    """Tables that the lake has a part of; those that begin together, together."""
+    begins: dict[str, list[Extent]] = {}
+    for one in tables:
+        begins.setdefault(told(one), []).append(one)
+    for sentence, those in begins.items():
+        yield f"  {', '.join(str(one.table) for one in those)}: {sentence}"
+        yield f"    hint: {cure(those[0].table)}"
 
 
 def show_aside(desk: Desk, tables: Sequence[SetAside]) -> None:
@@ -165,7 +193,7 @@ def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) 
         table.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    desk.console.print(table)
+    desk.show(table)
 
 
 def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:

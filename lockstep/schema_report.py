@@ -211,8 +211,8 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
         yield from _disagreement(one, "history, server")
     if found.differing:
         yield (
-            "  hint: somebody altered it with sql_log_bin=0, or on another server; `lockstep "
-            "release` reads a table anew once it is set aside"
+            "  hint: somebody altered it with sql_log_bin=0, or on another server; once it is set "
+            "aside, `lockstep release TABLE --reason …` reads it anew"
         )
     for version in found.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"

@@ -3,28 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from lockstep.report import aside_json, counted, error_json, lines, position_json
+from lockstep import exits
+from lockstep.report import (
+    aside_json,
+    counted,
+    error_json,
+    lines,
+    partial_json,
+    partial_lines,
+    position_json,
+)
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import LeaseView, Override, RecordedDecision
+from pipeline.errors import Recovery
+from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Headroom, Overlap, Standing
 from pipeline.standing.measures import why_not_by_gtid
-from pipeline.standing.verdict import Verdict, clock
+from pipeline.standing.verdict import State, Verdict, clock, verdict
 
 _GTIDS: Final = 100
 _DECISIONS: Final = 5
+_BATCHES: Final = 20
 
 
-def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
+def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
+    """0 if nothing waits for anybody. While a run goes on, what waits for a run does not count,
+    and what waits for a person does."""
+    found = verdict(standing, now, pause)
+    if found.state is State.BUSY and found.recovery is None:
+        code = exit_code(replace(standing, lease=None), now, pause)
+        return exits.DONE if code == exits.TRY_AGAIN else code
+    if found.recovery is not None:
+        return found.recovery.exit_code
+    return exits.DONE if found.state is State.FINE else exits.SET_ASIDE
+
+
+def status_json(standing: Standing, judged: Verdict) -> dict[str, Any]:
     """Moments in ISO 8601, spans in seconds; null for what cannot be told."""
     facts, failed = standing.facts, standing.failures
     return {
-        "state": verdict.state.value,
-        "sentence": verdict.sentence,
-        "hint": verdict.hint,
+        "state": judged.state.value,
+        "sentence": judged.sentence,
+        "hint": judged.hint,
         "captured": _cursor_json(standing, standing.captured),
         "acknowledged": _cursor_json(standing, standing.acknowledged),
         "lag": {
@@ -51,6 +76,7 @@ def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
             {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
             for one in standing.waiting
         ],
+        "batches": [_batch_json(one) for one in standing.batches[:_BATCHES]],
         "failures": None
         if failed is None
         else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},
@@ -59,6 +85,7 @@ def status_json(standing: Standing, verdict: Verdict) -> dict[str, Any]:
         "gaps": [_gap_json(one) for one in standing.gaps],
         "overlaps": [_overlap_json(one) for one in standing.overlaps],
         "set_aside": aside_json(standing.set_aside),
+        "partial": partial_json(standing.partial),
         "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
@@ -121,6 +148,16 @@ def _gap_json(gap: Gap) -> dict[str, Any]:
         "begin": gap.begin,
         "end": gap.end,
         "tables": list(gap.tables),
+        "open": list(gap.open_tables),
+        "closed": {
+            table: {
+                "batch": one.batch,
+                "at": one.at.isoformat(),
+                "by": one.kind.value,
+                "table": one.table,
+            }
+            for table, one in gap.closed.items()
+        },
         "author": gap.author,
         "reason": gap.reason,
         "decided_at": gap.decided_at.isoformat(),
@@ -147,12 +184,12 @@ def _decision_json(one: RecordedDecision) -> dict[str, Any]:
     }
 
 
-def status_lines(standing: Standing, verdict: Verdict, tables: Iterable[str] = ()) -> Iterator[str]:
+def status_lines(standing: Standing, judged: Verdict, tables: Iterable[str] = ()) -> Iterator[str]:
     """What is the matter and what to type; then everything else that is known. `tables`:
     lines on those that are not followed just now."""
-    yield f"{standing.source}: {verdict.state}: {verdict.sentence}"
-    if verdict.hint:
-        yield f"  hint: {verdict.hint}"
+    yield f"{standing.source}: {judged.state}: {judged.sentence}"
+    if judged.hint:
+        yield f"  hint: {judged.hint}"
     pairs = {
         "captured": _place(standing.captured),
         "acknowledged": _place(standing.acknowledged),
@@ -171,6 +208,7 @@ def status_lines(standing: Standing, verdict: Verdict, tables: Iterable[str] = (
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield lines(pairs)
     yield from _scars(standing)
+    yield from partial_lines(standing.partial)
     yield from tables
     for done in standing.decisions[:_DECISIONS]:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
@@ -179,10 +217,12 @@ def status_lines(standing: Standing, verdict: Verdict, tables: Iterable[str] = (
 def _scars(standing: Standing) -> Iterator[str]:
     """What the lake lacks, or has twice."""
     for gap in standing.gaps:
-        yield (
-            f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
-            f"{', '.join(gap.tables)} may be wrong"
-        )
+        if gap.is_open:
+            again = f"; read again since: {', '.join(gap.closed)}" if gap.closed else ""
+            yield (
+                f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
+                f"{', '.join(gap.open_tables)} may be wrong{again}"
+            )
     for one in standing.overlaps:
         until = f" committed up to {clock(one.until)}" if one.until else ""
         yield (
@@ -199,7 +239,9 @@ def _server(standing: Standing) -> dict[str, str]:
         standby = ", the standby" if facts.standby else ""
         found["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
     elif standing.trouble is not None:
-        found["server"] = f"does not answer: {standing.trouble.message}"
+        asked = standing.trouble.recovery is not Recovery.CONFIGURATION
+        answer = "does not answer" if asked else "was not asked"
+        found["server"] = f"{answer}: {standing.trouble.message}"
     if len(standing.lineage.reigns) > 1:
         found["read from"] = str(standing.lineage)
     if cursor is not None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.commands.verify import table_name
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
+from lockstep.holder import holder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +37,10 @@ def order(
     table = table_name(arguments.table)
     reason = _reason(arguments, kind)
     author = arguments.author or getpass.getuser()
-    holder = f"{socket.gethostname()}, process {os.getpid()} ({kind})"
     with Site(desk.settings, on_warning=desk.note) as site:
         source = _source(site, desk.sources(arguments.source), table)
         work = site.workplace(source, Unwatched())
-        with work.ledger.lock(source, holder, None) as lease:
+        with work.ledger.lock(source, holder(kind), None) as lease:
             done = give_order(
                 work, lease, kind, table, author=author, reason=reason, statement=statement
             )
@@ -54,7 +52,7 @@ def order(
 def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
     reason: str = (arguments.reason or "").strip()
     if not reason and arguments.reason is not None:
-        raise UsageError("--reason is empty.", hint=f"lockstep {kind} --help")
+        raise UsageError("--reason is empty.", hint=f"`lockstep {kind} --help`")
     return reason
 
 

@@ -22,10 +22,18 @@ from types import MappingProxyType
 from typing import Final
 
 from pipeline.decisions import Continuity
-from pipeline.position import Position, Witness
+from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
-from pipeline.table_state import Handover, SetAside, SnapshotPart, TableEvent, TableState
+from pipeline.table_state import (
+    Extent,
+    Handover,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableState,
+)
+from pipeline.tables import TablePatterns
 
 
 class BatchState(StrEnum):
@@ -98,7 +106,8 @@ class Batch:
     captured. `base` is the `_sequence` just before the batch's first change; `changes`
     counts row images, so the next batch's base is `base + changes`. `follows` is the batch
     it goes on behind: its predecessor, or the one its start decision names, and then
-    `continuity` tells what lies between, and `rule` by which rule it was decided."""
+    `continuity` tells what lies between, and `rule` by which rule it was decided. `life`:
+    the server's when it was read; None in ledgers of before."""
 
     id: int
     source: str
@@ -122,6 +131,7 @@ class Batch:
     continuity: Continuity | None = None
     by_gtid: bool = False
     rule: str | None = None
+    life: ServerLife | None = None
 
     @property
     def catches_up(self) -> bool:
@@ -140,7 +150,11 @@ class CaptureRecord:
     orders that this capture carries out; their tables are active before `tables`,
     `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
     source's own tables. `handovers`: mirrors that change hands; `tables` has the states
-    behind that. Only while no other batch of the source is unfinished.
+    behind that. Only while no other batch of the source is unfinished. `extents`: of tables
+    that became partial with this capture, or whole. `set_witnesses`: one
+    for each source of GTIDs that was read, that of the last transaction first. `life`: the
+    server's before it was read. `scope`: the patterns it was captured with; None for a batch
+    that takes only tables which come back.
     """
 
     end: Position
@@ -160,6 +174,10 @@ class CaptureRecord:
     orders_done: tuple[int, ...] = ()
     source_parts: tuple[SourcePart, ...] = ()
     handovers: tuple[Handover, ...] = ()
+    extents: tuple[Extent, ...] = ()
+    set_witnesses: tuple[SetWitness, ...] = ()
+    life: ServerLife | None = None
+    scope: TablePatterns | None = None
 
 
 @dataclass(frozen=True, slots=True)

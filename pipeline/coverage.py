@@ -1,8 +1,7 @@
-"""Which tables the patterns of earlier runs left out: a hole in what the lake could know.
+"""Which tables the patterns of earlier batches left out: a hole in what the lake could know.
 
 A table that is captured again after a time outside the patterns must not go on as if
-nothing had happened there. The start decisions in the ledger hold the patterns of each
-run and the batch it went on behind.
+nothing had happened there. The ledger keeps what each batch was captured with.
 """
 
 from __future__ import annotations
@@ -10,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.decisions import RecordedDecision
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureScope:
+    """The patterns that a live batch was captured with, and those behind it up to the next
+    scope; `begins` is the batch's start in the log."""
+
+    batch: int
+    begins: str
+    patterns: TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +33,14 @@ class PastRange:
     patterns: TablePatterns
 
 
-def past_ranges(decisions: Sequence[RecordedDecision], batch: int, place: str) -> list[PastRange]:
-    """Earlier ranges read with patterns of their own, oldest first, equal neighbours
-    joined. `decisions` newest first, as the ledger gives them; `batch` begins at `place`
-    now."""
-    found: list[PastRange] = []
-    last, end = batch - 1, place
-    for one in decisions:
-        facts = one.decision.facts
-        if one.decision.kind != "start" or "tables" not in facts:
-            continue
-        tables = facts["tables"]
-        patterns = TablePatterns(tuple(tables["include"]), tuple(tables["exclude"]))
-        if last <= facts["after"]:
-            continue  # nothing came of it, or it was abandoned
-        if not found or found[-1].patterns != patterns:
-            found.append(PastRange(last, end, patterns))
-        last, end = facts["after"], facts["at"]
-    return found[::-1]
+def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
+    """Ranges read before `batch`, which begins at `place`; both oldest first."""
+    before = [one for one in scopes if one.batch < batch]
+    ends = [*((one.batch, one.begins) for one in before[1:]), (batch, place)]
+    return [
+        PastRange(following - 1, begins, one.patterns)
+        for one, (following, begins) in zip(before, ends, strict=bool(before))
+    ]
 
 
 def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:

@@ -1,6 +1,6 @@
 """Decisions and who may write: what the ledger keeps besides batches.
 
-Belongs here: start decisions, a person's choice of a start, gaps, leases. Does not: the
+Belongs here: start decisions, a person's choice of a start, leases. Does not: the
 rules (`pipeline.start`).
 """
 
@@ -61,20 +61,6 @@ class Override:
     reason: str
     author: str
     chosen_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Changes between two places of the log that no batch read, by whose choice and why."""
-
-    decision: int
-    batch: int
-    decided_at: datetime
-    author: str
-    reason: str
-    tables: tuple[str, ...]
-    begin: str
-    end: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ No driver's exception crosses a port: adapters translate.
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import ClassVar
+from enum import Enum, StrEnum
+from typing import ClassVar, Final
 
 
 class Recovery(Enum):
@@ -179,6 +179,10 @@ class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read."""
 
 
+class HistoryUnproven(OperatorNeeded):
+    """The server's log cannot show that its history is the one that was read."""
+
+
 class SourceChanged(OperatorNeeded):
     """Another server answers at the source's address."""
 
@@ -216,15 +220,24 @@ class PrivilegeMissing(OperatorNeeded):
     """The account lacks a privilege."""
 
 
-class UnsupportedStatement(OperatorNeeded):
+class LogStops(OperatorNeeded):
+    """Base of what stands in the log and lets no run by; never raised itself. `at`: where, as
+    far as its hint does not say yet what to type to go on behind it."""
+
+    def __init__(self, message: str, *, hint: str, at: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.at = at
+
+
+class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way not followed."""
 
 
-class UnsupportedEvent(OperatorNeeded):
+class UnsupportedEvent(LogStops):
     """An event type that is not on the allow-list."""
 
 
-class PreparedElsewhere(OperatorNeeded):
+class PreparedElsewhere(LogStops):
     """An XA transaction is committed whose prepare lies before the source's start."""
 
 
@@ -250,7 +263,11 @@ class LedgerRefused(OperatorNeeded):
 
 class ConsumerRefused(LedgerRefused):
     """A step of a changelog's consumer is out of order, a second time or unknown; nothing
-    was changed."""
+    was changed. `rule`: which one it breaks, for programs."""
+
+    def __init__(self, message: str, *, hint: str, rule: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.rule = rule
 
 
 class LedgerNewer(OperatorNeeded):
@@ -272,14 +289,43 @@ class SchemaUnknownAt(LockstepError):
     recovery = Recovery.RESNAPSHOT
 
 
+class Remedy(StrEnum):
+    """What makes a table whole again that is set aside. The ledger keeps it; a hint only
+    puts it in words."""
+
+    CATCH_UP = "catch-up"
+    """Once a person released it, the log behind its place."""
+    REWRITE_MIRROR = "rewrite-mirror"
+    """Once a person released it, the log, and all of it from the source: a write to its
+    mirror was refused."""
+    RELEASED_RESNAPSHOT = "released-resnapshot"
+    """Once a person released it, all of it from the source: the log alone cannot bring it."""
+    RESNAPSHOT = "resnapshot"
+    """All of it from the source, by the next run."""
+    BACKFILL = "backfill"
+    """Its new columns from the source, by the next run."""
+
+
+BY_ITSELF: Final = (Remedy.RESNAPSHOT, Remedy.BACKFILL)
+"""What the next run does without being told."""
+
+
 class TableError(Exception):
     """Concerns one table only: it is set aside, the others go on.
 
     Caught by the steps of a run and recorded in the ledger; never reaches a user as
-    an exception. `reason` is one sentence, `hint` the cure.
+    an exception. `reason` is one sentence, `hint` the cure in words, `remedy` as a value.
     """
 
-    def __init__(self, reason: str, *, hint: str) -> None:
+    def __init__(self, reason: str, *, hint: str, remedy: Remedy = Remedy.CATCH_UP) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.remedy = remedy
+
+
+class ValueLeftOut(TableError):
+    """A row has a value that the log does not tell: reading the table from the source does."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, hint="read it from the source")

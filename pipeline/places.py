@@ -90,7 +90,8 @@ class AtMoment:
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """The first transaction of one file at or after a moment, else the file's beginning."""
+    """The first transaction of one file at or after a moment; where there is none, a start
+    is the file's beginning and an end is its end."""
 
     file: LogFile
     moment: datetime
@@ -142,6 +143,17 @@ def parse_place(text: str, *, as_start: bool = True) -> Place:
             f"'snapshot' is a way to start, not a place in time; expected {_FORMS} or latest"
         )
     return word or _in_log(text) or _by_name(text) or _guessed(text, as_start=as_start)
+
+
+def parse_end(text: str) -> Place:
+    """What a person wrote for the end of a run: `parse_place`, of what can be an end."""
+    place = parse_place(text, as_start=False)
+    if place == Earliest():
+        raise ValueError(
+            "'earliest' is where the log begins: nothing ends there; expected "
+            f"{_FORMS.removesuffix(', earliest')} or latest"
+        )
+    return place
 
 
 def _in_log(text: str) -> Place | None:
@@ -217,6 +229,6 @@ def _run(text: str) -> str:
     if not _RUN.fullmatch(text):
         raise ValueError(
             f"{text!r} behind 'run:' is not a run's id; expected letters, digits, -, _ and ., as "
-            "in run:0f3c1d2e (`lockstep status` shows them)"
+            "in run:0f3c1d2e (`lockstep status --json` shows them)"
         )
     return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import total_ordering
 from itertools import pairwise
 
@@ -115,6 +115,43 @@ class Witness:
     crc32: int
     gtid: str
     file_created: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetWitness:
+    """What every log that has a transaction must show of it, or it is another one under the
+    same GTID: when it was committed first, on whichever server (microseconds since the
+    epoch), or, where the log has no such time (0), a digest of what it says."""
+
+    gtid: str
+    committed_at: int
+    digest: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What the transaction's number counts in: `uuid`, `uuid:tag`, or `domain-server`."""
+        return self.gtid.rpartition(":" if ":" in self.gtid else "-")[0]
+
+
+_APART = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLife:
+    """Since when a server process runs, told in whole seconds of its uptime, and how many
+    RESET statements it carried out. Within one life of a server without a RESET its
+    history is one."""
+
+    started_at: datetime
+    resets: int
+
+    def goes_on(self, earlier: ServerLife | None) -> bool:
+        """Whether it is the same life, and nothing was reset since."""
+        return (
+            earlier is not None
+            and self.resets == earlier.resets
+            and abs(self.started_at - earlier.started_at) <= _APART
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Decoded row images: what a decoder hands on.
 
-Belongs here: the shape they have, and of the bits that say what an image leaves out. Does
-not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
+Belongs here: the shape they have, their order, and the bits that say what an image leaves
+out. Does not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,12 @@ class RowImages:
     `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
     `event`: int32, index of the image's event in what was decoded. `row`: int32, the
     row's index within its event; an update's two images share it. `change_type`: int8,
-    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column.
+    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column;
+    `unknown`: texts with a code that has no character, U+FFFD in them.
     `present`: binary, per image a bit for each column, the first one lowest: whether the
     server logged it; where not, the column is NULL. NULL for an image with every column;
-    None where all images are so.
+    None where all images are so. `logged`: the same, as the log had it: `present` counts what is
+    known otherwise as well, an inserted row's defaults.
     """
 
     columns: pa.RecordBatch
@@ -43,6 +46,40 @@ class RowImages:
     change_type: pa.Int8Array
     softened: Mapping[str, int]
     present: pa.BinaryArray | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    logged: pa.BinaryArray | None = None
+
+
+def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
+    """Images that were decoded apart, in the order of their events. With each: the index, in
+    what is put together, of the events that its own `event` counts."""
+    whole = [images for images, _ in apart]
+    event = np.concatenate([which[images.event.to_numpy()] for images, which in apart])
+    order = pa.array(np.argsort(event, kind="stable"))
+    softened, unknown = Counter[str](), Counter[str]()
+    for images in whole:
+        softened.update(images.softened)
+        unknown.update(images.unknown)
+    return RowImages(
+        columns=pa.concat_batches([images.columns for images in whole]).take(order),
+        event=pa.array(event.astype(np.int32)).take(order),
+        row=pa.concat_arrays([images.row for images in whole]).take(order),
+        change_type=pa.concat_arrays([images.change_type for images in whole]).take(order),
+        softened=softened,
+        unknown=unknown,
+        present=_bits_together([(one.present, one) for one in whole], order),
+        logged=_bits_together([(one.logged, one) for one in whole], order),
+    )
+
+
+def _bits_together(
+    bits: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
+) -> pa.Array | None:
+    if all(one is None for one, _ in bits):
+        return None
+    none = pa.binary()
+    parts = [pa.nulls(len(images.event), none) if one is None else one for one, images in bits]
+    return pa.concat_arrays(parts).take(order)
 
 
 def packed(there: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:

@@ -46,8 +46,9 @@ class RowCounts:
         return self.inserted + self.updated + self.deleted
 
 
-PARTIAL = "-partial.parquet"
-"""How the names of files end whose images leave columns out."""
+ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
+"""How the names of files end, by the columns they have behind the changelog's: none; which
+columns the log had of each image; and besides, which are known where some are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,12 @@ class SegmentFile:
     @property
     def partial(self) -> bool:
         """Whether images in it leave columns out: it has `layout.present_name` besides."""
-        return self.path.endswith(PARTIAL)
+        return self.path.endswith(ENDINGS[2])
+
+    @property
+    def listed(self) -> bool:
+        """Whether it has `layout.logged_field`."""
+        return self.path.endswith(ENDINGS[1:])
 
 
 class SourceTable(StrEnum):

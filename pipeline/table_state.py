@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from pipeline.errors import Remedy
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -39,7 +40,8 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Why a table was set aside: one sentence, the place in the log, the cure.
+    """Why a table was set aside: one sentence, the place in the log, the cure in words and
+    as a value.
 
     `at`: the exact place that a capture stopped the table at; its start without one.
     Outside a capture the table stopped where the captures are.
@@ -50,6 +52,7 @@ class SetAside:
     hint: str
     position: str
     at: Coordinates | None = None
+    remedy: Remedy = Remedy.CATCH_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class TableState:
     Lockstep kept this. `behind`: the oldest
     batch that the mirror lacks although the others have gone on; once the table is active
     again it is pending from there. `adopted`: the Delta version that the mirror had when the
-    table took it over with a rename, in this generation; else None.
+    table took it over with a rename, in this generation; else None. `remedy`: of a table that
+    is set aside.
     """
 
     table: TableName
@@ -81,12 +85,27 @@ class TableState:
     stopped: Stopped | None = None
     behind: int | None = None
     adopted: int | None = None
+    remedy: Remedy | None = None
 
     @property
     def mirror_ended(self) -> bool:
         """Whether the table is gone, and its mirror with it: dropped, or under a new name."""
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of its table a mirror can have: what was changed behind `begins`, because rows
+    were there already that the log does not tell of; None for all of it.
+
+    `empty`: a place, or one before it, at which the table was seen without a row: whoever
+    reads to there has all of it.
+    """
+
+    table: TableName
+    begins: Coordinates | None
+    empty: Coordinates | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,32 @@ ORDER_HINT = "`lockstep status` shows each table that is set aside or paused, an
 
 HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
 
-CONSUMER_HINT = (
-    "`lockstep status` shows the source's consumers; consumer.rollback() takes back what is "
-    "out, and it is given again."
+_CONSUMER_CURES: Mapping[str, str] = MappingProxyType(
+    {
+        "consumers_named": 'give it one: lockstep.make_consumer("SOURCE", "NAME")',
+        "consumers_name_once": "go on as that consumer with lockstep.consume, or take another name",
+        "consumers_start": 'start="earliest", start="latest", or the id of an acknowledged batch '
+        "of that source, as the column _batch of its changelogs has it",
+        "consumers_start_acknowledged": "a batch up to the acknowledged one that `lockstep status` "
+        'shows, or start="latest"',
+        "consumers_drop_explained": "say why: lockstep.drop_consumer(…, reason=…)",
+        "consumers_dropped_once": "nothing is left to do: it is gone",
+        "deliveries_of_live_consumers": "somebody dropped it meanwhile; lockstep.make_consumer "
+        "makes another of that name",
+        "deliveries_acknowledged_once": "nothing is left to do for this one; consumer.get() gives "
+        "what comes behind it",
+        "deliveries_rolled_back_once": "consumer.get() gives it again: acknowledge that delivery",
+        "deliveries_acknowledged_in_order": "acknowledge the first one of consumer.out(), or have "
+        "all of them given again with consumer.rollback()",
+        "deliveries_rolled_back_newest_first": "consumer.rollback() takes back all that is out",
+        "deliveries_go_on": "another process took deliveries of this consumer meanwhile: "
+        "consumer.get() again",
+        "deliveries_known": "consumer.out() lists those that can be acknowledged or taken back",
+    }
 )
+"""Whatever else a consumer's step breaks comes from us."""
+
+_CONSUMER_DEFECT = "report this, with what `lockstep status --json` prints"
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -66,6 +88,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "batches_end_recorded": "a batch has its end and witness once it is captured, not before",
         "batches_end_not_before_start": "a batch does not end before its start",
         "batches_totals_count": "a batch's totals are counted at its capture",
+        "batches_life_whole": "a server's life has its beginning and its resets, or neither",
         "batches_moments": "a batch's moments belong to its states",
         "batches_start_stays": "a batch keeps the start it was begun with",
         "batches_end_stays": "a captured batch keeps its end and totals",
@@ -85,6 +108,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_states_quarantine_explained": (
             "a table set aside or paused has a reason, a hint and a position; others have none"
         ),
+        "table_states_remedy_known": "a table that is set aside is owed something known",
+        "table_states_remedy_told": "a table that is set aside tells what it is owed",
         "table_states_known": "a table is recorded before it is set aside",
         "table_states_stopped": "a table that is not active has the place it stopped at",
         "table_states_changelog_counts": "a changelog's generations count from 1",
@@ -150,6 +175,11 @@ RULES: Mapping[str, str] = MappingProxyType(
         "source_files_counts": "a source's rows and bytes are counted",
         "source_files_while_capturing": "a source's files are recorded while a batch is capturing",
         "source_files_stay": "a source's file stays as it was recorded",
+        "extents_batch": "what the lake can have of a table is told with a batch of its source",
+        "extents_begins_whole": "a partial table begins at a whole place",
+        "extents_empty_whole": "a table was seen empty at a whole place",
+        "extents_empty_of_partial": "only of a partial table is told where it was empty",
+        "extents_stay": "what the lake can have of a table stays as it was recorded",
         "handovers_pk": "a table's mirror changes hands once in a batch",
         "handovers_batch": "a handover belongs to a batch of its source",
         "handovers_table": "a handover's table is recorded with it",
@@ -200,6 +230,18 @@ RULES: Mapping[str, str] = MappingProxyType(
         "prepared_ended_by": "a prepared transaction is ended by a batch of its source",
         "prepared_xid_fits": "an XID's parts have at most 64 bytes each",
         "prepared_file_whole": "a prepared transaction's file is described whole or not at all",
+        "capture_scopes_pk": "a batch is captured with one set of patterns",
+        "capture_scopes_batch": "patterns belong to a batch of their source",
+        "capture_scopes_while_capturing": "patterns are recorded while their batch is capturing",
+        "capture_scopes_stay": "patterns stay as they were recorded",
+        "set_witnesses_pk": "a batch's witnesses are numbered",
+        "set_witnesses_batch": "a witness belongs to a batch of its source",
+        "set_witnesses_once": "a batch keeps one witness of each source of GTIDs",
+        "set_witnesses_ordinal_counts": "a batch's witnesses are counted from 0",
+        "set_witnesses_moment_counts": "a witness's moment counts from 1970",
+        "set_witnesses_told": "a witness has the moment of a commit, or a digest",
+        "set_witnesses_while_capturing": "witnesses are recorded while their batch is capturing",
+        "set_witnesses_stay": "a witness stays as it was recorded",
         "prepared_file_counts": "a prepared transaction's row images and bytes are counted",
         "prepared_file_digest": "a prepared transaction's file has its SHA-256",
         "prepared_begin_open": "a prepared transaction begins as open",
@@ -273,12 +315,12 @@ RULES: Mapping[str, str] = MappingProxyType(
 
 
 def refusal(rule: str) -> LedgerRefused:
-    """The error for a broken rule; the rule's name is in the message for support."""
+    """The error for a broken rule. Where only a defect or a crash breaks it, the rule's name is
+    in the message, for support."""
     sentence = RULES.get(rule, "the step does not fit what is recorded")
     if rule.startswith(("consumers_", "deliveries_")):
-        return ConsumerRefused(
-            f"The ledger refused a consumer's step: {sentence} ({rule}).", hint=CONSUMER_HINT
-        )
+        hint = _CONSUMER_CURES.get(rule, _CONSUMER_DEFECT)
+        return ConsumerRefused(f"That is refused: {sentence}.", hint=hint, rule=rule)
     if rule.startswith("table_orders_"):
         return LedgerRefused(f"The ledger refused an order: {sentence} ({rule}).", hint=ORDER_HINT)
     return LedgerRefused(f"The ledger refused a step: {sentence} ({rule}).", hint=HINT)
@@ -312,7 +354,7 @@ def unknown_statement(number: int) -> LedgerRefused:
     """The error for an id that no statement of the source has."""
     return LedgerRefused(
         f"The ledger has no statement {number} of this source.",
-        hint="Look at the table's history with `lockstep schema`.",
+        hint="`lockstep schema TABLE` shows a table's history.",
     )
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from resources.config import Settings, SourceSettings
     from resources.site import Site
 
+_START = "the next start"
+
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     """0 when no line is a refusal, else the most serious refusal's own exit code."""
@@ -61,7 +63,10 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
     try:
         found = _preflight(site, source, known=ledger is not None and ledger.error is None)
         if ledger is not None and ledger.error is None:
-            _note_tables(settings, site.workplace(source.name, Unwatched()))
+            work = site.workplace(source.name, Unwatched())
+            _note_tables(settings, work)
+            if not any(finding.error for finding in found):
+                found = (*found, next_start_finding(work))
     except LockstepError as error:
         found = (_refusal("source", error),)
     told = {type(finding.error) for finding in found}
@@ -74,8 +79,28 @@ def _preflight(site: Site, source: SourceSettings, *, known: bool) -> tuple[Find
     """`known`: the ledger can say which tables there are."""
     server = site.server(source.name)
     states = site.ledger().table_states(source.name) if known else {}
+    partial = site.ledger().partial(source.name) if known else ()
     pause = pause_from_now(source.schedule)
-    return preflight(server, server.survey(), source.plan().patterns, states, pause)
+    return preflight(server, server.survey(), source.plan().patterns, states, pause, partial)
+
+
+def next_start_finding(work: Workplace) -> Finding:
+    """Where the next run begins, or why it would not; a gap is warned of."""
+    from lockstep.plan_report import start_line
+    from pipeline.runs.plan import next_start
+
+    try:
+        start = next_start(work)
+    except LockstepError as error:
+        return _refusal(_START, error)
+    if start.gap_tables:
+        hint = (
+            f"`lockstep plan --source {work.source.name}` tells more; another place can be chosen"
+        )
+        tables = ", ".join(start.gap_tables)
+        sentence = f"{start_line(start)}; changes of {tables} may be missing behind it"
+        return Finding("warning", _START, sentence, hint, topic=_START)
+    return Finding("ok", _START, start_line(start), topic=_START)
 
 
 def _tried(subject: str, ask: Callable[[], str]) -> Finding:

@@ -47,7 +47,7 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
         if ask is not None:
             return ask(question, default)
         if not default:
-            raise UsageError(f"--{option} is missing.", hint="lockstep init --help")
+            raise UsageError(f"--{option} is missing.", hint="`lockstep init --help`")
         return default
 
     name = chosen("name", "What shall the source be called?", "shop")
@@ -61,7 +61,7 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
         ask("Which tables (patterns with a space between)?", f"{name}.*").split() if ask else []
     )
     if not tables:
-        raise UsageError("--tables is missing.", hint="lockstep init --tables 'shop.*' …")
+        raise UsageError("--tables is missing.", hint="`lockstep init --help`")
     lines = [
         "[lake]",
         f"path = {_toml(arguments.lake)}",

@@ -35,7 +35,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 def _plan(site: Site, desk: Desk, source: str, until: Place | None) -> tuple[int, dict[str, Any]]:
     from lockstep.plan_report import plan_json, show_plan
     from lockstep.progress import LiveProgress
-    from lockstep.report import error_json
+    from lockstep.report import refused
     from pipeline.runs.plan import make_plan
 
     try:
@@ -44,8 +44,7 @@ def _plan(site: Site, desk: Desk, source: str, until: Place | None) -> tuple[int
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)
     except LockstepError as error:
-        desk.note(f"{source}: {error.message}\nhint: {error.hint}")
-        return error.recovery.exit_code, {"error": error_json(error)}
+        return refused(desk, source, error)
     show_plan(desk, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_json(plan)

@@ -36,7 +36,8 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                     desk.say(f"# {reader}\n{snippet}\n")
                 return Outcome(exits.DONE, told)
     raise NothingMatches(
-        f"No run has captured a table {table} yet.", hint="lockstep tables, then lockstep run"
+        f"No run has captured a table {table} yet.",
+        hint="`lockstep tables` lists what is captured, `lockstep run` captures",
     )
 
 
@@ -44,7 +45,7 @@ def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
     if ledger.table_states(source)[table].mirror_ended:
         raise NothingMatches(
             f"{table} is gone at the source, dropped or renamed, and has no mirror.",
-            hint=f"its changelog is there: lockstep read {table} --changes",
+            hint=f"its changelog is there: `lockstep read {table} --changes`",
         )
 
 

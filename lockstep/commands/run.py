@@ -8,43 +8,63 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import place_argument
+from pipeline.errors import LockstepError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assets.sessions import RunRecord
+    from pipeline.places import Place
+    from resources.site import Site
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     """One bounded run of a source, or of each in turn; a failed one stops no other."""
+    from lockstep import report
     from resources.site import Site
 
     sources = desk.sources(arguments.source)
     until = place_argument(arguments.until, "--until") if arguments.until else None
+    outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
     with Site(desk.settings, on_warning=desk.note) as site:
-        for source in sources:
-            site.server(source.name)  # a missing secret is told before anything is made
-        site.warm()  # the ledger opens while Dagster is imported
-        from assets.execute import execute
-        from assets.home import dagster_home, open_instance
-        from lockstep.progress import LiveProgress
+        for source in sources:  # a missing secret is told before anything is made
+            try:
+                site.server(source.name)
+            except LockstepError as error:
+                outcomes[source.name] = report.refused(desk, source.name, error)
+        ready = [source.name for source in sources if source.name not in outcomes]
+        if ready:
+            outcomes |= _run(ready, site, until, desk)
+    return Outcome(
+        exits.most_serious(code for code, _ in outcomes.values()),
+        {"sources": {name: {**told, "exit_code": code} for name, (code, told) in outcomes.items()}},
+    )
 
-        home = dagster_home(desk.settings.state_folder)
-        payload: dict[str, Any] = {}
-        codes = []
-        with open_instance(home) as instance:
-            for source in sources:
-                with LiveProgress(desk.console, source.name) as progress:
-                    record = execute(
-                        desk.settings,
-                        source.name,
-                        site=site,
-                        instance=instance,
-                        watcher=progress,
-                        until=until,
-                    )
-                code, told = _told(record, desk)
-                codes.append(code)
-                payload[source.name] = {**told, "exit_code": code}
-    return Outcome(exits.most_serious(codes), {"sources": payload})
+
+def _run(
+    sources: Sequence[str], site: Site, until: Place | None, desk: Desk
+) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Each in turn, by the same Dagster instance, ledger and JVM."""
+    site.warm()  # the ledger opens while Dagster is imported
+    from assets.execute import execute
+    from assets.home import dagster_home, open_instance
+    from lockstep.progress import LiveProgress
+
+    outcomes = {}
+    with open_instance(dagster_home(desk.settings.state_folder)) as instance:
+        for source in sources:
+            with LiveProgress(desk.console, source) as progress:
+                record = execute(
+                    desk.settings,
+                    source,
+                    site=site,
+                    instance=instance,
+                    watcher=progress,
+                    until=until,
+                )
+            desk.leave_if_asked()
+            outcomes[source] = _told(record, desk)
+    return outcomes
 
 
 def _told(record: RunRecord, desk: Desk) -> tuple[int, dict[str, Any]]:
@@ -53,9 +73,8 @@ def _told(record: RunRecord, desk: Desk) -> tuple[int, dict[str, Any]]:
 
     told = report.run_json(record, str(desk.settings.lake_path()))
     if record.error is not None:
-        desk.note(f"{record.source}: {record.error.message}\nhint: {record.error.hint}")
-        told["error"] = report.error_json(record.error)
-        return record.error.recovery.exit_code, told
+        code, refusal = report.refused(desk, record.source, record.error)
+        return code, {**told, **refusal}
     if record.defect is not None:
         raise record.defect.with_traceback(record.defect.__traceback__)
     report.show_run(desk, record)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.holder import holder
 from pipeline.decisions import Continuity
+from pipeline.errors import LockstepError
 
 if TYPE_CHECKING:
     from pipeline.runs.choosing import Choice
@@ -22,7 +22,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     place = place_argument(arguments.place, "PLACE", "start-at")
     reason = arguments.reason.strip()
     if not reason:
-        raise UsageError("--reason is empty.", hint="lockstep start-at --help")
+        raise UsageError("--reason is empty.", hint="`lockstep start-at --help`")
     sources = desk.sources(arguments.source)
     if len(sources) > 1:
         names = ", ".join(source.name for source in sources)
@@ -36,17 +36,21 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from pipeline.runs.choosing import choose_start
     from resources.site import Site
 
-    holder = f"{socket.gethostname()}, process {os.getpid()} (start-at)"
-    with (
-        Site(desk.settings, on_warning=desk.note) as site,
-        LiveProgress(desk.console, source) as progress,
-    ):
-        work = site.workplace(source, progress)
-        with work.ledger.lock(source, holder, None) as lease:
-            choice = choose_start(work, lease, place, reason, author)
+    try:
+        with (
+            Site(desk.settings, on_warning=desk.note) as site,
+            LiveProgress(desk.console, source) as progress,
+        ):
+            work = site.workplace(source, progress)
+            with work.ledger.lock(source, holder("start-at"), None) as lease:
+                choice = choose_start(work, lease, place, reason, author)
+    except LockstepError as error:
+        code, told = report.refused(desk, source, error)
+        return Outcome(code, {"sources": {source: {**told, "exit_code": code}}})
     for line in lines(source, choice):
         desk.say(line)
-    return Outcome(exits.DONE, {"sources": {source: choice_json(choice)}})
+    told = {**choice_json(choice), "exit_code": exits.DONE}
+    return Outcome(exits.DONE, {"sources": {source: told}})
 
 
 def choice_json(choice: Choice) -> dict[str, Any]:
@@ -94,5 +98,5 @@ def lines(source: str, choice: Choice) -> list[str]:
         )
     elif choice.continuity is Continuity.CONTIGUOUS:
         told.append("  nothing is left out, nothing is read twice")
-    told.append("  chosen wrongly? `lockstep start-at` again replaces it until a run took it")
+    told.append("  chosen wrongly? choose again: the last choice counts until a run took it")
     return told

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """Exit code 6 if tables are set aside or paused. A MySQL that is down is a line, no error."""
+    """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
+    ledger is told all the same."""
     from lockstep.consumer_report import consumer_pairs, consumers_json
     from lockstep.report import lines
-    from lockstep.status_report import status_json, status_lines
+    from lockstep.status_report import exit_code, status_json, status_lines
     from lockstep.table_report import inactive, inactive_json, inactive_lines
     from pipeline.preflight import pause_from_now
     from pipeline.runs.standing import stand
@@ -33,17 +34,20 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in desk.sources(arguments.source):
             now, ledger = datetime.now(UTC), site.ledger()
-            found = stand(source.name, ledger, _workplace(site, source.name), now)
+            patterns = source.plan().patterns
+            found = stand(source.name, patterns, ledger, _workplace(site, source.name), now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
-            judged = verdict(found, now, pause_from_now(source.schedule))
+            pause = pause_from_now(source.schedule)
+            judged, code = verdict(found, now, pause), exit_code(found, now, pause)
             consumers = consumers_json(site.consumers().consumers(source.name))
             payload[source.name] = {
                 **status_json(found, judged),
                 "tables": inactive_json(tables),
                 "consumers": consumers,
+                "exit_code": code,
             }
-            codes.append(exits.SET_ASIDE if found.set_aside else exits.DONE)
+            codes.append(code)
             for line in status_lines(found, judged, inactive_lines(tables)):
                 desk.say(line)
             if consumers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
     from pipeline.ports.source import SourceServer
     from pipeline.table import TableName
-    from pipeline.table_state import TableState
+    from pipeline.table_state import Extent, TableState
     from pipeline.tables import TablePatterns
 
 
@@ -37,7 +38,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                         one["why_not"] or "",
                         ", ".join(one["primary_key"]) or "none",
                         "" if one["rows"] is None else f"~{one['rows']:,}",
-                        one["state"] or "",
+                        _state(one),
                         one["position"] or "",
                     )
                     for one in told
@@ -50,16 +51,21 @@ def rows(
     source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
 ) -> list[dict[str, Any]]:
     """The server's tables, then those only the ledger knows, as JSON. `position` is where
-    the mirror stands: the merged position, or where the table was set aside."""
+    the mirror stands: the merged position, or where the table was set aside; `begins`, for a
+    table that the lake can have but a part of, where that begins."""
+    from pipeline.runs.extents import partial_tables
+
     states = ledger.table_states(source)
     cursor = ledger.acknowledged_cursor(source)
     place = str(cursor.position) if cursor else None
+    partial = {one.table: one for one in partial_tables(ledger, source, patterns)}
     told = [
         _row(
             table.name,
             patterns.reason(table.name),
             states.pop(table.name, None),
             place,
+            partial.get(table.name),
             primary_key=list(table.primary_key),
             rows=table.rows,
             engine=table.engine,
@@ -67,10 +73,24 @@ def rows(
         for table in server.tables()
     ]
     gone = [
-        _row(name, "dropped at the source", state, place, primary_key=[], rows=None, engine=None)
+        _row(
+            name,
+            "dropped at the source",
+            state,
+            place,
+            None,
+            primary_key=[],
+            rows=None,
+            engine=None,
+        )
         for name, state in sorted(states.items())
     ]
     return told + gone
+
+
+def _state(one: Mapping[str, Any]) -> str:
+    words = [one["state"] or "", f"partial: begins at {one['begins']}" if one["begins"] else ""]
+    return ", ".join(filter(None, words))
 
 
 def _row(
@@ -78,6 +98,7 @@ def _row(
     why_not: str | None,
     state: TableState | None,
     place: str | None,
+    partial: Extent | None,
     **more: Any,
 ) -> dict[str, Any]:
     return {
@@ -86,6 +107,7 @@ def _row(
         "why_not": why_not,
         **more,
         "state": state.condition.value if state else None,
+        "begins": str(partial.begins) if partial else None,
         "reason": state.reason if state else None,
         "hint": state.hint if state else None,
         "position": (state.position or place) if state else None,

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits, report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
+from lockstep.holder import holder
+from pipeline.errors import SourceBusy
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
+    from pipeline.runs.context import VerifyReport, Workplace
     from resources.config import SourceSettings
 
 
@@ -27,13 +30,29 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     with Site(desk.settings, on_warning=desk.note) as site:
         for source, chosen in _chosen(desk.sources(arguments.source), tables):
             with LiveProgress(desk.console, source.name) as progress:
-                found = verify(site.workplace(source.name, progress), chosen)
+                work = site.workplace(source.name, progress)
+                found = verify(work, chosen)
+                _note_equal(work, found, desk)
             report.show_verify(desk, source.name, found)
             equal = all(one.equal for one in found.tables)
             whole = exits.SET_ASIDE if found.set_aside else exits.DONE
             codes.append(whole if equal else exits.DIFFERENCES)
             payload[source.name] = {**report.verify_json(found), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})
+
+
+def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
+    """Partial tables that were found equal are whole from now on, unless a run is going on,
+    which may change them."""
+    from pipeline.runs.extents import note_equal, proven
+
+    if not proven(work, found):
+        return
+    try:
+        with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+            note_equal(work, lease, found)
+    except SourceBusy:
+        desk.note("a run began: that tables are whole is not recorded; verify them again")
 
 
 def table_name(text: str) -> TableName:
@@ -60,5 +79,5 @@ def _chosen(
             found.append((source, own))
     unknown = [table for table in tables if table not in taken]
     if unknown:
-        raise UsageError(f"No source captures {unknown[0]}.", hint="lockstep tables")
+        raise UsageError(f"No source captures {unknown[0]}.", hint="`lockstep tables` lists them")
     return found

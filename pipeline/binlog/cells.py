@@ -106,13 +106,18 @@ def decimal_size(precision: int, scale: int) -> int:
 class Cells:
     """One column of many row images: `at[i]` is the place of image i's cell in `data`, or
     NULL, ABSENT, SOFTENED. Every cell lies in `data` as its layout says: that is proven.
-    `nulls` is False where no place is missing."""
+    `nulls` is False where no place is missing. `keyed`: the column is part of a key; then
+    `astray` is the first image whose value is that of other bytes too, or -1. `unknown`: values
+    with a code that has no character in its set, U+FFFD in the text."""
 
     data: Bytes
     at: Places
     layout: Layout
     nulls: bool
     softened: int = field(default=0)
+    keyed: bool = False
+    astray: int = -1
+    unknown: int = 0
 
     def __len__(self) -> int:
         return len(self.at)

@@ -111,7 +111,7 @@ def _changed(table: CodeTable, plain: Decoder) -> Decoder:
     """Python's codec where it is right, character by character where it may not be."""
     changes = dict(_each(table.changes))
     # Python refuses the other codes, so a look at the outcome finds them.
-    misread = re.compile(_any_of(code for code in changes if _reads(plain, code)))
+    misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
     each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
 
     def decode(data: bytes) -> str:
@@ -167,7 +167,7 @@ def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
             yield first[:-1] + bytes([last]), character
 
 
-def _any_of(codes: Iterable[bytes]) -> bytes:
+def any_of(codes: Iterable[bytes]) -> bytes:
     """A pattern for any of the codes, wherever it stands: also across two characters."""
     groups = groupby(sorted(codes), key=lambda code: code[:-1])
     return b"|".join(

@@ -229,13 +229,12 @@ def _comes_alone(action: Action, kind: Input) -> bool:
 
 
 _NO_ROWS: Final = (
-    "some session writes with binlog_format=STATEMENT or MIXED; its rows are not in the log. "
-    "Nothing was recorded"
+    "nothing was recorded; some session writes with binlog_format=STATEMENT or MIXED, and its rows "
+    "are not in the log: have it write rows"
 )
 _DROPPED: Final = (
     "nothing was recorded; MariaDB so logs a CREATE OR REPLACE TABLE … SELECT that failed (the "
-    "table is gone), and any server a temporary table of a session in statement format; start "
-    "behind that transaction"
+    "table is gone), and any server a temporary table of a session in statement format"
 )
 
 
@@ -248,6 +247,7 @@ def refused(
         return UnsupportedStatement(
             f"a transaction holds a statement instead of rows, at {event.at}: {word} …",
             hint=_DROPPED if word == "DROP" else _NO_ROWS,
+            at=str(event.at),
         )
     return DamagedEvent(
         f"a {event.type.name} event stands {phase.words}, at {event.at}",

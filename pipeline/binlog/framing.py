@@ -159,8 +159,9 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
         name = _KNOWN_BY_NAME.get(code, "unknown to this version")
         raise UnsupportedEvent(
             f"the log holds an event of type {code}, {name}, at {at}",
-            hint="nothing was recorded; keep what writes such events away from this source, "
-            "and start behind it, or wait for a version that reads it",
+            hint="nothing was recorded; keep what writes such events away from this source, or "
+            "wait for a version that reads it",
+            at=str(at),
         ) from None
     made = is_artificial(code, log_pos, flags)
     crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)

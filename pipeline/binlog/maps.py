@@ -4,7 +4,9 @@ Belongs here: numbering table maps by what they say, and the arrays by which com
 code finds one from a row event's table id. Does not: reading structures (`table_map`).
 
 A server gives a table a new id whenever it opens it anew, and writes the whole map again
-for each statement. Maps that say the same, whatever their id, have one number here.
+for each statement. Maps that say the same, whatever their id and flags, have one number here:
+the flags of a foreign key's child come and go from statement to statement. A number says what
+was seen first and nothing of the order of rows: one table may have several, in any order.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from pipeline.binlog.ring import Integers
 from pipeline.binlog.table_map import TableMap
 from pipeline.table import TableName
 
-_BEHIND_ID = 25
-"""Header 19, table id 6."""
+_BEHIND_FLAGS = 27
+"""Header 19, table id 6, flags 2."""
 
 _UNUSED = -1
 
@@ -48,7 +50,7 @@ class TableMaps:
 
     def add(self, table_map: TableMap) -> int:
         """The number of a map; a new one if none says the same."""
-        key = table_map.raw[_BEHIND_ID:]
+        key = table_map.raw[_BEHIND_FLAGS:]
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
             table = table_map.table

@@ -57,13 +57,31 @@ def find_moment_in_file(
     end: Coordinates,
     *,
     tell: Tell | None = None,
+) -> Coordinates | None:
+    """The same within one file, before `end`; None if there is none."""
+    look, last = _within(dumps, file, end, tell)
+    return _first(look, last, microseconds(moment))
+
+
+def find_last_end(
+    dumps: Dumps, file: LogFile, end: Coordinates, *, tell: Tell | None = None
 ) -> Coordinates:
-    """The same within one file, before `end`; the file's beginning if there is none."""
+    """Where the last transaction of a file ends, up to `end`; its beginning without any."""
+    found = Coordinates(file, FIRST_OFFSET)
+    look, _ = _within(dumps, file, end, tell)
+    for stretch in look:
+        found = stretch.end(len(stretch.transactions) - 1)
+    return found
+
+
+def _within(
+    dumps: Dumps, file: LogFile, end: Coordinates, tell: Tell | None
+) -> tuple[Look, Coordinates]:
+    """A look through one file, up to `end`, and where that ends."""
     start = Coordinates(file, FIRST_OFFSET)
     last = min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
     total = end.offset - start.offset if end.file == file else 0
-    look = Look(dumps, start, last, tell=tell, total=total)
-    return _first(look, last, microseconds(moment)) or start
+    return Look(dumps, start, last, tell=tell, total=total), last
 
 
 def _first(look: Look, end: Coordinates, moment: int) -> Coordinates | None:

@@ -18,7 +18,8 @@ from pipeline.binlog.registers import ACK, EVENTS, GET, OFFSET, PUT, STATEMENT, 
 from pipeline.binlog.ring import Integers
 from pipeline.binlog.wire_format import DUMMY_TABLE, HEADER, STATEMENT_END, TABLE_MAP
 
-_MAP_ID_BYTES: Final = 6
+_MAP_HEAD_BYTES: Final = 8
+"""Table id 6, flags 2: a map is known by what stands behind (`maps`)."""
 
 
 @part
@@ -50,7 +51,7 @@ def keep(
         entry = entry + 1 & len(ids) - 1
     number = ids[entry, 1]
     if code == TABLE_MAP:
-        place = body + _MAP_ID_BYTES
+        place = body + _MAP_HEAD_BYTES
         if end - place != map_places[number, 1]:
             return NEW_MAP
         if not _same(wire, place, maps, map_places[number, 0], end - place):

@@ -18,8 +18,10 @@ import pyarrow as pa
 from pipeline.binlog import images, presence
 from pipeline.binlog import ring as columns
 from pipeline.binlog.cells import Cells, Layout
+from pipeline.binlog.parts import in_portions
 from pipeline.binlog.rekeyed import first_changed
 from pipeline.binlog.ring import Block, Integers
+from pipeline.binlog.twins import astray
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.row_images import CHANGE_TYPES, RowImages
@@ -27,11 +29,8 @@ from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22
-"""Images come out in batches that have so many, or so many cells, at the most."""
-
-MAX_STRING_BYTES: Final = 1 << 29
-"""… and whose events have so many bytes, so that the 32 bits of Arrow's offsets suffice
-whatever a character set makes of them; a larger event is a batch of its own."""
+"""Images come out in batches that have so many, or so many cells, at the most; their events
+are one portion (`parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,16 @@ class TableDecoder:
 
     `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
     character sets and members, from the same map or from the schema's history; `schema`: the
-    Arrow types they become (`schema.types`).
+    Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
+    those that the structure names.
     """
 
     def __init__(
-        self, structure: TableStructure, layouts: tuple[Layout, ...], schema: pa.Schema
+        self,
+        structure: TableStructure,
+        layouts: tuple[Layout, ...],
+        schema: pa.Schema,
+        key: Collection[str] = (),
     ) -> None:
         if len(layouts) != len(structure.columns):
             raise TableError(
@@ -72,6 +76,7 @@ class TableDecoder:
         self._structure = structure
         self._layouts = layouts
         self._schema = schema
+        self._key = frozenset((*structure.primary_key, *key))
         self._sizes = np.array([one.size for one in layouts], np.int64)
         self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
         self._complete = True
@@ -86,8 +91,8 @@ class TableDecoder:
 
         `event` of the answer counts the block's events from 0.
         """
-        for first, end in _portions(block.events):
-            yield from self._decode(block.data, block.events[first:end], first)
+        for first, part in in_portions(block):
+            yield from self._decode(part.data, part.events, first)
 
     def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
         """Which of these columns (counted from 0) some update gave other bytes, each with the
@@ -121,7 +126,7 @@ class TableDecoder:
     ) -> Iterator[RowImages]:
         for walked, count, whole in self._walks(data, events):
             present = None if whole else _left_out(walked, count)
-            yield self._images(data, walked, count, first, present)
+            yield self._images(data, events, walked, count, first, present)
 
     def _walks(
         self, data: npt.NDArray[np.uint8], events: Integers
@@ -173,32 +178,43 @@ class TableDecoder:
     def _images(
         self,
         data: npt.NDArray[np.uint8],
+        events: Integers,
         walked: _Walked,
         count: int,
         first: int,
         present: pa.Array | None,
     ) -> RowImages:
-        arrays, softened = [], {}
+        arrays, softened, unknown = [], {}, {}
         for index, (column, layout) in enumerate(
             zip(self._structure.columns, self._layouts, strict=True)
         ):
-            cells = Cells(data, walked.cells[index, :count], layout, bool(walked.nulls[index]))
+            keyed = column.name in self._key
+            at = walked.cells[index, :count]
+            cells = Cells(data, at, layout, bool(walked.nulls[index]), keyed=keyed)
             array = DECODED_BY[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
                 softened[column.name] = self._allowed(column.name, cells.softened)
+            if cells.astray >= 0:
+                event, row = walked.event[cells.astray], walked.row[cells.astray]
+                offset = int(events[event, columns.OFFSET])
+                raise astray(column, f"row {row} of the event at offset {offset} of the log")
+            if cells.unknown:
+                unknown[column.name] = cells.unknown
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
             event=pa.array(walked.event[:count] + np.int32(first)),
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
             softened=softened,
+            unknown=unknown,
             present=present,
+            logged=present,
         )
 
     def _allowed(self, column: str, softened: int) -> int:
         """In a key nothing is softened: rows whose keys differ would become one."""
-        if column in self._structure.primary_key:
+        if column in self._key:
             raise TableError(
                 f"column {column!r} of its key holds a zero or partial date",
                 hint="correct those rows in the source, or exclude the table",
@@ -229,35 +245,3 @@ def _left_out(walked: _Walked, count: int) -> pa.Array | None:
     cells = walked.cells[:, :count]
     presence.put_before(cells, walked.kind[:count])
     return presence.present(cells)
-
-
-def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """The block's events by their table map: its number, which events (rows of the block's
-    index, ascending), and those alone."""
-    maps = block.events[:, columns.MAP]
-    if not len(maps):
-        return
-    if (maps == maps[0]).all():
-        yield int(maps[0]), np.arange(len(maps)), block
-        return
-    order = np.argsort(maps, kind="stable")
-    borders = np.flatnonzero(np.diff(maps[order])) + 1
-    for which in np.split(order, borders):
-        yield int(maps[which[0]]), which, Block(block.data, block.events[which])
-
-
-def _portions(events: Integers) -> Iterator[tuple[int, int]]:
-    """Rows of the index whose events have few enough bytes together."""
-    if not len(events):
-        return
-    totals = np.cumsum(events[:, columns.SIZE])
-    if totals[-1] <= MAX_STRING_BYTES:
-        yield 0, len(events)
-        return
-    first = 0
-    while first < len(events):
-        before = int(totals[first - 1]) if first else 0
-        end = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
-        end = max(end, first + 1)
-        yield first, end
-        first = end

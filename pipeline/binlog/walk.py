@@ -102,6 +102,19 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Seen]:
                 at = Coordinates(file, FIRST_OFFSET)
 
 
+def behind_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
+    """The end of the transaction that an event at `begin` belongs to, the log's end `head` at the
+    latest."""
+    for seen in walk(dump, begin):
+        if seen.at < begin:
+            continue
+        if seen.code in _BETWEEN and begin < seen.at:
+            return seen.at
+        if _ends(seen) or not seen.after < head:
+            return seen.after
+    return head
+
+
 def _rotated(packet: bytes, at: Coordinates) -> LogFile:
     """The file that a ROTATE names. Whether a checksum is behind the name only the bytes
     tell: the one that a dump begins with comes before anything says so."""

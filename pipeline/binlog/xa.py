@@ -53,12 +53,14 @@ class PreparedTransactions:
         """What is read lies before the start: earlier batches recorded what became of it."""
         self.again = False
         """The transaction at hand was read before, and what became of it recorded."""
+        self.rowless = False
+        """No rows are wanted, statements alone: what was prepared, and where, does not matter."""
         self.seen: set[Xid] = set()
         """All that were prepared where this looked."""
 
     @property
     def _known(self) -> bool:
-        return self.passing or self.again
+        return self.passing or self.again or self.rowless
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
@@ -90,8 +92,9 @@ class PreparedTransactions:
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
-                hint="it was prepared before this source's start: nothing was recorded; start "
-                "before that prepare, or behind this place once you know what it changed",
+                hint="nothing was recorded; it was prepared before this source's start: start "
+                "before that prepare, or find out what it changed",
+                at=str(at),
             )
         if prepared.file is None:
             return iter(())

@@ -42,8 +42,8 @@ MOVED = (
     "over a gap or an overlap of the log: what it has there is not known"
 )
 HINT = (
-    "`lockstep release TABLE` reads it anew; with binlog_row_image=FULL for every session that "
-    "writes it this cannot happen"
+    "`lockstep release TABLE --reason …` reads it anew; with binlog_row_image=FULL for every "
+    "session that writes it this cannot happen"
 )
 
 

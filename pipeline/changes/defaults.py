@@ -22,11 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.fills import fill_of
 from pipeline.changes.mapping import cast_value
-from pipeline.errors import TableError
+from pipeline.errors import TableError, ValueLeftOut
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
-from pipeline.schema.model import ColumnSchema, TableSchema
+from pipeline.schema.fills import fill_of
+from pipeline.schema.model import TableSchema, WrittenDefault
 from pipeline.segment import ChangeType
 
 _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
@@ -35,7 +35,8 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 
 def with_defaults(images: RowImages, schema: TableSchema | None) -> RowImages:
     """The images with every inserted row whole. `schema`: the table's, None where nobody knows
-    its defaults. TableError where a value that is left out is known to the source only."""
+    its defaults. `ValueLeftOut` where a value that is left out is known to the source only, and
+    asked for when the table is read; TableError where it differs in each row."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
@@ -45,8 +46,7 @@ def with_defaults(images: RowImages, schema: TableSchema | None) -> RowImages:
         return images
     arrays = list(images.columns.columns)
     for index in np.flatnonzero(lacks.any(axis=0)):
-        column = None if schema is None else schema.columns[index]
-        value = _default(images.columns.schema.field(int(index)), column)
+        value = _default(images.columns.schema.field(int(index)), schema, int(index))
         if value.is_valid:
             arrays[index] = pc.if_else(pa.array(lacks[:, index]), value, arrays[index])
     columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
@@ -75,13 +75,23 @@ def _without(
     return None if whole.all() else packed(there, whole)
 
 
-def _default(field: pa.Field, column: ColumnSchema | None) -> pa.Scalar:
+def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scalar:
+    column = None if schema is None else schema.columns[index]
     value = None if column is None else fill_of(column, field.type, None)
-    if value is None:
-        raise TableError(
-            f"an inserted row's image leaves out column {field.name!r} (binlog_row_image is not "
-            "FULL), and what the row has there is known to the source only",
-            hint="set binlog_row_image=FULL for every session that writes this table, then "
-            "release it",
-        )
-    return cast_value(value, field.type)
+    if schema is not None and value is not None:
+        if not value.is_valid and field.name in schema.primary_key:
+            raise TableError(
+                f"column {field.name!r} of its key holds a zero or partial date",
+                hint="correct those rows in the source, or exclude the table",
+            )
+        return cast_value(value, field.type)
+    reason = (
+        f"an inserted row's image leaves out column {field.name!r} (binlog_row_image is not FULL), "
+        "and what the row has there is known to the source only"
+    )
+    if column is None or isinstance(column.default, WrittenDefault):
+        raise ValueLeftOut(reason)  # from the place of a reading on it is known
+    raise TableError(
+        reason,
+        hint="set binlog_row_image=FULL for every session that writes this table, then release it",
+    )

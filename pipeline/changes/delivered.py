@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.changes.generations import SharedColumn, all_columns, gathered, in_order, together
-from pipeline.changes.layout import changelog_path, changelog_schema
+from pipeline.changes.layout import changelog_path, changelog_schema, published_schema
 from pipeline.consumers import Delivery
 from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAside
 from pipeline.ports.ledger import Ledger
@@ -87,7 +87,8 @@ def delivered_table(
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
         raise NothingMatches(
-            f"No run has captured a table {table} of {delivery.source!r}.", hint="lockstep tables"
+            f"No run has captured a table {table} of {delivery.source!r}.",
+            hint="`lockstep tables` lists what is captured",
         )
     if not incomplete and _stopped_by(state, delivery.last_batch):
         raise _set_aside(state)
@@ -136,7 +137,7 @@ def _parts(
 
 def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
     folder = changelog_path(source, version.table, version.generation)
-    schema = changelog_schema(version.structure)
+    schema = published_schema(version.structure, files)
     return DeliveredPart(folder, version.generation, tuple(files), schema)
 
 

@@ -1,7 +1,8 @@
 """By what a table's rows are told apart in the lake.
 
-Belongs here: the choice among a structure's keys. Values are compared as stored, bit by
-bit, which is sound: what is unique under a collation is unique in its bytes.
+Belongs here: the choice among a structure's keys. Values are compared as text or bytes of the
+lake, which is sound: what is unique under a collation is unique in its bytes, and a key's bytes
+come back from its text (`binlog.twins`) or the table is set aside.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
     for key in [*primary, *unique]:
         if key.kind == "primary" or _whole_and_not_null(schema, key):
             yield tuple(_spelled(schema, name) for name in key.columns)
+
+
+def key_columns(schema: TableSchema) -> frozenset[str]:
+    """The columns of every key that rows are told by, now or once another key is gone."""
+    return frozenset(name for key in key_candidates(schema) for name in key)
 
 
 def _whole_and_not_null(schema: TableSchema, key: KeySchema) -> bool:

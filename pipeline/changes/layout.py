@@ -8,10 +8,12 @@ database whose name begins with `_` has that byte escaped, so it cannot meet `_c
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from pipeline.schema.types import arrow_schema
+from pipeline.segment import SegmentFile
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
 
@@ -116,6 +118,20 @@ def present_name(columns: list[str]) -> str:
     """What `RowImages.present` is called in a segment's files: a column that no Delta table
     lists."""
     return _free("_present", columns)
+
+
+def logged_field(columns: list[str]) -> pa.Field:
+    """The changelog's column for which of a row's columns the log had: NULL in a row of which it
+    had all. A changelog has it from the first row on of which it had not."""
+    return pa.field(_free("_logged", columns), pa.list_(pa.string()))
+
+
+def published_schema(structure: TableStructure, files: Iterable[SegmentFile]) -> pa.Schema:
+    """The columns that these files of a structure's images bring to its changelog."""
+    schema = changelog_schema(structure)
+    if not any(file.listed for file in files):
+        return schema
+    return schema.append(logged_field([column.name for column in structure.columns]))
 
 
 def _free(name: str, columns: list[str]) -> str:

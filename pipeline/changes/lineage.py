@@ -19,14 +19,16 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from pipeline.changes.fills import StatementMoment
+from pipeline.binlog.twins import may_stray
 from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
+from pipeline.schema.rows import row_structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Lineage:
     versions: Mapping[int, tuple[PartColumn, ...]]
     names: Mapping[int, tuple[str, ...]]
     keys: Mapping[int, tuple[tuple[str, ...], ...]]
+    unproven: frozenset[frozenset[str]] = frozenset()
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     reread: tuple[str, ...] = ()
@@ -73,13 +76,15 @@ class Lineage:
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
         """The key by which images of these versions are merged together; () counts copies,
         None: the table must be read again. What matters are versions that have images: the
-        rows a mirror shows were told apart by every later key when the server made it."""
+        rows a mirror shows were told apart by every later key when the server made it, if all
+        of its values have a text of their own: not by `unproven` ones."""
         asked = {*versions, max(self.keys)}
         if not any(self.keys[version] for version in asked):
             return ()
         shared = [{frozenset(key) for key in self.keys[version]} for version in asked]
         best = self.keys[max(self.keys)]
-        return next((key for key in best if all(frozenset(key) in one for one in shared)), None)
+        told = (key for key in best if frozenset(key) not in self.unproven)
+        return next((key for key in told if all(frozenset(key) in one for one in shared)), None)
 
     def part(
         self,
@@ -155,6 +160,7 @@ def lineage(
     lives = [*final, *kept]
     schema = pa.schema([(life.name, life.type) for life in lives])
     _refuse_mark(schema, policies)
+    keys = {number: tuple(_keys(trail, number, lives)) for number in trail.schemas}
     asked = [life for life in lives if read is not None and _is_owed(life) and read.has(life)]
     return Lineage(
         schema=schema,
@@ -162,7 +168,8 @@ def lineage(
         mirror=tuple(_from_mirror(lives, schema, trail.first, own)),
         versions={number: _origins(lives, schema, number) for number in trail.schemas},
         names={n: tuple(c.name for c in one.columns) for n, one in trail.schemas.items()},
-        keys={number: tuple(_keys(trail, number, lives)) for number in trail.schemas},
+        keys=keys,
+        unproven=frozenset() if mirror is None else frozenset(_unproven(trail, keys)),
         kept=tuple(life.name for life in kept),
         dropped=_dropped(lives, trail.first, own),
         reread=tuple(_reread(trail, lives, asked, marked and policies.deletes != "soft")),
@@ -255,6 +262,20 @@ def _name_before(life: Life, first: int) -> str | None:
 def _dropped(lives: Sequence[Life], first: int, own: pa.Schema | None) -> tuple[str, ...]:
     stay = {(_name_before(life, first) or "").lower() for life in lives}
     return tuple(one.name for one in own or () if one.name.lower() not in stay)
+
+
+def _unproven(
+    trail: Trail, keys: Mapping[int, tuple[tuple[str, ...], ...]]
+) -> Iterator[frozenset[str]]:
+    """Keys of the last version with a column in which two values may have one text, and by
+    which the mirror's rows were not told apart before: nothing was asked of those then."""
+    names = {life.names[trail.last]: life.name for life in trail.of(trail.last)}
+    columns = row_structure(trail.schemas[trail.last]).columns
+    stray = {names[one.name] for one in columns if one.name in names and may_stray(one)}
+    before = frozenset(next(iter(keys[trail.first]), ()))
+    for key in map(frozenset, keys[trail.last]):
+        if key != before and not stray.isdisjoint(key):
+            yield key
 
 
 def _keys(trail: Trail, version: int, lives: Sequence[Life]) -> Iterator[tuple[str, ...]]:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.changes.layout import MARKS, present_name
-from pipeline.row_images import CHANGE_TYPES, RowImages
+from pipeline.changes.layout import MARKS, logged_field, present_name
+from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
 from pipeline.segment import ChangeType, RowCounts
 
 _NAMES = pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
@@ -67,7 +67,7 @@ def with_marks(
     schema_version: int,
 ) -> pa.RecordBatch:
     """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
-    `layout.changelog_schema`. With `images.present` as a last column where it is there."""
+    `layout.changelog_schema`; of images that leave columns out, with more of `file_schema`."""
     count = images.columns.num_rows
     event = images.event.to_numpy()
     transaction = places.transaction[event]
@@ -87,10 +87,33 @@ def with_marks(
         "_derived": pa.repeat(pa.scalar(False), count),
     }
     arrays = [*(marks[name] for name in MARKS.names), *images.columns.columns]
+    names = images.columns.schema.names
+    logged = images.present if images.logged is None else images.logged
+    if logged is not None:
+        arrays.append(_listed(logged, names))
     if images.present is not None:
         arrays.append(images.present)
-        schema = schema.append(pa.field(present_name(images.columns.schema.names), pa.binary()))
+    more = len(arrays) - len(schema)
+    if more:
+        schema = file_schema(schema, names, more)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
+    """The columns of a file of `segment.ENDINGS[more]`: behind a changelog's the names of the
+    columns that the log had, and `RowImages.present`. `names`: the table's columns."""
+    behind = [logged_field(names), pa.field(present_name(names), pa.binary())]
+    return pa.schema([*schema, *behind[:more]])
+
+
+def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
+    """Per image the names whose bit is set; NULL for an image with every column."""
+    whole = bits.is_null().to_numpy(zero_copy_only=False)
+    there = unpacked(bits)[:, : len(names)] & ~whole[:, None]
+    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
+    which = pa.array(np.nonzero(there)[1])
+    values = pa.array(names, pa.string()).take(which)
+    return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))
 
 
 def _spread(values: pa.Array, which: Integers) -> pa.Array:

@@ -68,6 +68,7 @@ STATEMENTS: Final = pa.schema(
         MARKS.field("_server_id"),
         pa.field("database", pa.string()),
         pa.field("statement", pa.string()),
+        pa.field("kind", pa.string()),
         pa.field("outcome", pa.string()),
         pa.field("tables", pa.list_(_TOUCHED)),
         MARKS.field("_batch"),
@@ -75,8 +76,9 @@ STATEMENTS: Final = pa.schema(
 )
 """One row for each statement that may change a structure. `_sequence`: changes up to it lie
 before, those above it behind. `_offset` to `end_offset`: its transaction's place. `database`:
-the session's. `outcome`: as in `SchemaStatement`. `tables`: those it names or changes, each
-with its new version, if it has one, and for a captured one what followed in the lake."""
+the session's. `kind`: a `StatementKind`. `outcome`: as in `SchemaStatement`. `tables`: those
+it names or changes, each with its new version, if it has one, and for a captured one what
+followed in the lake."""
 
 SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
     SourceTable.DDL: STATEMENTS,
@@ -188,6 +190,7 @@ def _statement_row(
         "_server_id": logged.server_id,
         "database": _text(recorded.database) or None,
         "statement": _text(recorded.text),
+        "kind": placed.followed.kind,
         "outcome": recorded.outcome,
         "tables": _tables(placed, versions),
         "_batch": batch,

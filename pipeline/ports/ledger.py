@@ -6,19 +6,22 @@ the values it keeps (`pipeline.batch`), consumers' cursors (`ports.consumers`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
 from pipeline.ports.orders import OrderBooks
-from pipeline.position import Lineage, Position
+from pipeline.position import Lineage, Position, SetWitness
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableState
+from pipeline.table_state import Extent, SetAside, TableState
 
 
 class Ledger(HistoryBooks, OrderBooks, Protocol):
@@ -64,6 +67,10 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
 
     def table_states(self, source: str) -> dict[TableName, TableState]: ...
 
+    def partial(self, source: str) -> list[Extent]:
+        """Tables that the lake can have but a part of, by name, as live batches left them;
+        some of them nobody has seen a change of, and they have no state."""
+
     def open_prepared(self, source: str) -> list[Prepared]:
         """Prepared XA transactions that some live batch recorded and no live batch ended."""
 
@@ -91,6 +98,13 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def lineage(self, source: str) -> Lineage:
         """The servers the source was read from, in order."""
 
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        """Of each source of GTIDs the newest that was kept by live batches up to that one;
+        that of the last transaction first."""
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        """What live batches were captured with, oldest first: one for each change of it."""
+
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         """The newest live batch that a Dagster run captured; its id may be shortened."""
 
@@ -112,7 +126,8 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: segments, source parts, history, tables, events, snapshots,
-        prepared transactions (new and ended ones), orders carried out and end at once."""
+        prepared transactions (new and ended ones), orders carried out, witnesses of the GTIDs
+        read, the patterns where they are others than before, and end at once."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """capturing, or captured with no table merged → abandoned; the newest first."""
@@ -164,5 +179,8 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         """A dropped table's mirror is removed: what its name brings next is another
         generation. Once done, repeating it changes nothing."""
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        """The lake was found to have all of these tables, as of the batch's end."""
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]: ...

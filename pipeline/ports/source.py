@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
@@ -55,6 +55,7 @@ class ServerFacts:
     settings: Mapping[str, str]
     read_at: datetime
     standby: bool = False
+    life: ServerLife | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,12 @@ class SourceServer(Protocol):
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         """Every base table this account can see and every database, system ones left out,
-        or those of `names` that there are; in a bounded number of questions."""
+        or those of `names` that there are; in a bounded number of questions. Values of defaults
+        that their texts do not tell are asked for, where the account may SELECT."""
+
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        """Those of the tables that have no row, each at some moment of this call; one that
+        cannot be read is not among them."""
 
     def snapshot(
         self,

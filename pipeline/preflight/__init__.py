@@ -7,7 +7,7 @@ printing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
 from pipeline.survey import Survey
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import Extent, TableState
 from pipeline.tables import TablePatterns
 
 __all__ = ["Finding", "Level", "pause_from_now", "preflight", "require_ready"]
@@ -63,10 +63,11 @@ def preflight(
     patterns: TablePatterns,
     states: Mapping[TableName, TableState],
     pause: timedelta | None,
+    partial: Sequence[Extent] = (),
 ) -> tuple[Finding, ...]:
     """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
-    longest time between two scheduled runs."""
+    longest time between two scheduled runs, `partial` the ledger's partial tables."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
-        Looked.of(survey, patterns, server.structures(), pause),
+        Looked.of(survey, patterns, server.structures(), pause, partial),
     )

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pipeline.ports.source import ServerFacts, SourceTable
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import Extent, TableCondition, TableState
 from pipeline.tables import TablePatterns
 
 
@@ -56,6 +56,8 @@ class Looked:
     """How many tables the account sees."""
 
     pause: timedelta | None = None
+    partial: tuple[Extent, ...] = ()
+    """Captured tables that the lake can have but a part of."""
 
     @classmethod
     def of(
@@ -64,10 +66,12 @@ class Looked:
         patterns: TablePatterns,
         structures: Sequence[TableStructure],
         pause: timedelta | None = None,
+        partial: Sequence[Extent] = (),
     ) -> Looked:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(found for found in structures if patterns.matches(found.name))
-        return cls(survey, patterns, tables, captured, len(survey.tables), pause)
+        mirrors = tuple(one for one in partial if patterns.matches(one.table))
+        return cls(survey, patterns, tables, captured, len(survey.tables), pause, mirrors)
 
     @property
     def mariadb(self) -> bool:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from pipeline.changes.extents import cure, told
 from pipeline.preflight.account import account_name
 from pipeline.preflight.evidence import Looked
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
@@ -150,6 +151,11 @@ def _spelling(looked: Looked) -> Iterator[Verdict]:
         yield Fine("names are in lower case, so patterns must be")
 
 
+def _partial(looked: Looked) -> Iterator[Verdict]:
+    for one in looked.partial:
+        yield Fault(told(one), str(one.table), cure(one.table))
+
+
 CHECK_RULES: Final = (
     Rule(
         "engine",
@@ -208,5 +214,15 @@ CHECK_RULES: Final = (
         "a table may be spelled as it was created or as it was typed",
         "write patterns and statements as SHOW TABLES spells the names",
         _spelling,
+    ),
+    Rule(
+        "partial mirrors",
+        TOPIC,
+        "tables that had rows before the place where reading their log began",
+        "warning",
+        "the mirror has a part of the table: rows that were there before, and have not changed "
+        "since, are missing",
+        "`lockstep verify` tells whether any are missing; a table that it finds equal is whole",
+        _partial,
     ),
 )

@@ -8,7 +8,9 @@ from time import perf_counter
 from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.runs.context import AcknowledgeReport, Workplace
+from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
 
@@ -36,6 +38,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         held=held,
         set_aside=tables_set_aside(work),
         seconds=perf_counter() - clock,
+        partial=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 
@@ -103,7 +106,13 @@ def tables_set_aside(work: Workplace) -> tuple[SetAside, ...]:
 def those_set_aside(states: Mapping[TableName, TableState]) -> tuple[SetAside, ...]:
     """A table that was dropped at the source is not: it has no changes that the lake lacks."""
     return tuple(
-        SetAside(table, state.reason or "", state.hint or "", _place(state))
+        SetAside(
+            table,
+            state.reason or "",
+            state.hint or "",
+            _place(state),
+            remedy=state.remedy or Remedy.CATCH_UP,
+        )
         for table, state in sorted(states.items())
         if state.condition in (TableCondition.QUARANTINED, TableCondition.PAUSED)
     )

@@ -15,6 +15,7 @@ from pipeline.batch import Cursor, Xid
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.intake import events
 from pipeline.binlog.scan import read_created, read_witness
+from pipeline.binlog.set_witness import find_witnesses
 from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import (
     LockstepError,
@@ -30,8 +31,17 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.context import Workplace
 from pipeline.runs.finding import find_known_until, find_place, resolve_start
-from pipeline.start.decision import compare_witness, decide_start, recorded
-from pipeline.start.question import Question, Reached, Refusal, Start, WitnessReading
+from pipeline.runs.gaps import tables_touched
+from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
+from pipeline.start.question import (
+    Question,
+    Reached,
+    Refusal,
+    SetReading,
+    Start,
+    WitnessReading,
+    size_of,
+)
 
 LAG_SECONDS = 30
 """`gtid_executed` lags the log under load: for so long a set that is not in it yet is
@@ -74,7 +84,7 @@ def begin(work: Workplace, lease: Lease) -> Begun:
     override = work.ledger.open_override(work.source.name)
     looked = look(work, work.ledger.captured_cursor(work.source.name), override)
     decision, begun = looked.decision, looked.begun
-    tables = [str(table) for table in work.ledger.table_states(work.source.name)]
+    tables = tables_touched(work, decision)
     at = begun.start.at if begun else None
     note = recorded(decision, looked.asked, work.source.patterns, at=at, tables=tables)
     entry = work.ledger.decide(lease, note)
@@ -105,6 +115,7 @@ _WHOLE = Continuity.CONTIGUOUS
 def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
     """All that the start is decided from; writes nothing."""
     facts = _facts(work, cursor)
+    known, reused = read_set_of(work, cursor, facts)
     return Question(
         facts=facts,
         cursor=cursor,
@@ -113,6 +124,8 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
         policies=work.source.policies,
         override=override,
         reached=_reach(work, override, facts) if override else None,
+        known=known,
+        reused=reused,
     )
 
 
@@ -183,6 +196,31 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
     except (NotAnEventBoundary, StartUnreachable):
         return WitnessReading.DIFFERENT
     return compare_witness(witness, found)
+
+
+def read_set_of(
+    work: Workplace, cursor: Cursor | None, facts: ServerFacts
+) -> tuple[SetReading, str]:
+    """Whether the transactions of the cursor's set are those that were read, where nothing
+    else could tell where to go on."""
+    if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
+        return SetReading.NOT_KEPT, ""
+    at, read = cursor.position.at, cursor.position.gtid_set
+    here = facts.server_uuid == cursor.position.server_uuid
+    if here and size_of(at.file, facts.binlogs) is not None:
+        return SetReading.NOT_KEPT, ""
+    if here and facts.life is not None:
+        [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
+        if facts.life.goes_on(batch.life):
+            return SetReading.SAME, ""
+    executed = GtidSet.parse(facts.gtid_executed)
+    kept = [
+        one
+        for one in work.ledger.set_witnesses(work.source.name, cursor.batch)
+        if (gtid := GtidSet.parse(one.gtid)) and read.contains(gtid) and executed.contains(gtid)
+    ]
+    gtids = [one.gtid for one in kept]
+    return compare_set(kept, find_witnesses(work.server, facts.binlogs, facts.head, gtids))
 
 
 @contextmanager

@@ -14,17 +14,19 @@ from time import perf_counter
 from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
+from pipeline.errors import BY_ITSELF
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
 from pipeline.runs.completing import enough
-from pipeline.runs.context import CaptureReport, Workplace
-from pipeline.runs.finding import resolve_end
+from pipeline.runs.context import CaptureReport, Workplace, softened_lines
+from pipeline.runs.extents import extents_of
+from pipeline.runs.finding import find_run_end
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import repair
-from pipeline.runs.rereading import OWED, Reread, due, reread
+from pipeline.runs.rereading import Reread, due, reread
 from pipeline.runs.returning import Back, returns_of
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
@@ -37,7 +39,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
     aside only to be read from the source are read by a second one at once."""
     report = _capture_once(work, lease)
-    owed = [one for one in report.set_aside if one.hint in OWED]
+    owed = [one for one in report.set_aside if one.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
@@ -56,11 +58,16 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     returns = returns_of(work, due(work, lease))
     caught_up = catch_up(work, lease, returns)
     refused = caught_up if isinstance(caught_up, str) else None
-    back = Back.of(due(work, lease) if returns.orders else [], returns, refused)
+    fixed = work.source.until is not None
+    back = Back.of(due(work, lease) if returns.orders else [], returns, refused, fixed=fixed)
+    for table, why in returns.waits.items():
+        work.progress.note(
+            f"{table} waits for a run without --until, which reads it from the source: {why}"
+        )
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.set_aside if one.hint in OWED}
+    again = {one.table for one in caught_up.set_aside if one.remedy in BY_ITSELF}
     return report.behind(caught_up, again)
 
 
@@ -74,7 +81,7 @@ def _ordinary(
     if not back.orders and _goes_on(begun) and bounds.reached(begun.start.at):
         require_whole(work, bounds, begun, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
-    return _capture(work, lease, begun, back, repaired, start_seconds)
+    return _capture(work, lease, begun, bounds, back, repaired, start_seconds)
 
 
 def _goes_on(begun: Begun) -> bool:
@@ -88,9 +95,13 @@ def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
     until = work.source.until
     if until is None:
         return RunBounds.fixed(begun.facts, work.source.budget)
-    end = resolve_end(work, until, begun.facts, begun.start)
-    if begun.known_until is not None:
-        end = max(end, begun.known_until)
+    end = find_run_end(work, until, begun.facts, begun.start)
+    if begun.known_until is not None and end < begun.known_until:
+        work.progress.note(
+            f"transactions that were read before lie around {end}: the run ends behind them, at "
+            f"{begun.known_until}"
+        )
+        end = begun.known_until
     return RunBounds.fixed(begun.facts, work.source.budget, end)
 
 
@@ -123,6 +134,7 @@ def _idle(
         repaired=repaired,
         start_seconds=seconds,
         capture_seconds=0.0,
+        end_is_behind=until is not None and bounds.end < begun.facts.head,
     )
 
 
@@ -130,6 +142,7 @@ def _capture(
     work: Workplace,
     lease: Lease,
     begun: Begun,
+    bounds: RunBounds,
     back: Back,
     repaired: tuple[str, ...],
     start_seconds: float,
@@ -154,10 +167,12 @@ def _capture(
     )
     if rereads:
         begun = _reaching(work, begun, rereads)
-    bounds = bounds_of(work, begun)
     active = [one.table for one in back.orders]
     tables = tables_of(work, begun.start, work.segments, batch.id, active)
     structures = structures_at(work, begun)
+    extents, begun = extents_of(work, begun, structures)
+    if work.source.until is None:  # an end that a person fixed stays
+        bounds = bounds_of(work, begun)
     handing_over = HandingOver(work, begun, tables, structures, batch.id)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
@@ -168,6 +183,7 @@ def _capture(
         rereads=rereads,
         told=told,
         handing_over=handing_over,
+        extents=extents,
         clock=work.clock,
         captured=work.source.patterns.matches,
         policies=work.source.lake,
@@ -184,6 +200,8 @@ def _capture(
         require_whole(work, bounds, begun, reading.end.gtid_set)
     require_followed(begun, reading)
     segments = tables.finish()
+    snapshots = tuple(segmenter.joining.snapshots)
+    extents.read(part.table for part in snapshots if part.columns is None)
     kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
     record = CaptureRecord(
         end=reading.end,
@@ -194,7 +212,7 @@ def _capture(
         segments=segments,
         history=structures.history,
         events=tuple(tables.events),
-        snapshots=tuple(segmenter.joining.snapshots),
+        snapshots=snapshots,
         orders_done=tuple(order.id for order in back.orders),
         tables=tuple(tables.touched.values()),
         set_aside=tuple(tables.set_aside.values()),
@@ -203,6 +221,10 @@ def _capture(
         by_gtid=reading.by_gtid,
         source_parts=told.finish(structures.history),
         handovers=tuple(tables.handovers),
+        extents=extents.changed(reading.end.at),
+        set_witnesses=reading.last_of_sources.witnesses(work.server),
+        life=begun.facts.life,
+        scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:
@@ -212,15 +234,18 @@ def _capture(
             f"{swapped} transactions that were read before stand behind new ones in this server's "
             "log: rows that both changed may differ from it; `lockstep verify` compares them"
         )
-    for column, count in segmenter.softened.items():
-        work.progress.note(f"{count} zero or partial dates of {column} are NULL in the lake")
+    for line in (
+        *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
+        *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
+    ):
+        work.progress.note(line)
     return CaptureReport.of(
         record,
         batch=batch.id,
         rule=decision.rule.value,
         reason=decision.reason,
         start=begun.start,
-        softened=segmenter.softened,
+        softened=segmenter.softened + segmenter.unknown,
         repaired=repaired,
         start_seconds=start_seconds,
         capture_seconds=perf_counter() - clock,

@@ -13,16 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.changes.layout import (
-    MARKS,
-    changelog_path,
-    changelog_schema,
-    mirror_path,
-    new_table,
-    present_name,
-)
+from pipeline.changes.layout import changelog_path, changelog_schema, mirror_path, new_table
+from pipeline.changes.marks import file_schema
 from pipeline.coverage import PastRange, hole
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
@@ -53,8 +47,8 @@ class CapturedTable:
     """A table under one version: the Arrow batches held, its writer and totals.
 
     `place` and `rows_there`: the last place in the log that rows of it were found at, and
-    how many, so that `_row` goes on where several events share a place. `partial`: whether
-    images of it left columns out; its files then say of each image what it has.
+    how many, so that `_row` goes on where several events share a place. `more`: columns that
+    its files have behind the changelog's, since images of it left columns out (`file_schema`).
     """
 
     version: SchemaVersion
@@ -70,7 +64,7 @@ class CapturedTable:
     place: tuple[str, int] = ("", 0)
     rows_there: int = 0
     before: _Before | None = None
-    partial: bool = False
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +187,7 @@ class CapturedTables:
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """The table goes no further than `at`."""
-        aside = SetAside(table, error.reason, error.hint, str(at), at)
+        aside = SetAside(table, error.reason, error.hint, str(at), at, error.remedy)
         self.set_aside[table] = aside
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
@@ -201,12 +195,6 @@ class CapturedTables:
             if name == table and one.before is not None:
                 self._take_back(one, one.before)
         return aside
-
-    def stop_before(self, table: TableName, at: Coordinates) -> None:
-        """A table that is put aside goes no further than `at`."""
-        aside = self.set_aside[table]
-        if aside.at is not None and at < aside.at:
-            self.set_aside[table] = replace(aside, at=at)
 
     def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """… and the next run reads it from the source."""
@@ -316,20 +304,21 @@ class CapturedTables:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes there "
                 "were not read",
-                hint=f"`lockstep release {table}` reads it from the source",
+                hint=f"`lockstep release {table} --reason …` reads it from the source",
+                remedy=Remedy.RELEASED_RESNAPSHOT,
             )
 
 
 def _together(one: CapturedTable) -> pa.Table:
     """The rows held; from the first image that leaves a column out, with what each has."""
     count = len(one.schema)
-    one.partial = one.partial or any(len(batch.schema) > count for batch in one.held)
-    if not one.partial:
+    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
+    if not one.more:
         return pa.Table.from_batches(one.held, schema=one.schema)
-    present = pa.field(present_name(one.schema.names[len(MARKS) :]), pa.binary())
+    names = [column.name for column in one.version.structure.columns]
+    schema = file_schema(one.schema, names, one.more)
     batches = []
     for batch in one.held:
-        more = batch.columns[count:] or [pa.nulls(batch.num_rows, present.type)]
-        arrays = [*batch.columns[:count], *more]
-        batches.append(pa.RecordBatch.from_arrays(arrays, schema=one.schema.append(present)))
+        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
     return pa.Table.from_batches(batches)

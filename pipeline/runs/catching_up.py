@@ -13,27 +13,28 @@ a statement is followed today that was not then. Numbers of changes go on ascend
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 
 from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import LockstepError, Recovery
+from pipeline.errors import LockstepError, Recovery, Remedy, TableError
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
+from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, RecordedBefore, history_of
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.reading import Reading
-from pipeline.runs.rereading import COLUMNS_HINT, HINT
+from pipeline.runs.rereading import owed
 from pipeline.runs.returning import Returns, Span
 from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.structures import structures_behind
 from pipeline.runs.taking_up import tables_of
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Rule, Start
+from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableOrder
 
 
@@ -124,6 +125,7 @@ def _caught_up(
         tables=tuple(tables.touched.values()),
         set_aside=_stopped_again(returns, segmenter, tables, cursor),
         by_gtid=cursor.by_gtid,
+        life=facts.life,
     )
     work.ledger.record_capture(lease, batch.id, record)
     return CaptureReport.of(
@@ -132,7 +134,7 @@ def _caught_up(
         rule=CATCHING_UP,
         reason=reason,
         start=first.start,
-        softened=segmenter.softened,
+        softened=segmenter.softened + segmenter.unknown,
         repaired=(),
         start_seconds=0.0,
         capture_seconds=perf_counter() - clock,
@@ -180,12 +182,16 @@ def _stopped_again(
     found = dict(tables.set_aside)
     for table, aside in tables.set_aside.items():
         if aside.at is not None and not returns.spans[table].low < aside.at:
-            found[table] = replace(aside, hint=HINT)
+            found[table] = _aside(table, owed(aside.reason), aside.position, aside.at)
     at = cursor.position.at
     for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
         if table not in found:
-            found[table] = SetAside(table, why, HINT, str(at), at)
+            found[table] = _aside(table, owed(why), str(at), at)
     for table, why in returns.completed.items():
         if table in returns.spans and table not in found:
-            found[table] = SetAside(table, why, COLUMNS_HINT, str(at), at)
+            found[table] = _aside(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(found.values())
+
+
+def _aside(table: TableName, error: TableError, place: str, at: Coordinates) -> SetAside:
+    return SetAside(table, error.reason, error.hint, place, at, error.remedy)

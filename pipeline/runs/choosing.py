@@ -14,6 +14,7 @@ from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.position import Position
 from pipeline.runs.begin import look
 from pipeline.runs.context import Workplace
+from pipeline.runs.gaps import tables_touched
 from pipeline.runs.plan import cursor_after
 from pipeline.runs.repair import foreseen
 from pipeline.start.question import Refusal
@@ -68,13 +69,11 @@ def _foreseen(work: Workplace, proposed: Override) -> Choice:
     decision = looked.decision
     if isinstance(decision, Refusal):
         raise decision.error
-    states = work.ledger.table_states(work.source.name)
-    gap = decision.continuity is Continuity.GAP
     return Choice(
         proposed,
         abandoned=tuple(one.batch.id for one in abandoned),
         position=looked.begun.start if looked.begun else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,
-        gap_tables=(tuple(map(str, states)) or work.source.patterns.include) if gap else (),
+        gap_tables=tables_touched(work, decision),
     )

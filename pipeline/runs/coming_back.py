@@ -15,9 +15,12 @@ from dataclasses import dataclass, replace
 
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
+from pipeline.schema.context import StatementContext
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
+from pipeline.schema.statements.lexer import CannotRead
+from pipeline.schema.statements.reader import StatementReader
 from pipeline.schema.stored import why_values_change
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
@@ -65,7 +68,7 @@ class ComingBack:
         """Structures that a person gave and that hold behind this statement."""
         for one in list(self._waiting.values()):
             if one.low == logged.begin:
-                yield from self._adopted(one, logged.end)
+                yield from self._adopted(one, logged.end, logged)
 
     def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
         """Structures that hold before `at` and that a person gave (None: the log is over)."""
@@ -73,7 +76,9 @@ class ComingBack:
             if at is None or one.low < at:
                 yield from self._adopted(one, one.low)
 
-    def _adopted(self, one: Comeback, at: Coordinates) -> Iterator[tuple[Comeback, SchemaVersion]]:
+    def _adopted(
+        self, one: Comeback, at: Coordinates, stopped_by: LoggedStatement | None = None
+    ) -> Iterator[tuple[Comeback, SchemaVersion]]:
         del self._waiting[one.table]
         given = one.order.schema
         if one.version is not None:
@@ -81,10 +86,42 @@ class ComingBack:
         if given is None:
             return
         before = self._structures.last_known(one.table)
-        doubt = None if before is None else _changed_values(before, given)
+        doubt = None
+        if before is not None:
+            renames = stopped_by is not None and may_rename_columns(
+                stopped_by.text, stopped_by.context
+            )
+            doubt = which_is_which(before, given, renames=renames)
+            doubt = doubt or _changed_values(before, given)
         if doubt is not None:
             self.doubts[one.table] = doubt
         yield one, self._structures.take_word(given, at)
+
+
+def may_rename_columns(text: str, context: StatementContext) -> bool:
+    """Whether a statement that nobody followed may give columns other names."""
+    try:
+        reader = StatementReader(text, context)
+    except CannotRead:
+        return True
+    while not reader.over:
+        if reader.next().keyword in ("CHANGE", "RENAME"):
+            return True
+    return False
+
+
+def which_is_which(before: TableSchema, given: TableSchema, *, renames: bool) -> str | None:
+    """Why names alone do not tell which column of a structure given is which of before."""
+    if renames:
+        return "the statement that stopped it gives names anew, which the structure given hides"
+    gone = [column.name for column in before.columns if given.column(column.name) is None]
+    new = [column.name for column in given.columns if before.column(column.name) is None]
+    if gone and new:
+        return (
+            f"by the structure given {', '.join(gone)} may have become {', '.join(new)}, or have "
+            "gone while that is new"
+        )
+    return None
 
 
 def _changed_values(before: TableSchema, given: TableSchema) -> str | None:

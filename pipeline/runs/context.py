@@ -24,7 +24,7 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.segment import RowCounts, rows_by_table
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 from pipeline.tables import TablePatterns
 
 
@@ -122,8 +122,10 @@ class Workplace:
 class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
-    `softened`: zero or partial dates that became NULL, by "database.table.column". `cut`: it
-    ended before a rename that begins the next batch."""
+    `softened`: values that the lake shows otherwise, by "database.table.column": zero or
+    partial dates that became NULL, texts with codes that have no character. `cut`: it
+    ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
+    the end that a person fixed is not behind the start, whatever the log holds."""
 
     batch: int | None
     rule: str
@@ -141,6 +143,7 @@ class CaptureReport:
     capture_seconds: float
     continuity: Continuity | None = None
     cut: bool = False
+    end_is_behind: bool = False
 
     @classmethod
     def of(
@@ -244,13 +247,15 @@ class MergeReport:
 @dataclass(frozen=True, slots=True)
 class AcknowledgeReport:
     """`position` is the acknowledged cursor afterwards; None before the first batch.
-    `held` are captured batches that are not merged, with the tables they wait for."""
+    `held` are captured batches that are not merged, with the tables they wait for. `partial`:
+    tables that the lake can have but a part of."""
 
     acknowledged: tuple[int, ...]
     position: Position | None
     held: Mapping[int, tuple[TableName, ...]]
     set_aside: tuple[SetAside, ...]
     seconds: float
+    partial: tuple[Extent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +277,23 @@ class TableDifference:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
+    """`batch`: the newest that was acknowledged; the lake shows its end."""
+
+    batch: int
     position: Position
     tables: tuple[TableDifference, ...]
     set_aside: tuple[SetAside, ...]
     seconds: float
+
+
+def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
+    """One line for each table that has such values, by "database.table.column"."""
+    tables: dict[str, list[tuple[str, int]]] = {}
+    for name, count in softened.items():
+        table, _, column = name.rpartition(".")
+        tables.setdefault(table, []).append((column, count))
+    return [
+        f"{table}: {sum(count for _, count in columns)} {what} in the lake "
+        f"({', '.join(f'{count} of {column}' for column, count in columns)})"
+        for table, columns in tables.items()
+    ]

@@ -1,24 +1,29 @@
-"""Events of one table map → images, by the structure of the moment.
+"""Events of one table → images, by the structure of the moment.
 
-Belongs here: which decoder reads a table map's rows. Does not: bytes (`pipeline.binlog`),
-what becomes of a table that cannot be decoded (`segmenting`).
+Belongs here: which decoder reads a table map's rows, and the order of images where a table has
+several maps. Does not: bytes (`pipeline.binlog`), what becomes of a table that cannot be decoded
+(`segmenting`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.parts import by_map, in_portions
 from pipeline.binlog.ring import Block
 from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.changes.defaults import refuse_updates, with_defaults
+from pipeline.changes.keys import key_columns
 from pipeline.position import Coordinates
-from pipeline.row_images import RowImages
+from pipeline.row_images import RowImages, in_order
 from pipeline.runs.captured import CapturedTable, CapturedTables
 from pipeline.runs.versions import checked, version_for
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName
 
 
 class Decoding:
@@ -44,18 +49,33 @@ class Decoding:
         description = self.buffer.description
         return description.flavour if description else "mysql"
 
-    def name(self, number: int) -> TableName:
-        """The table of a map."""
-        return self.buffer.maps.known[number].table
-
     def decoded(
-        self, number: int, part: Block, at: Coordinates, tables: CapturedTables
+        self, part: Block, at: Coordinates, tables: CapturedTables
     ) -> tuple[CapturedTable, list[RowImages]]:
-        """The images of a map's events, and the table they belong to. TableError where they
-        cannot be decoded, or not captured."""
-        version, decoder = self._decoder(number, at)
+        """The images of one table's events, in their order, and the table they belong to.
+        TableError where they cannot be decoded, or not captured."""
+        number = int(part.events[0, columns.MAP])
+        version, _ = self._decoder(number, at)
         table = tables.opened(version, at)
-        return table, [self._with_defaults(one, version) for one in decoder.decode(part)]
+        if (part.events[:, columns.MAP] == number).all():
+            return table, list(self._of_map(number, part, at))
+        return table, list(self._of_maps(part, at))
+
+    def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+        """Events of several maps: decoded map by map, put into their order again."""
+        for first, portion in in_portions(part):
+            yield in_order(
+                [
+                    (images, first + which)
+                    for number, which, events in by_map(portion)
+                    for images in self._of_map(number, events, at)
+                ]
+            )
+
+    def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
+        version, decoder = self._decoder(number, at)
+        for images in decoder.decode(events):
+            yield self._with_defaults(images, version)
 
     def _with_defaults(self, images: RowImages, version: SchemaVersion) -> RowImages:
         if images.present is None:
@@ -72,5 +92,7 @@ class Decoding:
         if key not in self._decoders:
             structure = checked(version, mapped, self.flavour)
             layouts = read_layouts(mapped.raw, self.flavour)
-            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
+            told_by = () if version.schema is None else key_columns(version.schema)
+            decoder = TableDecoder(structure, layouts, arrow_schema(structure), told_by)
+            self._decoders[key] = decoder
         return version, self._decoders[key]

@@ -8,13 +8,13 @@ Belongs here: from a place to a proven boundary between two transactions, by the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pipeline.batch import Batch
 from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.binlog.heads import find_file_before, read_file_head
 from pipeline.binlog.looking import Tell
-from pipeline.binlog.moments import find_moment, find_moment_in_file
+from pipeline.binlog.moments import find_last_end, find_moment, find_moment_in_file
 from pipeline.binlog.search import find_boundary, find_end_of
 from pipeline.errors import (
     EndNotReached,
@@ -35,6 +35,7 @@ from pipeline.places import (
     OfRun,
     Place,
     Snapshot,
+    moment_text,
 )
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
@@ -58,10 +59,11 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> Found:
     match where:
         case GtidSet():
             return _after(work, where, facts)
-        case Since(moment, None):
-            return _boundary(work, _moment(work, moment, facts))
+        case Since(moment, None, known):
+            return _boundary(work, _since(work, moment, known, facts))
         case Since(moment, file) if file is not None:
-            return _boundary(work, _in_file(work, file, moment, facts))
+            found = _in_file(work, file, moment, facts)
+            return _boundary(work, found or Coordinates(file, FIRST_OFFSET))
         case Coordinates():
             return _boundary(work, where)
     raise AssertionError(f"{where} is no place")
@@ -76,11 +78,36 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> Reached:
     return Reached(found.at, found.gtid_set)
 
 
+def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """Where a run that starts at `start` ends by `--until`. At a file's very beginning no
+    event stands that could be the witness of a cursor: such a run ends behind the last
+    transaction before it."""
+    if isinstance(place, Earliest):
+        raise EndNotReached(
+            "'earliest' is where the log begins: nothing ends there",
+            hint="choose a place, a moment, a GTID set, a run, or latest",
+        )
+    end = resolve_end(work, place, facts, start)
+    if end.offset > FIRST_OFFSET or not start.at < end:
+        return end
+    span = range(start.at.file.number, end.file.number)
+    for log in reversed([log for log in facts.binlogs if log.file.number in span]):
+        last = find_last_end(work.server, log.file, facts.head, tell=_tell(work))
+        if last.offset > FIRST_OFFSET:
+            return max(last, start.at)
+    return start.at
+
+
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Where a run that starts at `start` ends by `--until`: never beyond the head."""
+    """The place that was named, as an end: never beyond the head."""
     match place:
         case Latest():
             return facts.head
+        case InFile(file, moment):
+            _require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return _in_file(work, file, moment, facts) or find_last_end(
+                work.server, file, facts.head, tell=_tell(work)
+            )
         case AtMoment(moment):
             return _moment(work, moment, facts)
         case AfterGtids(gtids):
@@ -91,8 +118,8 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
             where = _where(work, place, facts)
     if isinstance(where, GtidSet):
         return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
-    found = find_place(work, where, facts)
-    return found.at
+    assert isinstance(where, Coordinates), f"{where} is looked for by other means"
+    return _boundary(work, where, then="ends").at
 
 
 def _where(work: Workplace, place: Place, facts: ServerFacts) -> Where:
@@ -159,10 +186,11 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
         )
 
 
-def _boundary(work: Workplace, at: Coordinates) -> Found:
+def _boundary(work: Workplace, at: Coordinates, *, then: str = "starts") -> Found:
+    """`then`: what a run does there."""
     boundary = find_boundary(work.server, at, tell=_tell(work))
     if boundary.rewound:
-        work.progress.note(f"{at} lies inside a transaction; the run starts at {boundary.at}")
+        work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
     return Found(boundary.at, boundary.gtid_set, boundary.witness)
 
 
@@ -212,6 +240,31 @@ def find_known_until(work: Workplace, found: Found, facts: ServerFacts) -> Coord
         ) from error
 
 
+def _since(
+    work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
+) -> Coordinates:
+    """The first transaction committed at or after a moment. Where what is asked for is all
+    since `known`, a log that begins later than the moment, but before that, is read whole."""
+    try:
+        return _moment(work, moment, facts)
+    except MomentOutOfRange as error:
+        if known is None:
+            raise
+        oldest = facts.binlogs[0].file
+        begins = read_file_head(work.server, oldest).created
+        if known < begins + timedelta(seconds=1):  # a head tells whole seconds
+            raise MomentOutOfRange(
+                f"{error.message}; the last commit that was read is of {moment_text(known)}",
+                hint="restore older log files to the server; or accept what may be missing: "
+                "`lockstep start-at earliest --reason …` reads all there is",
+            ) from error
+        work.progress.note(
+            f"the log does not reach back to {moment_text(moment)}: it is read from its "
+            f"beginning, {oldest}, made at {moment_text(begins)}"
+        )
+        return Coordinates(oldest, FIRST_OFFSET)
+
+
 def _moment(work: Workplace, moment: datetime, facts: ServerFacts) -> Coordinates:
     """The first transaction committed at or after it: in the batch that the ledger's times
     name, if one does and its log is there, else wherever the log has it."""
@@ -243,7 +296,9 @@ def _in_batch(
         return None  # its first file was made later
 
 
-def _in_file(work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts) -> Coordinates:
+def _in_file(
+    work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
+) -> Coordinates | None:
     return find_moment_in_file(work.server, file, moment, facts.head, tell=_tell(work))
 
 

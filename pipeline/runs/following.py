@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError, ValueLeftOut
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, Reread, in_vain
+from pipeline.runs.rereading import Reread, in_vain, owed
 from pipeline.runs.versions import release_hint
 from pipeline.runs.watching import Lost
 from pipeline.schema.consequences import PER_ROW, Action, Consequence, consequences
@@ -28,7 +29,6 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
-from pipeline.schema.zones import zone_of
 from pipeline.segment import ChangeType
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableEventKind
@@ -83,6 +83,7 @@ class Following:
         comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
         handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
@@ -90,6 +91,7 @@ class Following:
         self._rules = rules
         self._wants_changed = wants_changed
         self._handing_over = handing_over
+        self._extents = Extents() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self.joining = Joining(rereads, structures)
         self.coming_back = ComingBack(comebacks, structures)
@@ -110,10 +112,9 @@ class Following:
         self, logged: LoggedStatement, followed: Followed
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
-        session = logged.context
-        zoned = zone_of(session.time_zone) is not None
+        self._extents.followed(followed.effects)
         policies = self._rules.policies
-        found = consequences(followed, policies, strict=session.strict, zoned=zoned)
+        found = consequences(followed, policies, logged)
         actions = self._handed_over(followed)
         for table, consequence in found.items():
             if table in actions:
@@ -147,7 +148,11 @@ class Following:
                 self.joining.record(one, version.version, self._numbers.last)
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """The table goes no further than `at`."""
+        """The table goes no further than `at`; where its rows are whole at the source alone, the
+        next run reads it there."""
+        if isinstance(error, ValueLeftOut):
+            self._reread(table, at, owed(error.reason))
+            return
         self._rules.on_set_aside(self._tables.put_aside(table, at, error))
         self._wants_changed()
 
@@ -157,7 +162,7 @@ class Following:
             if not self._tables.wanted(table):
                 continue
             if self._rules.policies.foreign_keys == "resnapshot":
-                self._reread(table, one.at, one.reason)
+                self._reread(table, one.at, owed(one.reason))
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
 
@@ -184,8 +189,8 @@ class Following:
         if one.action is Action.SET_ASIDE:
             self.put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
         elif one.action is Action.REREAD:
-            hint = COLUMNS_HINT if one.rule == PER_ROW else HINT
-            self._reread(table, logged.end, one.reason, hint)
+            remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
+            self._reread(table, logged.end, owed(one.reason, remedy))
         elif kind is not None and version is not None:
             if one.action in _OF_KNOWN and not self._tables.known(table):
                 return
@@ -202,8 +207,7 @@ class Following:
             self._happened(TableEventKind.CHANGED, version, one.why)
         self.joining.record(one, one.version, self._numbers.last)
 
-    def _reread(self, table: TableName, at: Coordinates, reason: str, hint: str = HINT) -> None:
-        error = TableError(reason, hint=hint)
+    def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
         self._wants_changed()
 

@@ -58,6 +58,7 @@ class Holding:
         self._tables = tables
         self._batch = batch
         self.softened: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
         self.rows = 0
 
     def hold(
@@ -100,6 +101,8 @@ class Holding:
         self.rows += counts.total
         for column, count in images.softened.items():
             self.softened[f"{table.version.table}.{column}"] += count
+        for column, count in images.unknown.items():
+            self.unknown[f"{table.version.table}.{column}"] += count
 
 
 def marks_of(run: Run) -> TransactionMarks:

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from pipeline.binlog.charsets import text_decoder
-from pipeline.binlog.control import Query, moment
+from pipeline.binlog.control import moment
 from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
 from pipeline.position import Coordinates
-from pipeline.schema.context import ServerFacts, StatementContext, read_context
+from pipeline.schema.context import ServerFacts, read_context
 from pipeline.schema.logged import LoggedStatement
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _MICROSECONDS: Final = 1_000_000
+_OWN: Final = "utf8mb4"
+_SURROGATES: Final = 0xDC00
 
 
 def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerFacts:
@@ -44,7 +46,7 @@ def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
         committed = int(row[COMMITTED_AT]) or query.second * _MICROSECONDS
         found.append(
             LoggedStatement(
-                text=_text(query, context),
+                text=statement_text(query.raw, context.client_charset),
                 context=context,
                 begin=Coordinates(file, int(row[BEGIN_OFFSET])),
                 end=Coordinates(file, int(row[END_OFFSET])),
@@ -57,10 +59,22 @@ def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
     return found
 
 
-def _text(query: Query, context: StatementContext) -> str:
-    """Bytes without meaning are kept as surrogates: inside a literal they change nothing,
-    inside a name they make one that no server has."""
-    try:
-        return text_decoder(context.client_charset)(query.raw)
-    except UnicodeDecodeError:
-        return query.raw.decode("utf-8", "surrogateescape")
+def statement_text(raw: bytes, charset: str) -> str:
+    """A statement's bytes in its client's character set; `binary` stands for the server's own.
+
+    Bytes without meaning are kept as surrogates, one for each: inside a literal they change
+    nothing, inside a name they make one that no server has. What is behind them is read on, for
+    the second byte of a character may look like a quote's escape.
+    """
+    decode = text_decoder(_OWN if charset == "binary" else charset)
+    found = []
+    while raw:
+        try:
+            found.append(decode(raw))
+            break
+        except UnicodeDecodeError as error:
+            end = max(error.end, error.start + 1)
+            found.append(decode(raw[: error.start]))
+            found += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
+            raw = raw[end:]
+    return "".join(found)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pipeline.batch import Batch
 from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, ForeignCommit, TableError
+from pipeline.errors import CommitConflict, ForeignCommit, Remedy, TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
@@ -175,7 +175,11 @@ class _Merging:
 
     def _put_aside(self, intent: Intent, error: TableError) -> None:
         """Nothing of the intent is in the lake, or `commit_made` had found it."""
-        aside = SetAside(intent.table, error.reason, error.hint, f"batch {intent.first_batch}")
+        remedy = error.remedy
+        if remedy is Remedy.CATCH_UP:
+            remedy = Remedy.REWRITE_MIRROR
+        place = f"batch {intent.first_batch}"
+        aside = SetAside(intent.table, error.reason, error.hint, place, remedy=remedy)
         self.work.ledger.set_aside(self.lease, aside)
         self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
         self.failed.append(aside)

@@ -16,17 +16,16 @@ from datetime import datetime
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
-from pipeline.changes.fills import StatementMoment
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
 from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
-from pipeline.errors import TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.context import Workplace
 from pipeline.runs.overlaps import reads_again
 from pipeline.runs.publish import commit_metadata
-from pipeline.runs.rereading import HINT
+from pipeline.runs.rereading import owed
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
@@ -77,7 +76,7 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     of them. TableError where nothing is left of what it covered."""
     covered = [one for one in batches if intent.first_batch <= one.id <= intent.last_batch]
     if not covered:
-        raise TableError("a write of it was begun, and its changes are gone", hint=HINT)
+        raise owed("a write of it was begun, and its changes are gone")
     plan = plan_merge([_part(work, batch, intent.table) for batch in covered])
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
@@ -90,7 +89,7 @@ def _last_known(work: Workplace, table: TableName) -> int:
     versions = work.ledger.schema_versions(work.source.name, table)
     known = [one.version for one in versions if one.knowledge is Knowledge.KNOWN]
     if not known:
-        raise TableError("it is gone, and its structure was never known", hint=HINT)
+        raise owed("it is gone, and its structure was never known")
     return known[-1]
 
 
@@ -107,7 +106,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     told = {*plan.versions, *([] if completion is None else [completion.version])}
     key = line.key_of(told)
     if key is None:
-        raise TableError("no key tells its rows apart in all versions there were", hint=HINT)
+        raise owed("no key tells its rows apart in all versions there were")
     if completion is not None:
         _require_complete(plan, line, key)
     known = {one.version: one for one in versions}
@@ -132,11 +131,9 @@ def _require_complete(plan: MergePlan, line: Lineage, key: tuple[str, ...]) -> N
     assert plan.completion is not None
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
-        raise TableError("its columns were read by another key than the lake's", hint=HINT)
+        raise owed("its columns were read by another key than the lake's")
     if any(file.partial for segment in plan.segments for file in segment.files):
-        raise TableError(
-            "row images leave columns out while new ones are read from the source", hint=HINT
-        )
+        raise owed("row images leave columns out while new ones are read from the source")
 
 
 def _require_snapshot(work: Workplace, task: Task) -> None:
@@ -145,7 +142,7 @@ def _require_snapshot(work: Workplace, task: Task) -> None:
     for batch in task.batches if needed else ():
         found = work.ledger.snapshots(work.source.name, batch.id)
         if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(found):
-            raise TableError("what was read of it was not merged in time", hint=HINT)
+            raise owed("what was read of it was not merged in time")
 
 
 def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int) -> Lineage:
@@ -163,7 +160,7 @@ def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], aft
         read=read,
     )
     if line.reread:
-        raise TableError(line.reread[0], hint=HINT)
+        raise owed(line.reread[0])
     return line
 
 
@@ -211,9 +208,7 @@ def _known(
     between = in_force(between, _catching_up(work, between))
     known = [one for one in between if one.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
-        raise TableError(
-            f"its structure was not known between version {first} and {final}", hint=HINT
-        )
+        raise owed(f"its structure was not known between version {first} and {final}")
     return known
 
 

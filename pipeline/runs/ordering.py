@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from pipeline.decisions import Lease
 from pipeline.errors import ConfigurationError
 from pipeline.ports.ledger import Ledger
+from pipeline.runs.coming_back import may_rename_columns, which_is_which
 from pipeline.runs.context import Workplace
 from pipeline.runs.showing_schema import unknown_table
 from pipeline.runs.structures import facts_of_server
 from pipeline.schema.context import ServerFacts, StatementContext
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
+from pipeline.schema.history import Knowledge
 from pipeline.schema.model import ServerSchema, TableSchema
+from pipeline.schema.plain import believed
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
@@ -56,7 +59,7 @@ def give_order(
     `NothingMatches`, `ConfigurationError` for a statement that cannot be taken, and
     `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
     """
-    ledger = work.ledger
+    ledger, doubt = work.ledger, None
     require_known(ledger.table_states(work.source.name), work.source.name, table)
     match kind:
         case OrderKind.PAUSE:
@@ -66,15 +69,37 @@ def give_order(
         case OrderKind.RELEASE:
             schema = None if statement is None else _given(work, table, statement)
             order = ledger.release_table(lease, table, author=author, reason=reason, schema=schema)
-    return Ordered(order, what_next(order))
+            doubt = None if schema is None else _doubt(work, order, schema)
+    return Ordered(order, what_next(order, doubt))
 
 
-def what_next(order: TableOrder) -> str:
-    """What happens by the order, in a sentence."""
+def _doubt(work: Workplace, order: TableOrder, given: TableSchema) -> str | None:
+    """Why the structure given does not tell which column is which; None where it does."""
+    versions = work.ledger.schema_versions(work.source.name, order.table)
+    before = next((one.schema for one in reversed(versions) if one.schema is not None), None)
+    if before is None:
+        return None
+    last = versions[-1]
+    renames = False
+    if last.knowledge is Knowledge.UNKNOWN and last.statement is not None:
+        facts = facts_of_server(work.server.facts())
+        text = work.ledger.statement(work.source.name, last.statement).text
+        renames = may_rename_columns(text, StatementContext(facts=facts))
+    return which_is_which(before, given, renames=renames)
+
+
+def what_next(order: TableOrder, doubt: str | None = None) -> str:
+    """What happens by the order, in a sentence. `doubt`: why the structure given does not
+    tell which column is which."""
     table = order.table
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     if order.kind is OrderKind.PAUSE:
         return f"{table} stops{at}; the other tables go on. `lockstep resume {table}` ends it"
+    if doubt is not None:
+        return (
+            f"the next run reads {table} from the source, because names alone do not tell which "
+            f"column is which: {doubt}; then it goes on with the others"
+        )
     given = "; there it has the structure given" if order.schema is not None else ""
     return (
         f"the next run catches {table} up through the log, from where it stopped{at}, or reads it "
@@ -119,7 +144,8 @@ def read_definition(
     done = evolve(schema.without_table(table), found, context)
     for effect in done.effects:
         if isinstance(effect, Created):
-            return replace(effect.after, name=table)
+            columns = tuple(map(believed, effect.after.columns))
+            return replace(effect.after, name=table, columns=columns)
         if isinstance(effect, NotFollowed):
             raise _refused(effect.reason, table)
     raise _refused("it creates nothing", table)

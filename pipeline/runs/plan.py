@@ -22,6 +22,7 @@ from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.begin import Begun, Looked, look
 from pipeline.runs.capture import bounds_of
 from pipeline.runs.context import Workplace
+from pipeline.runs.gaps import tables_touched
 from pipeline.runs.proving import require_followed, require_whole
 from pipeline.runs.reading import Reading
 from pipeline.runs.repair import Abandonment, foreseen
@@ -56,7 +57,8 @@ class PlannedStart:
 class PlannedReading:
     """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
     the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
-    what would end it before anything is recorded."""
+    what would end it before anything is recorded. `end_is_behind`: nothing is read because the
+    end that a person fixed is not behind the start."""
 
     end: Position
     why: str
@@ -72,6 +74,7 @@ class PlannedReading:
     set_aside: tuple[SetAside, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
+    end_is_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,16 @@ def make_plan(work: Workplace) -> Plan:
     )
 
 
+def next_start(work: Workplace) -> PlannedStart:
+    """Where the next run would begin; its refusal is raised."""
+    override = work.ledger.open_override(work.source.name)
+    cursor = cursor_after(work, list(foreseen(work, override)))
+    looked = look(work, cursor, override)
+    if isinstance(looked.decision, Refusal):
+        raise looked.decision.error
+    return _start(work, looked)
+
+
 # -- the start --------------------------------------------------------------------------
 
 
@@ -169,10 +182,7 @@ def _start(work: Workplace, looked: Looked) -> PlannedStart:
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
     position = looked.begun.start if looked.begun else None
-    tables: tuple[str, ...] = ()
-    if decision.continuity is Continuity.GAP:
-        states = work.ledger.table_states(work.source.name)
-        tables = tuple(map(str, states)) or work.source.patterns.include
+    tables = tables_touched(work, decision)
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
@@ -229,6 +239,7 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
         set_aside=tuple(tally.set_aside),
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
+        end_is_behind=bounds.end < begun.facts.head and bounds.reached(begun.start.at),
     )
 
 

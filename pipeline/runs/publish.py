@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.generations import all_columns
-from pipeline.changes.layout import application_id, changelog_path, changelog_schema
+from pipeline.changes.layout import application_id, changelog_path, published_schema
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.ports.held import Held
@@ -73,7 +73,9 @@ def _publish(
         changelog_path(batch.source, table, generation),
         app_id=application_id(batch.source, state, "changelog", generation),
         batch=batch.id,
-        schema=all_columns(changelog_schema(one.version.structure) for one in together),
+        schema=all_columns(
+            published_schema(one.version.structure, one.segment.files) for one in together
+        ),
         files=files,
         user_metadata=commit_metadata(table, [batch]),
         held=held,

@@ -18,13 +18,15 @@ from pipeline.binlog.control import moment
 from pipeline.binlog.identity import GtidsRead, together
 from pipeline.binlog.limits import Limits
 from pipeline.binlog.ring import ANONYMOUS, Run
+from pipeline.binlog.set_witness import LastOfSources
 from pipeline.bounds import RunBounds
-from pipeline.errors import DamagedEvent, TransactionsWithoutGtid, UnsupportedStatement
+from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.runs.joining import last_end
 from pipeline.runs.logged import logged_statements
+from pipeline.runs.obstacles import with_way_on
 from pipeline.runs.structures import facts_of_server
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
@@ -101,6 +103,7 @@ class Reading:
         self._bounds = bounds
         self._begun = begun
         self._gtids = GtidsRead()
+        self.last_of_sources = LastOfSources()
         self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
@@ -171,7 +174,14 @@ class Reading:
         )
 
     def run(self) -> None:
-        """Read up to the end, or until a budget is spent; `StreamEndedEarly`."""
+        """Read up to the end, or until a budget is spent; `StreamEndedEarly`, and `LogStops`
+        with the place behind what stopped it."""
+        try:
+            self._read()
+        except LogStops as error:
+            raise with_way_on(error, self._work.server, self._begun.facts.head) from error
+
+    def _read(self) -> None:
         if self._bounds.reached(self._begun.start.at):
             self._taker.reach(None)
             return
@@ -266,6 +276,7 @@ class Reading:
 
     def _note_gtids(self, run: Run) -> None:
         self._gtids.add(run.transactions, run.sources)
+        self.last_of_sources.add(run.transactions, run.sources, run.files)
         anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._begun.leave_out:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.errors import SourceMoving, StructureMoved, TableError
+from pipeline.errors import BY_ITSELF, Remedy, SourceMoving, StructureMoved, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.schema.model import TableSchema
@@ -28,17 +28,10 @@ from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
-HINT: Final = "the next run reads it from the source"
-"""What a table is told that is set aside only to be read anew; whoever begins the next run
-knows it by that."""
-
-COLUMNS_HINT: Final = "the next run reads its new columns from the source"
-"""The same, of a table that lacks only values of columns."""
-
-OWED: Final = (HINT, COLUMNS_HINT)
-
-_AGAIN: Final = "; a release reads it from the source"
-"""Ends the hint of a table that could not be read, although the log alone cannot bring it."""
+_HINTS: Final = {
+    Remedy.RESNAPSHOT: "the next run reads it from the source",
+    Remedy.BACKFILL: "the next run reads its new columns from the source",
+}
 
 _TRIES: Final = 5
 
@@ -65,22 +58,36 @@ class Reread:
         return self.order.table
 
 
+def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
+    """What a table is set aside with only to be read from the source by the next run, which
+    is told in the hint's words and knows it by the remedy."""
+    return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
+
+
 def must_be_read(state: TableState) -> bool:
     """Whether a table lacks what only the source has: nobody catches it up by the log."""
-    hint = state.hint or ""
-    return hint == HINT or hint.endswith(_AGAIN)
+    return state.remedy in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
 
 
 def in_vain(error: TableError) -> TableError:
     """What a table is set aside with that could not be read."""
-    return TableError(str(error), hint=f"{error.hint}{_AGAIN}")
+    return TableError(
+        str(error),
+        hint=f"{error.hint}; a release reads it from the source",
+        remedy=Remedy.RELEASED_RESNAPSHOT,
+    )
+
+
+def why_owed(state: TableState) -> str:
+    """Why a table is to be read from the source."""
+    return state.reason or _HINTS[Remedy.RESNAPSHOT]
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
     """Open orders for tables that still match, those that the last run left among them."""
     source = work.source.name
     for state in _left(work, work.ledger.open_orders(source)):
-        reason = state.reason or HINT
+        reason = why_owed(state)
         work.ledger.release_table(lease, state.table, author="lockstep", reason=reason)
     return _matching(work, work.ledger.open_orders(source))
 
@@ -91,7 +98,7 @@ def foreseen_orders(work: Workplace) -> list[TableOrder]:
     orders = work.ledger.open_orders(source)
     orders += [
         TableOrder(
-            0, state.table, OrderKind.RELEASE, "lockstep", state.reason or HINT, now, state.stopped
+            0, state.table, OrderKind.RELEASE, "lockstep", why_owed(state), now, state.stopped
         )
         for state in _left(work, orders)
     ]
@@ -105,7 +112,7 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
         state
         for table, state in work.ledger.table_states(work.source.name).items()
         if state.condition is TableCondition.QUARANTINED
-        and state.hint in OWED
+        and state.remedy in BY_ITSELF
         and table not in ordered
     ]
 

@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Batch, Cursor, Prepared, Xid
 from pipeline.binlog.looking import log_between
+from pipeline.errors import Remedy
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.completing import goes_on
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, must_be_read
+from pipeline.runs.rereading import must_be_read, why_owed
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableOrder, TableState
+from pipeline.table_state import TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Returns:
     """How tables come back. `joins`: as they are; `spans`: through the log, up to `cursor`;
     `rereads`: why the others are read from the source; `both`: why some of `spans` are
     besides; `completed`: why new columns of some of joins and spans are. `prepared`: XA
-    transactions that were open where the reading begins."""
+    transactions that were open where the reading begins. `waits`: tables that stay where they
+    are in this run, and why they are read from the source by one without a fixed end."""
 
     orders: tuple[TableOrder, ...] = ()
     joins: frozenset[TableName] = frozenset()
@@ -57,6 +59,7 @@ class Returns:
     facts: ServerFacts | None = None
     prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
     first: Span | None = None
+    waits: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
     def caught_up(self) -> tuple[TableOrder, ...]:
@@ -72,7 +75,22 @@ class Returns:
 
 
 def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
-    """How the tables of these orders come back; writes nothing."""
+    """How the tables of these orders come back; writes nothing.
+
+    What is read from the source belongs before an end of the log that nobody knew when the
+    run began: a run whose end a person fixed leaves such a table to the next one without.
+    """
+    found = _returns_of(work, orders)
+    if work.source.until is None:
+        return found
+    waits = {**found.rereads, **found.both, **found.completed}
+    if not waits:
+        return found
+    kept = [order for order in orders if order.table not in waits]
+    return replace(_returns_of(work, kept), waits=waits)
+
+
+def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
     if not orders:
         return Returns()
     cursor = work.ledger.captured_cursor(work.source.name)
@@ -97,8 +115,8 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
             rereads[order.table] = refused
         else:
             joins.add(order.table)
-        if state.hint == COLUMNS_HINT and order.table not in rereads:
-            completed[order.table] = state.reason or COLUMNS_HINT
+        if state.remedy is Remedy.BACKFILL and order.table not in rereads:
+            completed[order.table] = why_owed(state)
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
         found_first = _with_prepared(work, min(spans.values(), key=_begins), cursor)
@@ -136,9 +154,9 @@ def _way(
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
     if must_be_read(state):
-        return state.reason or HINT
-    if state.hint == COLUMNS_HINT and not (order.schema is None and goes_on(work, state)):
-        return state.reason or HINT
+        return why_owed(state)
+    if state.remedy is Remedy.BACKFILL and not (order.schema is None and goes_on(work, state)):
+        return why_owed(state)
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"
     low, end = order.stopped.at, cursor.position
@@ -175,8 +193,7 @@ def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
 
 def _refused_write(state: TableState) -> str | None:
     """Why a table's mirror must be written as a whole: a merge set it aside."""
-    at_its_merge = (state.position or "").startswith("batch ")
-    if state.condition is not TableCondition.QUARANTINED or not at_its_merge:
+    if state.remedy is not Remedy.REWRITE_MIRROR:
         return None
     return f"its mirror refused a write: {state.reason}"
 
@@ -222,9 +239,12 @@ class Back:
         return (*self.joins, *self.rereads)
 
     @classmethod
-    def of(cls, due: Sequence[TableOrder], returns: Returns, refused: str | None) -> Back:
+    def of(
+        cls, due: Sequence[TableOrder], returns: Returns, refused: str | None, *, fixed: bool
+    ) -> Back:
         """`due`: orders that are open behind the batch that caught up, or was `refused`. A
-        table that it had to leave has a newer order, which says why."""
+        table that it had to leave has a newer order, which says why. `fixed`: the run's end
+        is, so that no table is read from the source."""
         why = dict(returns.rereads)
         if refused is not None:
             why |= dict.fromkeys(returns.spans, refused)
@@ -238,5 +258,5 @@ class Back:
         )
         whole = returns.joins - completed
         joins = tuple(order for order in due if order.table in whole)
-        rereads = tuple(order for order in due if order not in joins)
+        rereads = () if fixed else tuple(order for order in due if order not in joins)
         return cls(joins, rereads, why, completed)

@@ -15,8 +15,9 @@ import numpy as np
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.parts import by_table
 from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import by_map
+from pipeline.changes.extents import Extents
 from pipeline.changes.marks import TransactionMarks
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
@@ -56,6 +57,7 @@ class Segmenter:
         completed: Collection[TableName] = (),
         told: SourceRows | None = None,
         handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._told = told
@@ -71,6 +73,7 @@ class Segmenter:
             comebacks=comebacks,
             wants_changed=self._ask_again,
             handing_over=handing_over,
+            extents=extents,
         )
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures)
@@ -96,6 +99,10 @@ class Segmenter:
     @property
     def softened(self) -> Counter[str]:
         return self._holding.softened
+
+    @property
+    def unknown(self) -> Counter[str]:
+        return self._holding.unknown
 
     def follow(self, buffer: TransactionBuffer) -> None:
         """The buffer whose runs are put."""
@@ -148,10 +155,9 @@ class Segmenter:
         self._numbers.changes += int(images_of.sum())
 
     def _decoded(self, run: Run, block: Block, lost: dict[TableName, Lost]) -> list[Decoded]:
-        """A block's rows by their table maps."""
+        """A block's rows by their tables, each table's in the order of the log."""
         decoded: list[Decoded] = []
-        for number, which, part in by_map(block):
-            name = self._decoding.name(number)
+        for name, which, part in by_table(block, self._decoding.buffer.maps.known):
             if not self._captured(name):
                 continue
             if name in lost:
@@ -159,20 +165,16 @@ class Segmenter:
                 which, part = which[kept], Block(part.data, part.events[kept])
                 if not len(which):
                     continue
-            done = self._decoded_map(run, number, which, part)
+            done = self._decoded_table(run, name, which, part)
             if done is not None:
                 decoded.append(done)
-            elif name in self._tables.set_aside:
-                # Rows of this block before the bad one go too: a table's changes end
-                # between two transactions, and that is the place it stops at.
-                going = [d for d in decoded if d.table.version.table == name]
-                decoded = [d for d in decoded if d.table.version.table != name]
-                for one in going:
-                    self._tables.stop_before(name, begin_of(run, one.events[0]))
         return decoded
 
-    def _decoded_map(self, run: Run, number: int, which: Integers, part: Block) -> Decoded | None:
-        name = self._decoding.name(number)
+    def _decoded_table(
+        self, run: Run, name: TableName, which: Integers, part: Block
+    ) -> Decoded | None:
+        """Where one of a table's events is bad, none of this block counts: its changes end
+        between two transactions, before the first one here."""
         if not self._tables.wanted(name) or self.joining.waits(name):
             return None
         if (low := self._following.lows.get(name)) is not None:
@@ -182,7 +184,7 @@ class Segmenter:
                 return None
         at = begin_of(run, part.events[0])
         try:
-            table, batches = self._decoding.decoded(number, part, at, self._tables)
+            table, batches = self._decoding.decoded(part, at, self._tables)
         except TableError as error:
             self._following.put_aside(name, at, error)
             return None
@@ -210,5 +212,6 @@ class Segmenter:
         if self._tables.known(one.table):
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= one.transaction]
+        known = self._decoding.buffer.maps.known
         numbers = set(so_far[:, columns.MAP])
-        return any(self._decoding.name(int(number)) == one.table for number in numbers)
+        return any(known[int(number)].table == one.table for number in numbers)

@@ -115,7 +115,7 @@ def _at(
         case AtCoordinates(at):
             return _at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _at_moment(ledger, source, told, moment)
+            return _at_moment(ledger, source, told, moment, work)
         case AfterGtids(gtids):
             return _after(ledger, source, told, gtids)
         case OfRun(run):
@@ -133,7 +133,7 @@ def _at(
             return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
         case Snapshot():
             raise NotYet(
-                "'snapshot' is a way to start, not a place in time", hint="lockstep schema --help"
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
             )
 
 
@@ -154,12 +154,26 @@ def _at_coordinates(
 
 
 def _at_moment(
-    ledger: Ledger, source: str, told: Sequence[ToldVersion], moment: datetime
+    ledger: Ledger,
+    source: str,
+    told: Sequence[ToldVersion],
+    moment: datetime,
+    work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """What the statements committed before it made, in the order they were read."""
+    """What the statements committed before it made, in the order they were read. Behind the
+    last transaction that was read the server is asked whether there are more."""
+    began = _began(ledger, source, told)
+    if began is not None and moment < began:
+        raise SchemaUnknownAt(
+            f"{source}: the history of {told[0].version.table} begins at {began.isoformat()}, "
+            f"behind {moment.isoformat()}",
+            hint=f"`lockstep schema {told[0].version.table}` lists the versions there are",
+        )
     found = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
     reached = [batch.id for batch in found if batch is not None]
     if not reached:
+        if _quiet(ledger, source, moment, work()):
+            return told[-1].version
         raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
 
     def before(one: ToldVersion) -> bool:
@@ -169,6 +183,32 @@ def _at_moment(
         return committed is None or committed < moment
 
     return _last(takewhile(before, told))
+
+
+def _began(ledger: Ledger, source: str, told: Sequence[ToldVersion]) -> datetime | None:
+    """The first moment that the history is known to reach back to; None where a statement
+    made the table, and nothing was known of it before."""
+    if told[0].statement is not None:
+        return told[0].statement.committed_at
+    batches = ledger.batches(source, limit=_BATCHES)
+    first = next((one for one in batches if one.id == told[0].version.batch), None)
+    if first is None:
+        return None
+    if first.start.committed_at is not None:
+        return first.start.committed_at
+    known = [first.created_at, None if first.end is None else first.end.committed_at]
+    known += [one.statement.committed_at for one in told if one.statement is not None]
+    return min(one for one in known if one is not None)
+
+
+def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
+    """Whether the moment is past, and all that was committed before it was read."""
+    cursor, facts = ledger.captured_cursor(source), work.server.facts()
+    if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
+        return False
+    if cursor.position.at == facts.head:
+        return True
+    return resolve_end(work, AtMoment(moment), facts, cursor.position) <= cursor.position.at
 
 
 def _after(

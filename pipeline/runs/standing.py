@@ -5,9 +5,12 @@ Belongs here: the questions. Does not: what the answers mean (`pipeline.standing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from pipeline.batch import Batch
 from pipeline.binlog.heads import read_file_head
+from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
@@ -15,17 +18,25 @@ from pipeline.position import LogFile, Position
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather
 from pipeline.runs.context import Workplace
+from pipeline.runs.extents import partial_tables
 from pipeline.standing.facts import Headroom, Standing, WaitingBatch
-from pipeline.standing.measures import failures, headroom, lag, overlaps
+from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
 from pipeline.table_state import TableCondition
+from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
 _DECISIONS = 100
 
 
-def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: datetime) -> Standing:
+def stand(
+    source: str,
+    patterns: TablePatterns,
+    ledger: Ledger,
+    work: Workplace | LockstepError,
+    now: datetime,
+) -> Standing:
     """How a source stands; writes nothing, and answers without its server too. `work`: the
     workplace, or why there is none."""
     acknowledged = ledger.acknowledged_cursor(source)
@@ -59,7 +70,7 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         facts=facts,
         trouble=trouble,
         start=start,
-        lag=lag(facts, position, now),
+        lag=lag(facts, position, now, _since(decisions, batches, position)),
         headroom=room,
         waiting=tuple(
             WaitingBatch(batch, tuple(t for t, those in pending.items() if batch.id in those))
@@ -73,8 +84,20 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         set_aside=those_set_aside(states),
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
+        partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
+        batches=tuple(batches),
     )
+
+
+def _since(
+    decisions: Sequence[RecordedDecision], batches: Sequence[Batch], position: Position | None
+) -> datetime | None:
+    """When nothing was behind the position, as far as that is known: a run looked and found
+    nothing; or a start was taken and no commit was read, whose moment would tell."""
+    begun = next((one.created_at for one in batches if one.end == position), None)
+    first = begun if position is not None and position.committed_at is None else None
+    return looked(decisions, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:

@@ -23,7 +23,7 @@ from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.limits import Limits
 from pipeline.changes.generations import next_generation
 from pipeline.decisions import Continuity
-from pipeline.errors import SourceMoving
+from pipeline.errors import LogStops, SourceMoving
 from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline, ServerFacts
@@ -31,6 +31,7 @@ from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun, read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.logged import facts_of, logged_statements
+from pipeline.runs.obstacles import with_way_on
 from pipeline.schema import context
 from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
@@ -230,6 +231,7 @@ def statements_between(
         limits=Limits(end),
         leave_out=begun.leave_out,
     )
+    buffer.prepared.rowless = True
     try:
         for received in dump:
             buffer.put(received)
@@ -238,6 +240,8 @@ def statements_between(
                 buffer.ack()
             if buffer.stopped or buffer.ended:
                 break
+    except LogStops as error:
+        raise with_way_on(error, work.server, end) from error
     finally:
         dump.close()
 

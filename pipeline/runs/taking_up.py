@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Final
 
 from pipeline.coverage import past_ranges
 from pipeline.ports.segments import SegmentStore
@@ -17,9 +16,6 @@ from pipeline.runs.captured import CapturedTables
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-
-_DECISIONS_READ: Final = 10_000
-"""How many decisions back a change of patterns is noticed."""
 
 
 def tables_of(
@@ -38,10 +34,9 @@ def tables_of(
     states = work.ledger.table_states(source)
     for table in active:
         states[table] = _taken_up(states[table])
-    decisions = work.ledger.decisions(source, limit=_DECISIONS_READ)
     past = [
         one
-        for one in past_ranges(decisions, batch, str(start))
+        for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
         if before is None or one.last < before
     ]
     return CapturedTables(segments, source=source, batch=batch, states=states, past=past)
@@ -55,4 +50,5 @@ def _taken_up(state: TableState) -> TableState:
         hint=None,
         position=None,
         stopped=None,
+        remedy=None,
     )

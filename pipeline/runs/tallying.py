@@ -17,13 +17,15 @@ import numpy.typing as npt
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.images import AFTER, DELETE, INSERT
+from pipeline.binlog.parts import by_map, by_table
 from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.binlog.unkept import UnkeptSpool
 from pipeline.errors import TableError
 from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.versions import checked, release_hint, version_for
 from pipeline.schema.consequences import Action, Consequence, consequences
@@ -32,7 +34,6 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.schema.shown import first_words
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
-from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
@@ -140,9 +141,7 @@ class Tally:
 
     def changed(self, logged: LoggedStatement, followed: Followed) -> None:
         """A statement of the log, and what it would do."""
-        session = logged.context
-        zoned = zone_of(session.time_zone) is not None
-        found = consequences(followed, self._policies, strict=session.strict, zoned=zoned)
+        found = consequences(followed, self._policies, logged)
         told = []
         for table, one in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):
@@ -193,25 +192,24 @@ class Tally:
         """`begin`: where the transaction of a number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
-        for number, _, part in by_map(block):
-            name = self._following.maps.known[number].table
+        for name, _, part in by_table(block, self._following.maps.known):
             if not self._captured.wanted(name):
                 continue
             of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(of[0]))
             try:
-                decoder = self._decoder(number, at)
-                counted = decoder.count(part)
+                counted = [
+                    (which, self._decoder(number, at).count(events))
+                    for number, which, events in by_map(part)
+                ]
             except TableError as error:
                 self._put_aside(name, at, error)
                 continue
-            np.add.at(rows, of, counted.rows)
-            found = TableTally(
-                _row_counts(counted.kinds),
-                len(part.events),
-                int(part.events[:, columns.SIZE].sum()),
-            )
-            tables[name] = tables.get(name, TableTally()) + found
+            for which, one in counted:
+                np.add.at(rows, of[which], one.rows)
+            kinds = sum((one.kinds for _, one in counted), np.zeros(len(CHANGE_TYPES), np.int64))
+            size = int(part.events[:, columns.SIZE].sum())
+            tables[name] = TableTally(_row_counts(kinds), len(part.events), size)
         return _Seen(tables, rows)
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:

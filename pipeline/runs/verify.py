@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.batch import Cursor
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import NothingMatches, SourceMoving
 from pipeline.position import Position
@@ -38,17 +39,19 @@ def verify(work: Workplace, tables: Sequence[TableName] | None = None) -> Verify
     chosen = _chosen(work, tables, states)
     differences = tuple(_compared(work, table, states.get(table)) for table in chosen)
     after = _standing_still(work)
-    if after.at != before.at:
-        raise _moving(after, str(before.at))
-    return VerifyReport(before, differences, tables_set_aside(work), perf_counter() - clock)
+    if after.position.at != before.position.at:
+        raise _moving(after.position, str(before.position.at))
+    return VerifyReport(
+        before.batch, before.position, differences, tables_set_aside(work), perf_counter() - clock
+    )
 
 
-def _standing_still(work: Workplace) -> Position:
+def _standing_still(work: Workplace) -> Cursor:
     cursor = work.ledger.acknowledged_cursor(work.source.name)
     head = work.server.facts().head
     if cursor is None or cursor.position.at != head:
         raise _moving(cursor.position if cursor else None, str(head))
-    return cursor.position
+    return cursor
 
 
 def _moving(position: Position | None, head: str) -> SourceMoving:

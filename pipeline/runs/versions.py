@@ -44,7 +44,8 @@ def version_for(
         )
     why = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise TableError(
-        f"its structure is not known: {why}", hint=f"`lockstep release {table}` reads it anew"
+        f"its structure is not known: {why}",
+        hint=f"`lockstep release {table} --reason …` reads it anew",
     )
 
 
@@ -60,11 +61,11 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
             f"{'; '.join(found[:_SHOWN])}{more}",
             hint="somebody altered it with sql_log_bin=0, or on the other server: "
             f"`lockstep schema {mapped.table}` shows the history, `lockstep release "
-            f"{mapped.table}` reads the table anew",
+            f"{mapped.table} --reason …` reads the table anew",
         )
     return structure
 
 
 def release_hint(table: TableName) -> str:
     """The cure for a table that is set aside."""
-    return f"`lockstep release {table}` brings it back"
+    return f"`lockstep release {table} --reason …` brings it back"

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import TableMap, read_layouts
 from pipeline.errors import TableError
 from pipeline.position import Coordinates

@@ -10,11 +10,12 @@ there is one counts, and CURRENT_TIMESTAMP, which has one form.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.compare import differences
+from pipeline.schema.compare import aligned, differences
 from pipeline.schema.model import (
     ColumnSchema,
     Default,
@@ -28,7 +29,6 @@ _NOW: Final = re.compile(
     r"(?:current_timestamp|now|localtime|localtimestamp)(?:\((?P<digits>\d*)\))?", re.IGNORECASE
 )
 _THERE: Final = "…"
-_BYTES: Final = LiteralDefault("0x")
 
 
 def comparable(table: TableSchema) -> TableSchema:
@@ -38,12 +38,14 @@ def comparable(table: TableSchema) -> TableSchema:
         columns=tuple(map(_column, table.columns)),
         keys=tuple(map(_key, table.keys)),
         row_format=None,
+        # MySQL does not show it for PARTITION BY KEY () without a column.
+        partitioned=False,
     )
 
 
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
     """What the server has otherwise than the history, each as "what: history, server"."""
-    return differences(comparable(history), comparable(server))
+    return differences(comparable(history), aligned(comparable(server), history))
 
 
 def _column(column: ColumnSchema) -> ColumnSchema:
@@ -55,15 +57,14 @@ def _default(column: ColumnSchema) -> Default | None:
     match column.default:
         case ExpressionDefault(text):
             return _expression(text)
-        case LiteralDefault(text) as literal:
-            if column.type in ("float", "double"):
-                return LiteralDefault(repr(float(text)))
-            if column.zerofill:
-                return LiteralDefault(text.lstrip("0"))
-            printed = column.members and column.charset == "binary"
-            # MySQL prints bytes up to their first NUL, MariaDB with a ? for some.
-            return _BYTES if printed or text.startswith("0x") else literal
-    return None
+        case LiteralDefault(text) if column.type == "float":
+            return LiteralDefault(repr(_as_float(text)))
+    return column.default
+
+
+def _as_float(text: str) -> float:
+    """What a FLOAT keeps of a number: 32 bits."""
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
 def _expression(text: str) -> ExpressionDefault:

@@ -7,7 +7,7 @@ not: which of the two is right, nor what a difference means for stored values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from pipeline.schema.model import (
@@ -17,6 +17,7 @@ from pipeline.schema.model import (
     KeySchema,
     LiteralDefault,
     TableSchema,
+    WrittenDefault,
 )
 
 _TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
@@ -26,6 +27,20 @@ def differences(one: TableSchema, other: TableSchema) -> tuple[str, ...]:
     """What differs between two accounts, each as "what: one, other"; their names are not
     compared. Columns are compared in their order, keys and foreign keys by name."""
     return tuple(_differences(one, other))
+
+
+def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
+    """The table with the defaults of another one where either has a constant whose value it does
+    not know; MariaDB makes expressions of some."""
+    return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
+
+
+def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
+    same = other.column(column.name)
+    defaults = (column.default, None if same is None else same.default)
+    if None not in defaults and any(isinstance(one, WrittenDefault) for one in defaults):
+        return replace(column, default=defaults[1])
+    return column
 
 
 def _differences(one: TableSchema, other: TableSchema) -> Iterator[str]:
@@ -75,6 +90,8 @@ def _shown(value: Any) -> str:
             return "none"
         case LiteralDefault(text):
             return repr(text)
+        case WrittenDefault(text):
+            return text
         case ExpressionDefault(text):
             return f"({text})"
         case str():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
     Happened,
     columns_changed,
@@ -22,8 +23,9 @@ from pipeline.schema.happened import (
     key_changed,
     values_changed,
 )
-from pipeline.schema.logged import Followed
+from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.policies import LakePolicies
+from pipeline.schema.zones import zone_of
 from pipeline.table import TableName
 
 
@@ -182,8 +184,9 @@ RULES: Final[tuple[Rule, ...]] = (
         _changed(differs_per_row),
         Action.REREAD,
         (
-            "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, or a moment in the "
-            "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal)",
+            "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, a moment in the "
+            "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal), or a "
+            "literal that the server rounds, cuts, pads or converts in its own way",
             "new version",
             "the new columns are read from the source by key and filled in one commit; all of "
             "the table is where that is most of it, or it has no primary key",
@@ -230,16 +233,18 @@ def decided(one: Happened, policies: LakePolicies) -> Consequence:
 
 
 def consequences(
-    followed: Followed, policies: LakePolicies, *, strict: bool, zoned: bool = True
+    followed: Followed, policies: LakePolicies, logged: LoggedStatement
 ) -> Mapping[TableName, Consequence]:
     """What follows from one statement, per table. Of several effects on one table the
     weightiest counts, but for a name that changes hands: there the last."""
+    strict = logged.context.strict
+    moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     found: dict[TableName, Consequence] = {}
     why = followed.not_understood
     for table in (why.may_touch or ()) if why is not None else ():
         found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
     for effect in followed.effects:
-        for one in happened(effect, strict=strict, zoned=zoned):
+        for one in happened(effect, strict=strict, moment=moment):
             following = decided(one, policies)
             known = found.get(one.table)
             moves = one.kind in ("created", "dropped", "renamed")

@@ -25,6 +25,7 @@ _MAXDB: Final = 1 << 12
 _NO_BACKSLASH_ESCAPES: Final = 1 << 20
 _STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
+_MARIADB_EMPTY_IS_NULL: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,11 @@ class StatementContext:
     @property
     def strict(self) -> bool:
         return bool(self.sql_mode & _STRICT)
+
+    @property
+    def empty_is_null(self) -> bool:
+        """MariaDB's EMPTY_STRING_IS_NULL."""
+        return self.facts.mariadb and bool(self.sql_mode & _MARIADB_EMPTY_IS_NULL)
 
     @property
     def other_grammar(self) -> str | None:

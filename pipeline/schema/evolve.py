@@ -189,8 +189,11 @@ def _rename(
         if schema.fold(old) in schema.unknown:
             moved = schema.without_table(old).with_unknown(target)
             return moved, [Renamed(old, target, None)]
-        why: Effect = Unchanged(old, "it does not exist")
-        return schema, [why if if_exists else UnknownTable(old, "RENAME")]
+        if if_exists:
+            return schema, [Unchanged(old, "it does not exist")]
+        if _may_be_view(schema, old, target):
+            return schema, [Unchanged(old, "it is no table of the history, but a view")]
+        return schema, [UnknownTable(old, "RENAME")]
     after = replace(
         table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
     )
@@ -198,6 +201,16 @@ def _rename(
     schema = pointing_elsewhere(schema, table.name, target)
     columns = tuple(column.name for column in after.columns)
     return schema, [Renamed(table.name, target, schema.table(target), columns)]
+
+
+def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
+    """Views keep their database, which is known with all the tables it has."""
+    return (
+        old.database == target.database
+        and schema.database(old.database) is not None
+        and schema.table(target) is None
+        and schema.fold(target) not in schema.unknown
+    )
 
 
 def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) -> Step:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pipeline.errors import TableError
 from pipeline.schema.evolving.effects import (
     Changed,
     Created,
@@ -22,16 +23,18 @@ from pipeline.schema.evolving.effects import (
     Truncated,
     UnknownTable,
 )
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
+from pipeline.schema.fills import StatementMoment, fill_of
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.stored import why_values_change
-from pipeline.table import TableName
+from pipeline.schema.types import arrow_type
+from pipeline.table import Column, TableName
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
     """One table's part of a statement. `before` and `after` are there for a change;
-    `strict` is of the session's sql_mode; `zoned`: its time zone is known."""
+    `strict` is of the session's sql_mode; `moment`: when the statement ran."""
 
     table: TableName
     kind: str
@@ -40,7 +43,7 @@ class Happened:
     after: TableSchema | None = None
     columns_from: tuple[str | None, ...] = ()
     strict: bool = True
-    zoned: bool = True
+    moment: StatementMoment | None = None
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
@@ -57,7 +60,9 @@ class Happened:
             yield (before.column(origin) if origin is not None else None), column
 
 
-def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Happened]:
+def happened(
+    effect: Effect, *, strict: bool, moment: StatementMoment | None = None
+) -> Iterator[Happened]:
     """An effect as the rules see it, for each table it concerns."""
     match effect:
         case Created(table):
@@ -76,7 +81,7 @@ def happened(effect: Effect, *, strict: bool, zoned: bool = True) -> Iterator[Ha
         case UnknownTable(table, statement):
             yield Happened(table, "not followed", f"{statement}, but its structure was not known")
         case Changed(table, before, after, columns_from):
-            yield Happened(table, "changed", "", before, after, columns_from, strict, zoned)
+            yield Happened(table, "changed", "", before, after, columns_from, strict, moment)
         case _:
             return
 
@@ -111,7 +116,10 @@ def key_changed(one: Happened) -> str | None:
 
 
 def differs_per_row(one: Happened) -> str | None:
-    """A new column has values of its own in each row, which only the source knows."""
+    """A new column has values that only the source knows."""
+    _, schema = one.schemas
+    structure = row_structure(schema)
+    kinds = {column.name: column for column in structure.columns}
     for before, after in one.pairs:
         if before is not None:
             continue
@@ -121,16 +129,21 @@ def differs_per_row(one: Happened) -> str | None:
             return f"the new column {after.name} is numbered by the server"
         if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
             return f"the new column {after.name} has a default that differs per row"
-        if not one.zoned and _by_clock(after):
+        if _is_known(after, kinds[after.name], one.moment):
+            continue
+        if isinstance(after.default, ExpressionDefault):
             return f"the new column {after.name} has a moment of a zone that the log does not name"
+        return f"the new column {after.name} has a default whose value only the server tells"
     return None
 
 
-def _by_clock(column: ColumnSchema) -> bool:
-    """Whether what it gave the rows depends on the session's time zone."""
-    if column.type == "datetime":
-        return isinstance(column.default, ExpressionDefault)
-    return column.type == "timestamp" and isinstance(column.default, LiteralDefault)
+def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
+    """Whether the lake can tell what the rows got; of a type that it does not read it says so
+    elsewhere."""
+    try:
+        return fill_of(column, arrow_type(decoded), moment) is not None
+    except TableError:
+        return True
 
 
 def _is_now(default: ExpressionDefault) -> bool:

@@ -22,6 +22,7 @@ from pipeline.schema.evolving.effects import (
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.sentences import sentence
 from pipeline.schema.statements.changes import NotUnderstood
+from pipeline.schema.statements.kinds import StatementKind
 from pipeline.table import TableName
 
 
@@ -44,10 +45,12 @@ class LoggedStatement:
 @dataclass(frozen=True, slots=True)
 class Followed:
     """What a statement did. `not_understood`: nothing is known of what it did, to the
-    tables it names, or to any (`may_touch` None)."""
+    tables it names, or to any (`may_touch` None). `kind`: of the statement, None for one that
+    changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
+    kind: StatementKind | None = None
 
 
 def recorded_statement(logged: LoggedStatement, followed: Followed) -> SchemaStatement:

@@ -22,8 +22,16 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class LiteralDefault:
-    """A constant, as information_schema of MySQL shows it: text without quotes, bytes as
+    """A constant whose value is known, as SELECT prints it in UTC: text without quotes, bytes as
     0x…, bits as b'…', numbers and moments in the column's own form."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDefault:
+    """A constant as a statement wrote it, or as a server shows it: which value it is in the
+    column, only the server can tell."""
 
     text: str
 
@@ -36,7 +44,7 @@ class ExpressionDefault:
     text: str
 
 
-Default = LiteralDefault | ExpressionDefault
+Default = LiteralDefault | WrittenDefault | ExpressionDefault
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +231,12 @@ class ServerSchema:
         return replace(bare, unknown=bare.unknown | {self.fold(name)})
 
 
-_DEFAULTS: Final[dict[str, type[LiteralDefault | ExpressionDefault]]] = {
-    "literal": LiteralDefault,
+_DEFAULTS: Final[dict[str, type[Default]]] = {
+    "value": LiteralDefault,
+    "written": WrittenDefault,
     "expression": ExpressionDefault,
 }
+_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
 
 
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
@@ -243,10 +253,8 @@ def _plain(value: Any) -> Any:
         return value
     if kind is tuple:
         return [_plain(item) for item in value]
-    if kind is LiteralDefault:
-        return ["literal", value.text]
-    if kind is ExpressionDefault:
-        return ["expression", value.text]
+    if kind in _DEFAULT_WORDS:
+        return [_DEFAULT_WORDS[kind], value.text]
     if kind is TableName:
         return {"database": value.database, "name": value.name}
     found = {}
@@ -262,14 +270,25 @@ def _text(key: KeySchema) -> str:
 
 
 def _column(data: Mapping[str, Any]) -> ColumnSchema:
-    default = data.get("default")
-    return ColumnSchema(
-        **{
-            **data,
-            "members": tuple(data.get("members", ())),
-            "default": None if default is None else _DEFAULTS[default[0]](default[1]),
-        }
-    )
+    members = tuple(data.get("members", ()))
+    return ColumnSchema(**{**data, "members": members, "default": _default(data)})
+
+
+_BELIEVED: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"}
+    | {"char", "varchar", "enum", "set"}
+)
+
+
+def _default(data: Mapping[str, Any]) -> Default | None:
+    """Ledgers of before had one word for all constants, derived by rules that were not proven:
+    those of numbers and plain strings are believed, others are asked for when they matter."""
+    if data.get("default") is None:
+        return None
+    word, text = data["default"]
+    if word == "literal":
+        word = "value" if data["type"] in _BELIEVED and text.isascii() else "written"
+    return _DEFAULTS[word](text)
 
 
 def _key(data: Mapping[str, Any]) -> KeySchema:

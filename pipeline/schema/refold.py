@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pipeline.position import Coordinates
-from pipeline.schema.compare import differences
+from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerFacts, StatementContext
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
@@ -168,8 +168,9 @@ def _differing(recorded: SchemaVersion | None, folded: SchemaVersion | None) -> 
         if recorded.knowledge is not folded.knowledge:
             yield f"it is recorded as {recorded.knowledge}, and comes out {folded.knowledge}"
     else:
-        if recorded.fingerprint != folded.fingerprint:
-            parts = differences(recorded.schema, folded.schema)
+        again = aligned(folded.schema, recorded.schema)
+        if recorded.fingerprint != again.fingerprint:
+            parts = differences(recorded.schema, again)
             yield from parts or ("a part that is not shown",)
         if recorded.columns_from != folded.columns_from:
             yield f"columns come from: {_origin(recorded)}, {_origin(folded)}"

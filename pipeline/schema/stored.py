@@ -62,6 +62,9 @@ _IN_UTF8MB3: Final = frozenset(
 )
 """Character sets whose every character is in the basic plane, and so in utf8mb3."""
 
+_AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
+"""Sets whose bytes are those of UTF-8, in which members of bytes are kept here."""
+
 _IN_UTF8MB4: Final = _IN_UTF8MB3 | {"utf8mb3", "utf16", "utf16le", "utf32"}
 
 
@@ -146,7 +149,9 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
             kept = after.members[: len(before.members)] == before.members
-            same_set = _superset(before.charset or "", after.charset or "")
+            same_set = _superset(before.charset or "", after.charset or "") or (
+                after.charset == "binary" and before.charset in _AS_BYTES
+            )
             return None if kept and same_set else "its members are others, or in another order"
         case ("decimal", "decimal"):
             return None if _digits_kept(before, after) else changed

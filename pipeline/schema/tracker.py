@@ -27,6 +27,7 @@ from pipeline.schema.logged import Followed, LoggedStatement, origins, reasons, 
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.rows import schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.kinds import kind_of
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.versions import (
     Generation,
@@ -195,11 +196,11 @@ class SchemaTracker:
         before = self.whole()
         if isinstance(read, NotUnderstood):
             after = forget(before, read.may_touch or ())
-            followed = Followed(not_understood=read)
+            followed = Followed(not_understood=read, kind=kind_of(read))
         else:
             done = evolve(before, read, logged.context)
             after = done.schema
-            followed = Followed(done.effects)
+            followed = Followed(done.effects, kind=kind_of(read[0]))
         self._statements.append(recorded_statement(logged, followed))
         self._schema = self._caught_up(after, logged.end)
         number = len(self._statements) - 1

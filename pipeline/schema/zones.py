@@ -14,15 +14,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 _OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d?):(?P<minutes>\d\d)")
 
 
-def zone_of(name: str) -> tzinfo | None:
-    """A session's `time_zone`; None for SYSTEM, for none, and for what this machine does
-    not know."""
+def fixed_zone(name: str) -> tzinfo | None:
+    """A session's `time_zone` where it is an offset, the same all the year; None for others."""
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         minutes = int(offset["hours"]) * 60 + int(offset["minutes"])
         return timezone(timedelta(minutes=-minutes if offset["sign"] == "-" else minutes))
-    if name == "UTC":
-        return UTC
+    return UTC if name == "UTC" else None
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """A session's `time_zone`; None for SYSTEM, for none, and for what this machine does
+    not know."""
+    fixed = fixed_zone(name)
+    if fixed is not None:
+        return fixed
     try:
         return ZoneInfo(name) if "/" in name else None
     except (ZoneInfoNotFoundError, ValueError):

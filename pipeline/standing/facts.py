@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.errors import LockstepError
+from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Standing:
     """Everything a person may want to know of a source. `facts` is None if the server did
     not answer, and then `trouble` says why. `start`: what the next run would decide; None if
     that was not looked into, and always while `override` is open. Of the tables `set_aside`,
-    those that a person `paused`, and those that the next run brings back."""
+    those that a person `paused`, and those that the next run brings back. `partial`: tables
+    that the lake can have but a part of."""
 
     source: str
     captured: Cursor | None = None
@@ -93,7 +95,9 @@ class Standing:
     set_aside: tuple[SetAside, ...] = ()
     paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
+    partial: tuple[Extent, ...] = ()
     decisions: tuple[RecordedDecision, ...] = ()
+    batches: tuple[Batch, ...] = ()
 
     @property
     def other_server(self) -> bool:

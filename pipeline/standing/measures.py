@@ -22,8 +22,23 @@ FAILED = ("failure", "refusal")
 """Kinds of decisions that are none."""
 
 
-def lag(facts: ServerFacts | None, position: Position | None, now: datetime) -> Lag:
-    """Nothing behind is nothing old, whenever that was committed."""
+def looked(decisions: Sequence[RecordedDecision], position: Position | None) -> datetime | None:
+    """When a run last found that nothing was behind the position; `decisions` newest first."""
+    for one in decisions:
+        head = one.decision.facts.get("head")
+        if one.decision.kind == "idle" and position is not None and head == str(position.at):
+            return one.decided_at
+    return None
+
+
+def lag(
+    facts: ServerFacts | None,
+    position: Position | None,
+    now: datetime,
+    since: datetime | None = None,
+) -> Lag:
+    """Nothing behind is nothing old, whenever that was committed; what is behind is not older
+    than the last commit that was read, and came after `since`, when nothing was behind."""
     if position is None:
         return Lag()
     behind = log_distance(facts, position) if facts else None
@@ -31,8 +46,8 @@ def lag(facts: ServerFacts | None, position: Position | None, now: datetime) -> 
     seconds = None
     if behind == 0 or (missing == 0 and facts is not None and facts.gtid_mode == "ON"):
         seconds = 0.0
-    elif position.committed_at is not None:
-        seconds = max((now - position.committed_at).total_seconds(), 0.0)
+    elif moments := [one for one in (position.committed_at, since) if one is not None]:
+        seconds = max((now - max(moments)).total_seconds(), 0.0)
     return Lag(seconds, behind, missing)
 
 

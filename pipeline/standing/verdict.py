@@ -11,43 +11,52 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pipeline import errors
+from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Failures, Standing
 from pipeline.start.question import Refusal, Rule, Start
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 
 
 class State(StrEnum):
     NEVER_RAN = "never ran"
     BUSY = "busy"
     REFUSED = "refused"
+    CONFIGURATION = "your configuration"
     UNREACHABLE = "server unreachable"
     FAILED = "failed"
     AT_RISK = "position at risk"
     SET_ASIDE = "set aside"
     PAUSED = "paused"
     BEHIND = "behind"
+    GAP = "gap"
+    PARTIAL = "partial"
     FINE = "fine"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`hint` is what to type or do; "" where there is nothing to do."""
+    """`hint` is what to type or do; "" where there is nothing to do. `recovery`: whose move it
+    is before anything goes on; None where all goes on, with or without some tables."""
 
     state: State
     sentence: str
     hint: str = ""
+    recovery: Recovery | None = None
 
 
 SILENT = timedelta(seconds=30)
 """A holder of the source's lock that gave no sign of life for so long is told as silent."""
 
 _LATE = timedelta(minutes=15)
-_PAUSES = 3
-"""Behind: by more than so many pauses of the schedule, and more than `_LATE`."""
+_QUARTER = 0.25
+"""Behind: by more than a pause of the schedule, and a quarter of it more, or `_LATE`, for the run
+itself."""
 
+_GAP_CURE = "`lockstep verify` tells which rows, once the log is read to its end"
 _DAY = timedelta(days=1)
 _START_RULES = frozenset(rule.value for rule in Rule)
 
@@ -75,6 +84,7 @@ def _busy(standing: Standing, now: datetime) -> Verdict | None:
         f"a run holds the source but gave no sign of life for {spoken(silence)} ({who})",
         f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
         "a run that has been silent for a minute",
+        Recovery.RETRY,
     )
 
 
@@ -83,7 +93,7 @@ def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
         return None
     error, failed = standing.start.error, standing.failures
     since = f"no run since {clock(failed.first)}: " if failed else "the next run is refused: "
-    return Verdict(State.REFUSED, f"{since}{error.message}", error.hint)
+    return Verdict(State.REFUSED, f"{since}{error.message}", error.hint, error.recovery)
 
 
 def _failed(standing: Standing, _: datetime) -> Verdict | None:
@@ -94,7 +104,7 @@ def _failed(standing: Standing, _: datetime) -> Verdict | None:
         return None
     decision = failed.last.decision
     times = f"{failed.count} attempt{'s' * (failed.count > 1)} failed"
-    if standing.trouble is not None and not _operators(failed):
+    if standing.trouble is not None and _recovery(failed) is Recovery.RETRY:
         return None
     if decision.rule in _START_RULES and isinstance(standing.start, Start):
         return Verdict(
@@ -102,21 +112,25 @@ def _failed(standing: Standing, _: datetime) -> Verdict | None:
             f"{times} since {clock(failed.first)} ({decision.reason}), but the next one would "
             f"begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
+            Recovery.RETRY,
         )
+    recovery = _recovery(failed)
     return Verdict(
-        State.REFUSED if _operators(failed) else State.FAILED,
+        State.FAILED if recovery is Recovery.RETRY else State.REFUSED,
         f"{times} since {clock(failed.first)}: {decision.reason}",
         failed.hint or f"`lockstep run --source {standing.source}`",
+        recovery,
     )
 
 
-def _operators(failed: Failures) -> bool:
-    """Whether trying again cannot mend what failed last."""
+def _recovery(failed: Failures) -> Recovery:
+    """Whose move it is after what failed last."""
     if failed.last.decision.kind == "refusal":
-        return True
+        return Recovery.OPERATOR
     kind = getattr(errors, failed.last.decision.rule, None)
     known = isinstance(kind, type) and issubclass(kind, LockstepError)
-    return known and getattr(kind, "recovery", Recovery.RETRY) is not Recovery.RETRY
+    recovery: Recovery = getattr(kind, "recovery", Recovery.RETRY) if known else Recovery.RETRY
+    return recovery
 
 
 def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
@@ -124,7 +138,9 @@ def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
     if trouble is None:
         return None
     since = f" ({failed.count} failed since {clock(failed.first)})" if failed else ""
-    return Verdict(State.UNREACHABLE, f"{trouble.message}{since}", trouble.hint)
+    configured = trouble.recovery is Recovery.CONFIGURATION
+    state = State.CONFIGURATION if configured else State.UNREACHABLE
+    return Verdict(state, f"{trouble.message}{since}", trouble.hint, trouble.recovery)
 
 
 def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
@@ -135,6 +151,7 @@ def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
         "nothing was captured yet",
         f"`lockstep check --source {standing.source}`, then "
         f"`lockstep run --source {standing.source}`",
+        Recovery.RETRY,
     )
 
 
@@ -146,6 +163,7 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
         State.BEHIND,
         f"the next run starts at {choice.place}, as {choice.author} chose: {choice.reason}",
         f"`lockstep plan --source {standing.source}` shows it, `lockstep run` does it",
+        Recovery.RETRY,
     )
 
 
@@ -160,6 +178,7 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
             "to go on",
             f"`lockstep run --source {standing.source}` now; keep logs longer: "
             "binlog_expire_logs_seconds",
+            Recovery.OPERATOR,
         )
     if room.kept is None or room.remaining is None:
         return None
@@ -172,6 +191,7 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
         f"the server may purge the log at the cursor {left}, and the position with it",
         f"`lockstep run --source {standing.source}` now; keep logs longer: "
         "binlog_expire_logs_seconds",
+        Recovery.OPERATOR,
     )
 
 
@@ -183,7 +203,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
     run = f"`lockstep run --source {standing.source}`"
     if back := sorted(standing.ordered_back):
         comes = "comes" if len(back) == 1 else "come"
-        return Verdict(State.BEHIND, f"{_named(back)} {comes} back with the next run", run)
+        sentence = f"{_named(back)} {comes} back with the next run"
+        return Verdict(State.BEHIND, sentence, run, Recovery.RETRY)
     if aside:
         those = [one.table for one in aside]
         verb = "is" if len(those) == 1 else "are"
@@ -197,8 +218,9 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             State.BEHIND,
             f"batch {first.batch.id} is {first.batch.state.value} and waits for {tables}",
             run,
+            Recovery.RETRY,
         )
-    late = max(_LATE, _PAUSES * pause) if pause else None
+    late = pause + max(_LATE, _QUARTER * pause) if pause else None
     seconds = standing.lag.seconds
     if late is not None and seconds is not None and seconds > late.total_seconds():
         return Verdict(
@@ -206,13 +228,20 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             f"the lake is {spoken(timedelta(seconds=seconds))} behind, and the schedule's longest "
             f"pause is {spoken(pause or late)}",
             f"{run}; is `dagster dev` (or the daemon) running?",
+            Recovery.RETRY,
         )
+    if gaps := [gap for gap in standing.gaps if gap.is_open]:
+        return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
+    if standing.partial:
+        return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     position = standing.acknowledged.position if standing.acknowledged else None
-    missing = f"; {len(standing.gaps)} gap{'s' * (len(standing.gaps) > 1)}, see below"
-    return Verdict(
-        State.FINE,
-        f"everything up to {position} is in the lake{missing if standing.gaps else ''}",
-    )
+    return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
+
+
+def _gaps(gaps: Sequence[Gap]) -> str:
+    tables = sorted({table for gap in gaps for table in gap.open_tables})
+    count = f"{len(gaps)} gaps" if len(gaps) > 1 else "a gap"
+    return f"{count} in what was read, see below: rows of {_some(tables)} may be wrong"
 
 
 def _set_aside(aside: Sequence[SetAside]) -> str:
@@ -222,9 +251,20 @@ def _set_aside(aside: Sequence[SetAside]) -> str:
     return f"{len(aside)} tables are set aside: {names}; the others go on"
 
 
+def _partial(partial: Sequence[Extent]) -> str:
+    if len(partial) == 1:
+        return f"{partial[0].table} is {told(partial[0])}"
+    names = _named([one.table for one in partial])
+    return f"{len(partial)} tables are partial, see below: {names}"
+
+
 def _named(tables: Sequence[TableName]) -> str:
-    names = ", ".join(map(str, tables[:3]))
-    return f"{names} and {len(tables) - 3} more" if len(tables) > 3 else names
+    return _some([str(table) for table in tables])
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:3])
+    return f"{told} and {len(names) - 3} more" if len(names) > 3 else told
 
 
 def clock(at: datetime) -> str:

@@ -16,6 +16,7 @@ from pipeline.start.question import (
     Question,
     Reached,
     Rule,
+    SetReading,
     Start,
     WitnessReading,
 )
@@ -65,6 +66,8 @@ def _between(asked: Question, cursor: Cursor, reached: Reached) -> Continuity | 
             return None
         return Continuity.CONTIGUOUS if place == at else Continuity.GAP
     if asked.same_server and rewritten(asked, cursor):
+        return Continuity.GAP
+    if asked.known is SetReading.DIFFERENT:
         return Continuity.GAP
     there, read = reached.gtid_set, cursor.position.gtid_set
     if not asked.by_gtid or not asked.executed.contains(read):

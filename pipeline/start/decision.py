@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.decisions import Continuity, Decision
+from pipeline.decisions import Decision
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, Witness
-from pipeline.start.question import Question, Refusal, Start, WitnessReading
+from pipeline.position import Coordinates, SetWitness, Witness
+from pipeline.start.question import Question, Refusal, SetReading, Start, WitnessReading
 from pipeline.start.rules import TABLE
 from pipeline.tables import TablePatterns
 
@@ -33,6 +33,24 @@ def compare_witness(expected: Witness, found: Witness | None) -> WitnessReading:
     return WitnessReading.DIFFERENT
 
 
+def compare_set(
+    kept: Sequence[SetWitness], found: Mapping[str, SetWitness]
+) -> tuple[SetReading, str]:
+    """What was kept of the transactions read, the last one first, beside those that the log
+    shows under the same GTIDs; the GTID of one that is another.
+
+    The last one that was read must be there, and stands for what was read before it: the
+    log of a server that lives on has no more of that. Of every other source the last one
+    must be the same where the log still has it.
+    """
+    if not kept:
+        return SetReading.NOT_KEPT, ""
+    other = next((one.gtid for one in kept if found.get(one.gtid, one) != one), None)
+    if other is not None:
+        return SetReading.DIFFERENT, other
+    return (SetReading.SAME if kept[0].gtid in found else SetReading.PURGED), ""
+
+
 def recorded(
     decision: Start | Refusal,
     asked: Question,
@@ -42,10 +60,11 @@ def recorded(
     tables: Sequence[str] = (),
 ) -> Decision:
     """A decision as the ledger keeps it, with the facts it was drawn from. `at`: where the
-    start was found to lie; `tables`: the captured ones, to be named by a gap."""
+    start was found to lie; `tables`: those that a gap may have touched."""
     rows: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
         "witness": asked.witness.value,
+        "set": asked.known.value,
         "cursor": str(asked.cursor.position) if asked.cursor else None,
         "after": asked.cursor.batch if asked.cursor else 0,
     }
@@ -59,7 +78,6 @@ def recorded(
             reason=decision.reason,
             facts={**facts_json(asked.facts), **rows, **error},
         )
-    gap = decision.continuity is Continuity.GAP
     return Decision(
         kind="start",
         rule=decision.rule.value,
@@ -68,7 +86,7 @@ def recorded(
         author=asked.override.author if asked.override else "lockstep",
         follows=decision.follows,
         continuity=decision.continuity,
-        gap_tables=(tuple(tables) or patterns.include) if gap else (),
+        gap_tables=tuple(tables),
         override=decision.override,
     )
 

@@ -23,6 +23,17 @@ class WitnessReading(StrEnum):
     DIFFERENT = "different"
 
 
+class SetReading(StrEnum):
+    """What the log showed where transactions of the cursor's set stand that were read."""
+
+    NOT_KEPT = "not kept"
+    """Nothing was kept to know them by (a ledger of before), or nobody needs to know."""
+    SAME = "the same"
+    DIFFERENT = "different"
+    PURGED = "purged"
+    """The last one that was read stands in the log no more."""
+
+
 class Rule(StrEnum):
     """The start rules by name; `rules.TABLE` has their order and their conditions."""
 
@@ -32,6 +43,8 @@ class Rule(StrEnum):
     SEGMENTS_ABANDONED = "segments-abandoned"
     SEGMENTS_LOST = "segments-lost"
     HISTORY_REWRITTEN = "history-rewritten"
+    SET_REUSED = "set-reused"
+    SET_UNPROVEN = "set-unproven"
     RESUME_SAME_SERVER = "resume-same-server"
     RESUME_AFTER_PURGE = "resume-after-purge"
     POSITION_PURGED = "position-purged"
@@ -79,7 +92,9 @@ class Question:
 
     `cursor` is the captured cursor if its segments are intact, else the acknowledged one;
     it comes before what is configured. `reached`: where the override lies on this server,
-    or why it cannot be reached.
+    or why it cannot be reached. `known`: whether the transactions of the cursor's set are
+    those that were read, asked where only the set tells where to go on; `reused`: the GTID
+    of one that is not.
     """
 
     facts: ServerFacts
@@ -89,6 +104,8 @@ class Question:
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
     reached: Reached | LockstepError | None = None
+    known: SetReading = SetReading.NOT_KEPT
+    reused: str = ""
 
     @property
     def executed(self) -> GtidSet:
@@ -123,10 +140,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere."""
+    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere.
+    `known`: all that was committed before it was read, and no more is asked for."""
 
     moment: datetime
     file: LogFile | None = None
+    known: datetime | None = None
 
 
 Where = Coordinates | GtidSet | Since

@@ -9,6 +9,7 @@ from pipeline.batch import Cursor
 from pipeline.decisions import Override
 from pipeline.errors import (
     HistoryRewritten,
+    HistoryUnproven,
     LockstepError,
     NoRuleApplies,
     NotYet,
@@ -47,8 +48,8 @@ def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
         StartBehindCursor(
             f"{choice.place}, which {choice.author} chose, lies before "
             f"{cursor.position}, up to which everything was read",
-            hint="repeating a span is what `lockstep replay` will do, which is not built yet; "
-            f"to go on where the source stands: `lockstep start-at {behind} --reason …`",
+            hint="a span that was read cannot be read again yet; to go on where the source stands: "
+            f"`lockstep start-at {behind} --reason …`",
         ),
     )
 
@@ -61,6 +62,35 @@ def rewritten(cursor: Cursor, why: str) -> Refusal:
             hint="the server was reset, restored or cloned; what it holds now does not follow "
             "from what the lake holds. Begin again with a new source name and lake folder, or "
             f"accept what may be missing: {_ANEW}",
+        ),
+    )
+
+
+def set_reused(asked: Question, cursor: Cursor) -> Refusal:
+    return Refusal(
+        Rule.SET_REUSED,
+        HistoryRewritten(
+            f"server {asked.facts.server_uuid} has another transaction under the GTID "
+            f"{asked.reused} than the one that was read from {cursor.position.server_uuid}: its "
+            "GTIDs were given anew",
+            hint="the server, or the one it was copied from, was reset or restored and written "
+            "to since; what it holds now does not follow from what the lake holds. Point the "
+            "source at a server with the history that was read; or begin again with a new "
+            f"source name and lake folder; or accept what may be missing: {_ANEW}",
+        ),
+    )
+
+
+def set_unproven(asked: Question, cursor: Cursor) -> Refusal:
+    read = AfterGtids(cursor.position.gtid_set)
+    return Refusal(
+        Rule.SET_UNPROVEN,
+        HistoryUnproven(
+            f"server {asked.facts.server_uuid} has purged the last transactions that were read: "
+            "nothing shows that those it executed under the same GTIDs are the same",
+            hint=f"if it has the history that was read (a replica, never reset), say so: "
+            f"`lockstep start-at {read} --reason …`, then `lockstep verify`; "
+            "otherwise accept what may be missing: " + _ANEW,
         ),
     )
 
@@ -110,8 +140,8 @@ def diverged(asked: Question, cursor: Cursor, missing: GtidSet) -> Refusal:
     return Refusal(
         Rule.SOURCE_DIVERGED,
         SourceDiverged(
-            f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which was "
-            f"read from {cursor.position.server_uuid} and is in the lake",
+            f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which "
+            f"{cursor.position.server_uuid} had executed at the place that was read up to",
             hint="let the new server catch up with those transactions, or point the source at "
             "one that has them; if they are lost for good, begin again with a new source name "
             "and lake folder",

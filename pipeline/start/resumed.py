@@ -16,6 +16,7 @@ from pipeline.start.question import (
     Answer,
     Question,
     Rule,
+    SetReading,
     Since,
     Start,
     WitnessReading,
@@ -49,6 +50,24 @@ def rewritten(asked: Question, cursor: Cursor) -> str | None:
     return None
 
 
+def set_reused(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or not asked.by_gtid or asked.known is not SetReading.DIFFERENT:
+        return None
+    return refusals.set_reused(asked, cursor)
+
+
+def set_unproven(asked: Question) -> Answer:
+    cursor = asked.cursor
+    if cursor is None or not asked.by_gtid or asked.known is not SetReading.PURGED:
+        return None
+    read = cursor.position.gtid_set
+    by_set = not asked.same_server or _file_is_gone(asked)
+    if not by_set or not read.contains(asked.purged) or not asked.executed.contains(read):
+        return None
+    return refusals.set_unproven(asked, cursor)
+
+
 def same_server(asked: Question) -> Answer:
     cursor = asked.cursor
     if cursor is None or not asked.same_server or asked.witness is not WitnessReading.SAME:
@@ -75,7 +94,7 @@ def after_purge(asked: Question) -> Answer:
         return None
     reason = (
         f"{cursor.position.at.file} is gone, but the server purged nothing that batch "
-        f"{cursor.batch} and those before it had not read"
+        f"{cursor.batch} and those before it had not read{_shown_by(asked)}"
     )
     return _after_set(Rule.RESUME_AFTER_PURGE, reason, cursor)
 
@@ -95,7 +114,7 @@ def other_server(asked: Question) -> Answer:
         return None
     reason = (
         f"server {asked.facts.server_uuid} executed everything that was read from "
-        f"{cursor.position.server_uuid}, and purged nothing else"
+        f"{cursor.position.server_uuid}, and purged nothing else{_shown_by(asked)}"
     )
     return _after_set(Rule.RESUME_OTHER_SERVER, reason, cursor)
 
@@ -131,7 +150,7 @@ def by_time(asked: Question) -> Answer:
     return Start(
         Rule.SEARCH_BY_TIME,
         reason,
-        Since(moment),
+        Since(moment, known=last),
         follows=cursor.batch,
         continuity=Continuity.OVERLAP,
     )
@@ -141,6 +160,15 @@ def source_changed(asked: Question) -> Answer:
     if asked.cursor is None or asked.same_server:
         return None
     return refusals.source_changed(asked, asked.cursor)
+
+
+def _shown_by(asked: Question) -> str:
+    if asked.known is SetReading.SAME:
+        return "; the last transactions read are the same in its log"
+    return (
+        "; by their GTIDs alone, for nothing else was kept of the transactions read: "
+        "`lockstep verify` compares the rows"
+    )
 
 
 def _after_set(rule: Rule, reason: str, cursor: Cursor) -> Start:

@@ -43,21 +43,21 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         Rule.CHOSEN_START_UNREACHABLE,
-        "any; `lockstep start-at` chose a place",
+        "any; a place was chosen",
         "the place is not on this server",
         "refuse `StartUnreachable`; the choice stays open",
         chosen.unreachable,
     ),
     Row(
         Rule.CHOSEN_START_BEHIND,
-        "any; `lockstep start-at` chose a place",
+        "any; a place was chosen",
         "the place lies before the cursor",
-        "refuse `StartBehindCursor`: repeating is `lockstep replay`",
+        "refuse `StartBehindCursor`: nothing is repeated",
         chosen.behind,
     ),
     Row(
         Rule.CHOSEN_START,
-        "none, or any; `lockstep start-at` chose a place",
+        "none, or any; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
         chosen.choose,
@@ -72,11 +72,27 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.history_rewritten,
     ),
     Row(
+        Rule.SET_REUSED,
+        "of another server, or of this one and its file is gone; may be resumed by GTID",
+        "a transaction of the cursor's set is another one in this server's log",
+        "refuse `HistoryRewritten`, with its GTID",
+        resumed.set_reused,
+    ),
+    Row(
         Rule.RESUME_SAME_SERVER,
         "of this server",
         "the file is listed, and the witness is the same",
         "resume at file and offset, whatever `gtid_mode`",
         resumed.same_server,
+    ),
+    Row(
+        Rule.SET_UNPROVEN,
+        "as before, and the set would do: purged within it, it within executed",
+        "the last transaction that was read is purged, and the server is another one, was "
+        "restarted or was reset since: nothing shows that it is the same",
+        "refuse `HistoryUnproven`; a person may say that it is: "
+        "`lockstep start-at gtid:<set> --reason …`",
+        resumed.set_unproven,
     ),
     Row(
         Rule.RESUME_AFTER_PURGE,
@@ -118,7 +134,8 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.SEARCH_BY_TIME,
         "of another server, with a commit time; may not be resumed by GTID",
         '`on_source_changed = "timestamp"`',
-        "search for the cursor's commit time less `fallback_interval`; the overlap is recorded",
+        "search for the cursor's commit time less `fallback_interval`, or from the oldest file "
+        "where that begins later but before the commit time; the overlap is recorded",
         resumed.by_time,
     ),
     Row(

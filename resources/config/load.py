@@ -25,7 +25,8 @@ def load_settings(path: Path) -> Settings:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"There is no {path}.", hint="lockstep init, or lockstep --config FILE …"
+            f"There is no {path}.",
+            hint="`lockstep init` writes one; or name another with --config FILE",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(

@@ -58,7 +58,7 @@ def start_place(text: str) -> Place:
     """Where a source starts; ValueError names the forms there are."""
     place = parse_place(text)
     if isinstance(place, OfRun):
-        raise ValueError(f"{text!r} names a run; `lockstep start-at` takes one, start does not")  # noqa: TRY004
+        raise ValueError(f"{text!r} names a run, which no source can start with")  # noqa: TRY004
     return place
 
 

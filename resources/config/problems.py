@@ -89,7 +89,7 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
         message = f"{file} has {len(problems)} mistakes:\n{listed}"
     if all(problem.not_yet for problem in problems):
         return NotYet(message, hint=f"take out of {file} what is not built yet")
-    return ConfigurationError(message, hint=f"correct {file}, then: lockstep check")
+    return ConfigurationError(message, hint=f"correct {file}, then: `lockstep check`")
 
 
 def _within(item: Any, items: Sequence[Any]) -> bool:

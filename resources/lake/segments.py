@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import PARTIAL, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
@@ -32,7 +32,7 @@ GROUP_ROWS = 128 * 1024
 AHEAD = 2
 """Writes that may wait for the thread that writes."""
 
-_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-partial)?\.parquet")
+_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-logged|-partial)?\.parquet")
 
 
 class ParquetSegments:
@@ -158,9 +158,9 @@ class ParquetSegmentWriter:
 
     def _begin(self, first: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
-        partial = len(first.schema) > len(self._schema)
-        name = f"{self._stem}-{len(self._finished):05d}{PARTIAL if partial else '.parquet'}"
-        schema = first.schema if partial else self._schema
+        more = len(first.schema) - len(self._schema)
+        name = f"{self._stem}-{len(self._finished):05d}{ENDINGS[more]}"
+        schema = first.schema if more else self._schema
         return _OpenFile(self._folder / name, schema, choose(first))
 
     def _finish(self, current: _OpenFile) -> None:

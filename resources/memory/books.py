@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
 from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Position
+from pipeline.position import Position, SetWitness
 from pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -24,6 +24,7 @@ from pipeline.schema.history import (
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     Handover,
     SnapshotPart,
     TableCondition,
@@ -31,6 +32,7 @@ from pipeline.table_state import (
     TableOrder,
     TableState,
 )
+from pipeline.tables import TablePatterns
 from resources.ledger_rules import refusal
 from resources.memory.consumer_entries import ConsumerEntry, DeliveryEntry
 
@@ -65,10 +67,13 @@ class MemoryBooks:
     databases: list[tuple[str, DatabaseVersion]] = field(default_factory=list)
     events: dict[int, tuple[TableEvent, ...]] = field(default_factory=dict)
     snapshots: dict[int, tuple[SnapshotPart, ...]] = field(default_factory=dict)
+    extents: list[tuple[str, int, Extent]] = field(default_factory=list)
     handovers: dict[int, tuple[Handover, ...]] = field(default_factory=dict)
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
+    scopes: dict[int, TablePatterns] = field(default_factory=dict)
+    set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)

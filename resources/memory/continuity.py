@@ -6,11 +6,14 @@ belong here: batches themselves (`books`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
-from pipeline.batch import Batch, BatchState, Cursor
-from pipeline.decisions import Continuity, Decision, Gap, Override
-from pipeline.position import Lineage, Reign
+from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Continuity, Decision, Override
+from pipeline.gaps import CLOSING, Gap, Happened, with_closed
+from pipeline.position import Lineage, Reign, SetWitness
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 
@@ -72,7 +75,24 @@ def gaps(books: MemoryBooks, source: str) -> list[Gap]:
                 str(batch.start),
             )
         )
-    return found
+    happened = list(_happened(books, source))
+    return [with_closed(gap, happened) for gap in found]
+
+
+def _happened(books: MemoryBooks, source: str) -> Iterator[Happened]:
+    """What may have closed parts of gaps, in the order of the log."""
+    for batch in books.of_source(source, BatchState.ACKNOWLEDGED):
+        at = batch.acknowledged_at
+        if at is None:
+            continue
+        handed = books.handovers.get(batch.id, ())
+        for gone in handed:
+            for taker in handed:
+                if taker.mirror == gone.before.mirror:
+                    yield Happened(str(gone.table), batch.id, at, None, str(taker.table))
+        for event in sorted(books.events.get(batch.id, ()), key=lambda one: one.sequence):
+            if event.kind in CLOSING:
+                yield Happened(str(event.table), batch.id, at, event.kind)
 
 
 def overlaps(books: MemoryBooks, source: str) -> list[Batch]:
@@ -110,6 +130,45 @@ def cursor_at(books: MemoryBooks, source: str, *states: BatchState) -> Cursor | 
     live = [one for one in books.of_source(source) if one.state is not BatchState.ABANDONED]
     once = any(one.by_gtid for one in live)
     return Cursor(newest.id, newest.end, newest.witness, resumable, once and not resumable)
+
+
+def record_scope(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
+    known = capture_scopes(books, batch.source)
+    if record.scope is None or (known and known[-1].patterns == record.scope):
+        return
+    if batch.state is not BatchState.CAPTURING:
+        raise refusal("capture_scopes_while_capturing")
+    books.scopes[batch.id] = record.scope
+
+
+def capture_scopes(books: MemoryBooks, source: str) -> list[CaptureScope]:
+    return [
+        CaptureScope(one.id, str(one.start), books.scopes[one.id])
+        for one in books.of_source(source, *ENDED)
+        if one.id in books.scopes
+    ]
+
+
+def record_set_witnesses(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
+    if record.set_witnesses and batch.state is not BatchState.CAPTURING:
+        raise refusal("set_witnesses_while_capturing")
+    if len({one.origin for one in record.set_witnesses}) < len(record.set_witnesses):
+        raise refusal("set_witnesses_once")
+    for one in record.set_witnesses:
+        if one.committed_at < 0:
+            raise refusal("set_witnesses_moment_counts")
+        if (one.committed_at == 0) != bool(one.digest):
+            raise refusal("set_witnesses_told")
+    books.set_witnesses[batch.id] = record.set_witnesses
+
+
+def set_witnesses(books: MemoryBooks, source: str, batch: int) -> list[SetWitness]:
+    found: dict[str, SetWitness] = {}
+    for one in reversed(books.of_source(source, *ENDED)):
+        if one.id <= batch:
+            for witness in books.set_witnesses.get(one.id, ()):
+                found.setdefault(witness.origin, witness)
+    return list(found.values())
 
 
 def captured_by(books: MemoryBooks, source: str, dagster_run: str) -> Batch | None:

@@ -6,14 +6,14 @@ Does not belong here: batches and writes, whose rules are in `books`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.intent import VersionSetEntry
 from pipeline.segment import SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, Stopped, TableCondition, TableState
+from pipeline.table_state import Extent, SetAside, Stopped, TableCondition, TableState
 from resources.ledger_rules import refusal
 from resources.memory.books import ENDED, MemoryBooks
 
@@ -79,6 +79,10 @@ def _require_told(state: TableState) -> None:
     told = [text is not None for text in (state.reason, state.hint, state.position)]
     if told != [state.condition in _ASIDE] * 3:
         raise refusal("table_states_quarantine_explained")
+    if state.condition is not TableCondition.PAUSED and (state.remedy is not None) != (
+        state.condition is TableCondition.QUARANTINED
+    ):
+        raise refusal("table_states_remedy_told")
     if state.changelog_generation < 1:
         raise refusal("table_states_changelog_counts")
     optional = state.condition is TableCondition.QUARANTINED and state.stopped is None
@@ -101,6 +105,7 @@ def quarantine(
         reason=aside.reason,
         hint=aside.hint,
         position=aside.position,
+        remedy=aside.remedy,
         stopped=_stopped(books, source, aside, batch),
         behind=books.behind(source, aside.table, known.behind),
     )
@@ -134,6 +139,27 @@ def source_parts_of(record: CaptureRecord) -> tuple[SourcePart, ...]:
     if len({part.table for part in record.source_parts}) < len(record.source_parts):
         raise refusal("source_files_pk")
     return tuple(sorted(record.source_parts, key=lambda part: part.table))
+
+
+def record_extents(books: MemoryBooks, batch: Batch, extents: Sequence[Extent]) -> None:
+    for one in extents:
+        if one.empty is not None and one.begins is None:
+            raise refusal("extents_empty_of_partial")
+        books.extents.append((batch.source, batch.id, one))
+
+
+def partial_of(books: MemoryBooks, source: str) -> Iterator[Extent]:
+    """The newest word on each table, of the newest live batch that has one."""
+    found: dict[TableName, tuple[int, Extent]] = {}
+    for of, number, one in books.extents:
+        live = of == source and books.batches[number].state is not BatchState.ABANDONED
+        if live and number >= found.get(one.table, (0, one))[0]:
+            found[one.table] = (number, one)
+    for table, (_, one) in sorted(found.items()):
+        state = books.states.get((source, table))
+        gone = state is not None and state.condition is TableCondition.DROPPED
+        if one.begins is not None and not gone:
+            yield one
 
 
 def end_mirror(books: MemoryBooks, source: str, table: TableName) -> None:

@@ -20,7 +20,7 @@ from pipeline.ports.changelog import Published
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.segment import PARTIAL, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
 
@@ -92,7 +92,8 @@ class MemorySegments:
 
 
 class MemorySegmentWriter:
-    """`pipeline.ports.SegmentWriter`: one file, however large; another for partial images."""
+    """`pipeline.ports.SegmentWriter`: one file, however large; others for images that leave
+    columns out."""
 
     def __init__(self, lake: MemoryLake, folder: str, name: str, schema: pa.Schema) -> None:
         self._lake = lake
@@ -112,10 +113,10 @@ class MemorySegmentWriter:
 
     def close(self) -> tuple[SegmentFile, ...]:
         found = []
-        for partial in (False, True):
-            whole = [t for t in self._tables if (len(t.schema) > len(self._schema)) is partial]
+        for more, ending in enumerate(ENDINGS):
+            whole = [t for t in self._tables if len(t.schema) == len(self._schema) + more]
             if sum(table.num_rows for table in whole):
-                name = self._name.replace(".parquet", PARTIAL) if partial else self._name
+                name = self._name.replace(".parquet", ending)
                 table = pa.concat_tables(whole)
                 self._lake.files[self._lake.path(f"{self._folder}/{name}")] = table
                 found.append(SegmentFile(name, table.num_rows, *_print(table)))

@@ -5,21 +5,24 @@ Does not belong here: the rules of order, which are in `books`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     OrderKind,
     SetAside,
     SnapshotPart,
@@ -33,7 +36,9 @@ from resources.memory.books import ENDED, MemoryBooks, covers
 from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
     end_mirror,
+    partial_of,
     quarantine,
+    record_extents,
     record_handovers,
     record_state,
     settle_state,
@@ -135,6 +140,9 @@ class MemoryLedger:
         found = {table: state for (of, table), state in self.books.states.items() if of == source}
         return dict(sorted(found.items()))
 
+    def partial(self, source: str) -> list[Extent]:
+        return list(partial_of(self.books, source))
+
     def open_prepared(self, source: str) -> list[Prepared]:
         return open_prepared(self.books, source)
 
@@ -155,6 +163,12 @@ class MemoryLedger:
 
     def lineage(self, source: str) -> Lineage:
         return continuity.lineage(self.books, source)
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        return continuity.set_witnesses(self.books, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return continuity.capture_scopes(self.books, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return continuity.captured_by(self.books, source, dagster_run)
@@ -324,6 +338,9 @@ class MemoryLedger:
             record_handovers(books, begun, record)
             history.record_events(books, begun, record)
             record_prepared(books, begun, record)
+            record_extents(books, begun, record.extents)
+            continuity.record_scope(books, begun, record)
+            continuity.record_set_witnesses(books, begun, record)
             books.may_move(begun, BatchState.CAPTURED)
             books.may_capture(begun, record)
             books.segments[batch] = record.segments
@@ -340,6 +357,7 @@ class MemoryLedger:
                 log_bytes=record.log_bytes,
                 captured_at=self._clock(),
                 by_gtid=record.by_gtid,
+                life=record.life,
             )
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
@@ -413,6 +431,11 @@ class MemoryLedger:
                 known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        with self._step(lease) as books:
+            known = books.batch(lease.source, batch)
+            record_extents(books, known, [Extent(table, None) for table in tables])
 
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         with self._step(lease) as books:

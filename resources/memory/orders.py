@@ -98,6 +98,7 @@ def carry_out(books: MemoryBooks, batch: Batch, number: int) -> None:
         hint=None,
         position=None,
         stopped=None,
+        remedy=None,
     )
 
 
@@ -130,6 +131,7 @@ def _stands_again(now: TableState, before: TableState) -> TableState:
         hint=before.hint,
         position=before.position,
         stopped=before.stopped,
+        remedy=before.remedy,
     )
 
 

@@ -12,6 +12,7 @@ from pymysql.cursors import Cursor
 
 from pipeline.ports.source import Baseline
 from pipeline.table import TableName
+from resources.mysql.defaults import with_values
 from resources.mysql.dialect import read_dialect
 from resources.mysql.schemas import read_databases, read_schemas
 from resources.mysql.watermarks import high_mark, low_mark
@@ -22,6 +23,6 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     dialect = read_dialect(cursor)
     low = low_mark(cursor, dialect)
     databases = read_databases(cursor)
-    tables = read_schemas(cursor, names)
+    tables = with_values(cursor, read_schemas(cursor, names))
     high = high_mark(cursor, dialect)
     return Baseline(tables, databases, low.at, high.at, low.executed, high.executed)

@@ -10,12 +10,11 @@ Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB docume
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pipeline.schema.evolving.literals import stored_text
 from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
-from pipeline.schema.statements.written import Constant
+from pipeline.schema.plain import believed
 
 _LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
@@ -28,10 +27,10 @@ _OLD: Final = re.compile(r"/\* (mariadb-5\.3|5\.5 binary format) \*/")
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
-_QUOTED: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
-_HEX: Final = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
+_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
@@ -71,7 +70,7 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
     period = _PERIOD.fullmatch(expression)
     generated = None if period else _GENERATED.search(extra.upper())
     members = () if plain else read_members(full)
-    return ColumnSchema(
+    column = ColumnSchema(
         listed.name,
         f"old {kind}" if plain and _OLD.search(full) else kind,
         listed.nullable == "YES",
@@ -84,7 +83,6 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
         charset=utf8(listed.charset) or ("binary" if members else None),
         collation=utf8(listed.collation) or ("binary" if members else None),
         members=members,
-        default=None if generated or period else _default(listed, kind, members, mariadb=mariadb),
         on_update="ON UPDATE" in extra.upper(),
         auto_increment="AUTO_INCREMENT" in extra.upper(),
         generated=expression if generated else None,
@@ -94,6 +92,9 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
         compressed=plain and _COMPRESSED.search(full) is not None,
         system_period=period[1].lower() if period else None,
     )
+    if generated or period:
+        return column
+    return believed(replace(column, default=_default(listed, mariadb=mariadb)))
 
 
 def utf8(name: str | None) -> str | None:
@@ -103,8 +104,12 @@ def utf8(name: str | None) -> str | None:
 
 def read_members(column_type: str) -> tuple[str, ...]:
     """The members in `enum('a','it''s')`, escaped as `append_unescaped` (`sql/unireg.cc`)
-    does: quotes doubled, backslash before NUL, newline, carriage return and itself."""
-    return tuple(_ESCAPED.sub(_plain, text) for text in _QUOTED.findall(column_type))
+    does: quotes doubled, backslash before NUL, newline, carriage return and itself. MySQL
+    prints x'…' for bytes that are no text: U+FFFD stands for those."""
+    return tuple(
+        bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
+        for hexed, text in _QUOTED.findall(column_type)
+    )
 
 
 def _plain(found: re.Match[str]) -> str:
@@ -132,9 +137,7 @@ def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
     return listed.characters if kind in _LENGTHS else None
 
 
-def _default(
-    listed: ListedColumn, kind: str, members: tuple[str, ...], *, mariadb: bool
-) -> Default | None:
+def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
     if listed.default is None:
         return None
     text = _text(listed.default)
@@ -144,30 +147,14 @@ def _default(
     if text.upper() == "NULL":
         return None
     constant = _constant(text)
-    if constant is None:
-        return _expression(text)
-    return LiteralDefault(
-        stored_text(
-            constant,
-            kind,
-            length=_length(listed, kind, _text(listed.column_type)),
-            scale=listed.scale,
-            members=members,
-        )
-    )
+    return _expression(text) if constant is None else LiteralDefault(constant)
 
 
-def _constant(text: str) -> Constant | None:
-    """The literal that an expression of MariaDB is; None for any other."""
-    if text.startswith("b'"):
-        return Constant("bits", text[2:-1])
+def _constant(text: str) -> str | None:
+    """The literal that an expression of MariaDB is, as text; None for any other."""
     if found := _STRING.fullmatch(text):
-        return Constant("string", _ESCAPED.sub(_plain, found[1]))
-    if _NUMBER.fullmatch(text):
-        return Constant("number", text)
-    if found := _HEX.fullmatch(text):
-        return Constant("hex", found[1] or found[2] or "")
-    return None
+        return _ESCAPED.sub(_plain, found[1])
+    return text if _NUMBER.fullmatch(text) or _CODED.fullmatch(text) else None
 
 
 def _expression(text: str) -> ExpressionDefault:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
+from pipeline.changes.keys import key_columns
 from pipeline.errors import StructureMoved
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
@@ -28,6 +29,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from resources.mysql.connection import ConnectionSettings, connect, open_connection, translated
+from resources.mysql.defaults import with_values
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, prepare_session, quoted_table, select_rows
@@ -49,6 +51,9 @@ _NOT_LOCKED: Final = frozenset({1044, 1142, 1205, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_LOCK_WAIT_TIMEOUT,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
+_LOST: Final = frozenset({0, 2006, 2013, 2055})
+"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; 0 of the driver: no session."""
+
 _MOVED: Final = frozenset({1049, 1054, 1146, 1412})
 """ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_TABLE_DEF_CHANGED."""
 
@@ -67,6 +72,17 @@ def reading(settings: ConnectionSettings) -> Iterator[Cursor]:
             _leave(connection, cursor)
 
 
+def has_no_row(cursor: Cursor, table: TableName) -> bool:
+    """False too where the server refuses to read it, as it does with a table that is gone."""
+    try:
+        cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
+    except pymysql.MySQLError as error:
+        if not error.args or error.args[0] in _LOST:
+            raise
+        return False
+    return not cursor.fetchall()
+
+
 @contextmanager
 def open_snapshot(
     settings: ConnectionSettings,
@@ -77,6 +93,7 @@ def open_snapshot(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.snapshot`."""
     whole = row_structure(table) if isinstance(table, TableSchema) else table
+    key = key_columns(table) if isinstance(table, TableSchema) else frozenset(whole.primary_key)
     read = _narrowed(whole, columns)
     schema = arrow_schema(read)
     with reading(settings) as cursor:
@@ -85,9 +102,9 @@ def open_snapshot(
             asking.cursor() as questions,
             explained(settings, whole.name),
         ):
-            taking = _Taking(cursor, questions, read, read_dialect(questions))
+            taking = _Taking(cursor, questions, read, read_dialect(questions), key)
             opened = taking.exactly() if exact else taking.once()
-            _require(questions, whole)
+            _require(questions, table, whole)
         yield TableSnapshot(
             table=whole.name,
             schema=schema,
@@ -116,6 +133,7 @@ class _Taking:
     questions: Cursor
     structure: TableStructure
     dialect: Dialect
+    key: frozenset[str]
 
     def once(self) -> _Opened:
         if self._has_snapshots():
@@ -171,7 +189,7 @@ class _Taking:
         return _Opened(low, high, low.at == high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
-        return select_rows(self.cursor, self.structure)
+        return select_rows(self.cursor, self.structure, self.key)
 
     def _locked(self) -> _Opened | None:
         """Nobody writes to the table while the snapshot is opened, and who did has committed;
@@ -214,14 +232,17 @@ def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> Table
     return replace(structure, columns=tuple(c for c in structure.columns if c.name in wanted))
 
 
-def _require(cursor: Cursor, expected: TableStructure) -> None:
-    """`StructureMoved` unless the table is built like that now."""
-    found = read_schemas(cursor, [expected.name])
+def _require(cursor: Cursor, table: TableSchema | TableStructure, whole: TableStructure) -> None:
+    """`StructureMoved` unless the table is built like that now; one that is given with its
+    defaults has these too."""
+    found = read_schemas(cursor, [whole.name])
     if not found:
-        raise _moved(expected.name, "it is not there any more")
+        raise _moved(whole.name, "it is not there any more")
     now = row_structure(found[0])
-    if now.fingerprint != expected.fingerprint:
-        raise _moved(expected.name, _difference(expected, now))
+    if now.fingerprint != whole.fingerprint:
+        raise _moved(whole.name, _difference(whole, now))
+    if isinstance(table, TableSchema) and with_values(cursor, found)[0].columns != table.columns:
+        raise _moved(whole.name, "another default")
 
 
 def _difference(expected: TableStructure, now: TableStructure) -> str:

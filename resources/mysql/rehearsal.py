@@ -18,7 +18,8 @@ from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.compiled import cache_folder
 from pipeline.binlog.framing import HEADER, EventType
 from pipeline.binlog.intake import HEADROOM
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile

@@ -7,7 +7,7 @@ not: how one value is asked for and read (`values`), places in the log (`reader`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -18,6 +18,7 @@ from pymysql.cursors import Cursor
 from pipeline.errors import TableError
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
+from resources.mysql.stored import require_text, stored
 from resources.mysql.values import Converter, converter, selected
 
 _ROWS_PER_BATCH: Final = 10_000
@@ -56,8 +57,11 @@ def prepare_session(cursor: Cursor) -> None:
             cursor.execute(statement)
 
 
-def select_rows(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
-    """Every row, columns as `schema.types` types them, in no particular order.
+def select_rows(
+    cursor: Cursor, structure: TableStructure, key: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Every row, columns as `schema.types` types them, in no particular order. `key`: columns
+    that rows may be told by, besides those that the structure names.
 
     The statement runs before the first batch is asked for. `cursor` is an unbuffered one
     of a connection with `conv={}`, in a prepared session. TableError for a value no Arrow
@@ -70,8 +74,14 @@ def select_rows(cursor: Cursor, structure: TableStructure) -> Iterator[pa.Record
                 "log, and cannot be selected",
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
-    cursor.execute(_statement(structure))
-    return _batches(cursor, structure)
+    keys = frozenset((*structure.primary_key, *key))
+    beside = {
+        column: asked
+        for column in structure.columns
+        if (asked := stored(column, quoted(column.name), keyed=column.name in keys)) is not None
+    }
+    cursor.execute(_statement(structure, beside))
+    return _batches(cursor, structure, tuple(beside), keys)
 
 
 def quoted(name: str) -> str:
@@ -82,21 +92,29 @@ def quoted_table(name: TableName) -> str:
     return f"{quoted(name.database)}.{quoted(name.name)}"
 
 
-def _statement(structure: TableStructure) -> str:
-    columns = ", ".join(selected(column, quoted(column.name)) for column in structure.columns)
-    return f"select {columns} from {quoted_table(structure.name)}"
+def _statement(structure: TableStructure, beside: Mapping[Column, str]) -> str:
+    columns = [selected(column, quoted(column.name)) for column in structure.columns]
+    listed = ", ".join([*columns, *beside.values()])
+    return f"select {listed} from {quoted_table(structure.name)}"
 
 
 Row = Sequence[str | bytes | None]
 
 
-def _batches(cursor: Cursor, structure: TableStructure) -> Iterator[pa.RecordBatch]:
+def _batches(
+    cursor: Cursor, structure: TableStructure, beside: Sequence[Column], key: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
+    """`beside`: columns whose stored values stand behind all that is printed."""
     schema = arrow_schema(structure)
     converters = [converter(column) for column in structure.columns]
     for rows in _chunks(cursor, structure):
-        columns = zip(structure.columns, converters, schema, zip(*rows, strict=True), strict=True)
+        values = list(zip(*rows, strict=True))
+        printed = dict(zip(structure.columns, values, strict=False))
+        for column, twice in zip(beside, values[len(structure.columns) :], strict=True):
+            require_text(column, printed[column], twice, keyed=column.name in key)
+        columns = zip(structure.columns, converters, schema, printed.values(), strict=True)
         batch = pa.RecordBatch.from_arrays([_array(*parts) for parts in columns], schema=schema)
-        _refuse_softened(batch, structure)
+        _refuse_softened(batch, key)
         yield batch
 
 
@@ -144,10 +162,10 @@ def _array(
         ) from error
 
 
-def _refuse_softened(batch: pa.RecordBatch, structure: TableStructure) -> None:
+def _refuse_softened(batch: pa.RecordBatch, key: frozenset[str]) -> None:
     """A key is never NULL: what became NULL would stand for other rows too."""
-    for name in structure.primary_key:
-        if batch.column(name).null_count:
+    for name in batch.schema.names:
+        if name in key and batch.column(name).null_count:
             raise TableError(
                 f"key column {name!r} holds a zero or partial date",
                 hint="give those rows real dates in the source, or exclude the table",

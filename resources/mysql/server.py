@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pymysql.cursors import Cursor
@@ -18,7 +18,7 @@ from pipeline.binlog.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.survey import Survey
@@ -35,7 +35,7 @@ from resources.mysql.dump import (
     own_server_id,
 )
 from resources.mysql.prepared import prepared_xids
-from resources.mysql.reader import open_snapshot, reading
+from resources.mysql.reader import has_no_row, open_snapshot, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.survey import take_survey
@@ -62,6 +62,7 @@ _SETTINGS = (
 )
 _EXECUTED = "select @@global.gtid_executed"
 _PURGED = "select @@global.gtid_purged"
+_CLOCK = "select utc_timestamp(6)"
 
 
 class MySqlServer:
@@ -83,7 +84,8 @@ class MySqlServer:
             binlogs = _binlogs(cursor)
             head = read_head(cursor)
             purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
-            clock = read_value(cursor, "select utc_timestamp(6)")
+            clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
+            life = _life(cursor, clock)
         server_id = settings["server_id"]
         return ServerFacts(
             server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
@@ -96,7 +98,8 @@ class MySqlServer:
             binlogs=binlogs,
             head=head,
             settings=settings,
-            read_at=datetime.fromisoformat(clock).replace(tzinfo=UTC),
+            read_at=clock,
+            life=life,
         )
 
     def survey(self) -> Survey:
@@ -165,6 +168,10 @@ class MySqlServer:
         with connect(self._settings) as connection, connection.cursor() as cursor:
             return read_baseline(cursor, names)
 
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return frozenset(table for table in tables if has_no_row(cursor, table))
+
     def snapshot(
         self,
         table: TableSchema | TableStructure,
@@ -189,6 +196,15 @@ def _settings(cursor: Cursor) -> dict[str, str]:
         _SETTINGS,
     )
     return {name.lower(): value for name, value in cursor.fetchall()}
+
+
+def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
+    cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
+    found = {name.lower(): int(value) for name, value in cursor.fetchall()}
+    uptime, resets = found.get("uptime"), found.get("com_reset")
+    if uptime is None or resets is None:
+        return None
+    return ServerLife(clock - timedelta(seconds=uptime), resets)
 
 
 def _binlog_state(cursor: Cursor) -> str:

@@ -94,6 +94,9 @@ class ServerOrStandby:
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         return self._facts().baseline(names)
 
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        return self._facts().empty(tables)
+
     def snapshot(
         self,
         table: TableSchema | TableStructure,

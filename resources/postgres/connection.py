@@ -165,7 +165,7 @@ def _meaning(target: Target, error: psycopg2.Error) -> LockstepError:
         )
     return LedgerRefused(
         f"The ledger's Postgres refused a statement (SQLSTATE {state or 'none'}).",
-        hint="Send `lockstep support`: this is a defect of Lockstep.",
+        hint="This is a defect of Lockstep: report it, with what `lockstep status --json` prints.",
     )
 
 

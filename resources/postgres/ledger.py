@@ -6,7 +6,7 @@ in `queries.sql`, the rules of order in `migrations/`, the errors in `connection
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,15 +19,24 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
-from pipeline.decisions import Decision, Gap, Lease, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import SourceBusy
+from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Lineage, Position, SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, SnapshotPart, TableEvent, TableOrder, TableState
+from pipeline.table_state import (
+    Extent,
+    SetAside,
+    SnapshotPart,
+    TableEvent,
+    TableOrder,
+    TableState,
+)
 from resources.postgres import history, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers
@@ -207,6 +216,9 @@ class PostgresLedger:
     def table_states(self, source: str) -> dict[TableName, TableState]:
         return self._read(reads.table_states, source)
 
+    def partial(self, source: str) -> list[Extent]:
+        return self._read(reads.partial, source)
+
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._read(reads.open_prepared, source)
 
@@ -227,6 +239,12 @@ class PostgresLedger:
 
     def lineage(self, source: str) -> Lineage:
         return self._read(reads.lineage, source)
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        return self._read(reads.set_witnesses, source, batch)
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return self._read(reads.capture_scopes, source)
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return self._read(reads.captured_by, source, dagster_run)
@@ -379,6 +397,10 @@ class PostgresLedger:
 
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
+
+    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+        extents = [Extent(table, None) for table in sorted(tables)]
+        self._write(lease, writes.record_extents, batch, extents)
 
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         self._write(lease, writes.end_mirror, table)

@@ -123,6 +123,23 @@ order by f.name collate "C"
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
+-- name: partial
+select n.* from (
+    select distinct on (e.database, e.name) e.* from lockstep.extents e
+    join lockstep.batches b on b.id = e.batch and b.state <> 'abandoned'
+    where e.source = %(source)s
+    order by e.database, e.name, e.batch desc, e.id desc
+) n
+left join lockstep.table_states t using (source, database, name)
+where n.begins_base is not null and t.condition is distinct from 'dropped'
+order by n.database, n.name
+
+-- name: record_extents
+insert into lockstep.extents (
+    source, batch, database, name, begins_base, begins_number, begins_offset,
+    empty_base, empty_number, empty_offset
+) values %s
+
 -- The history of structures. A version is the newest of a place by (batch, number, offset,
 -- version); the state of its batch is asked for row by row, from the newest on, so that the
 -- index decides and the number of versions does not matter.
@@ -273,6 +290,22 @@ where o.source = %(source)s
 -- name: gaps
 select * from lockstep.gaps where source = %(source)s order by decision
 
+-- What may have closed parts of gaps, in the order of the log: events, and mirrors that went
+-- to another table.
+-- name: happened_to_tables
+select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
+       null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal
+from lockstep.table_events e
+join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
+where e.source = %(source)s and e.batch >= %(since)s and e.kind = any(%(kinds)s)
+union all
+select g.database, g.name, null, g.batch, b.acknowledged_at, t.database, t.name, 1, 0, 0
+from lockstep.handovers g
+join lockstep.handovers t on t.batch = g.batch and t.mirror = g.before_mirror
+join lockstep.batches b on b.id = g.batch and b.state = 'acknowledged'
+where g.source = %(source)s and g.batch >= %(since)s
+order by batch, turn, sequence, ordinal
+
 -- name: reigns
 select since, server_uuid from (
     select id as since, start_server_uuid as server_uuid,
@@ -282,6 +315,22 @@ select since, server_uuid from (
 ) b
 where before is distinct from server_uuid
 order by since
+
+-- name: set_witnesses
+select gtid, committed_at, digest from (
+    select distinct on (w.origin) w.* from lockstep.set_witnesses w
+    join lockstep.batches b on b.id = w.batch and b.state not in ('capturing', 'abandoned')
+    where w.source = %(source)s and w.batch <= %(batch)s
+    order by w.origin, w.batch desc
+) newest
+order by batch desc, ordinal
+
+-- name: capture_scopes
+select c.batch, c.include, c.exclude, b.start_base, b.start_number, b.start_offset
+from lockstep.capture_scopes c
+join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+where c.source = %(source)s
+order by c.batch
 
 -- name: captured_by
 select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
@@ -391,7 +440,8 @@ update lockstep.batches set
     witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
     witness_file_created = %(witness_file_created)s,
     changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s,
-    by_gtid = %(by_gtid)s
+    by_gtid = %(by_gtid)s,
+    server_started_at = %(server_started_at)s, server_resets = %(server_resets)s
 where source = %(source)s and id = %(batch)s
 
 -- name: record_versions
@@ -416,21 +466,23 @@ insert into lockstep.database_versions (
 -- name: record_state
 insert into lockstep.table_states as t (
     source, database, name, condition, generation, mirror, changelog, reason, hint, position,
-    changelog_generation, stopped_batch, stopped_base, stopped_number, stopped_offset
+    changelog_generation, stopped_batch, stopped_base, stopped_number, stopped_offset, remedy
 ) values (
     %(source)s, %(database)s, %(name)s, %(condition)s, %(generation)s, %(mirror)s,
     %(changelog)s, %(reason)s, %(hint)s, %(position)s, %(changelog_generation)s,
-    %(stopped_batch)s, %(stopped_base)s, %(stopped_number)s, %(stopped_offset)s
+    %(stopped_batch)s, %(stopped_base)s, %(stopped_number)s, %(stopped_offset)s, %(remedy)s
 )
 on conflict (source, database, name) do update set
-    (condition, reason, hint, position, stopped_batch, stopped_base, stopped_number, stopped_offset) = (
-        select k.condition, k.reason, k.hint, k.position, k.batch, k.base, k.number, k."offset" from (values
-            (t.condition, t.reason, t.hint, t.position,
+    (condition, reason, hint, position, remedy, stopped_batch, stopped_base, stopped_number,
+     stopped_offset) = (
+        select k.condition, k.reason, k.hint, k.position, k.remedy, k.batch, k.base, k.number,
+               k."offset" from (values
+            (t.condition, t.reason, t.hint, t.position, t.remedy,
              t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset, true),
-            (excluded.condition, excluded.reason, excluded.hint, excluded.position,
+            (excluded.condition, excluded.reason, excluded.hint, excluded.position, excluded.remedy,
              excluded.stopped_batch, excluded.stopped_base, excluded.stopped_number,
              excluded.stopped_offset, false)
-        ) k (condition, reason, hint, position, batch, base, number, "offset", before)
+        ) k (condition, reason, hint, position, remedy, batch, base, number, "offset", before)
         where k.before = (t.condition in ('quarantined', 'paused'))
     ),
     generation = excluded.generation, mirror = excluded.mirror, changelog = excluded.changelog,
@@ -455,6 +507,7 @@ where source = %(source)s and database = %(database)s and name = %(name)s
 -- name: set_aside
 update lockstep.table_states t set
     condition = 'quarantined', reason = %(reason)s, hint = %(hint)s, position = %(position)s,
+    remedy = %(remedy)s,
     stopped_batch = c.id, stopped_base = c.base, stopped_number = c.number, stopped_offset = c."offset",
     behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
 from (select 1) one
@@ -506,15 +559,16 @@ with done as (
     update lockstep.table_orders o set
         done_batch = %(batch)s, stopped_batch = t.stopped_batch, stopped_base = t.stopped_base,
         stopped_number = t.stopped_number, stopped_offset = t.stopped_offset,
-        aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position
+        aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position,
+        aside_remedy = t.remedy
     from lockstep.table_states t
     where o.source = %(source)s and o.id = %(order)s and o.kind <> 'pause'
       and (t.source, t.database, t.name) = (o.source, o.database, o.name)
     returning o.source, o.database, o.name
 )
 update lockstep.table_states t set
-    condition = 'active', reason = null, hint = null, position = null, stopped_batch = null,
-    stopped_base = null, stopped_number = null, stopped_offset = null
+    condition = 'active', reason = null, hint = null, position = null, remedy = null,
+    stopped_batch = null, stopped_base = null, stopped_number = null, stopped_offset = null
 from done
 where (t.source, t.database, t.name) = (done.source, done.database, done.name)
 
@@ -554,6 +608,24 @@ values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
 values (
     %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: record_scope
+insert into lockstep.capture_scopes (source, batch, include, exclude)
+select %(source)s, %(batch)s, %(include)s, %(exclude)s
+where not exists (
+    select from (
+        select c.include, c.exclude from lockstep.capture_scopes c
+        join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+        where c.source = %(source)s order by c.batch desc limit 1
+    ) newest
+    where newest.include = %(include)s and newest.exclude = %(exclude)s
+)
+
+-- name: record_set_witness
+insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
+values (
+    %(source)s, %(batch)s, %(ordinal)s, %(origin)s, %(gtid)s, %(committed_at)s, %(digest)s
 )
 
 -- name: record_prepared

@@ -11,12 +11,14 @@ from typing import Any
 from psycopg2.extras import RealDictCursor
 
 from pipeline.batch import Batch, BatchState, Cursor, Prepared
-from pipeline.decisions import Gap, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import LeaseView, Override, RecordedDecision
+from pipeline.gaps import CLOSING, Gap, with_closed
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Lineage, Reign
+from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.segment import Segment, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import Extent, TableState
 from resources.postgres import rows
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
@@ -67,6 +69,10 @@ def table_states(cursor: RealDictCursor, source: str) -> dict[TableName, TableSt
     return {state.table: state for state in found}
 
 
+def partial(cursor: RealDictCursor, source: str) -> list[Extent]:
+    return [rows.extent(row) for row in _all(cursor, "partial", source=source)]
+
+
 def open_prepared(cursor: RealDictCursor, source: str) -> list[Prepared]:
     return [rows.prepared(row) for row in _all(cursor, "open_prepared", source=source)]
 
@@ -85,7 +91,13 @@ def open_override(cursor: RealDictCursor, source: str) -> Override | None:
 
 
 def gaps(cursor: RealDictCursor, source: str) -> list[Gap]:
-    return [rows.gap(row) for row in _all(cursor, "gaps", source=source)]
+    found = _all(cursor, "gaps", source=source)
+    if not found:
+        return []
+    since, kinds = min(row["batch"] for row in found), [kind.value for kind in CLOSING]
+    told = _all(cursor, "happened_to_tables", source=source, since=since, kinds=kinds)
+    happened = [rows.happened(row) for row in told]
+    return [with_closed(rows.gap(row), happened) for row in found]
 
 
 def overlaps(cursor: RealDictCursor, source: str) -> list[Batch]:
@@ -95,6 +107,15 @@ def overlaps(cursor: RealDictCursor, source: str) -> list[Batch]:
 def lineage(cursor: RealDictCursor, source: str) -> Lineage:
     found = _all(cursor, "reigns", source=source)
     return Lineage(tuple(Reign(row["server_uuid"], row["since"]) for row in found))
+
+
+def set_witnesses(cursor: RealDictCursor, source: str, batch: int) -> list[SetWitness]:
+    found = _all(cursor, "set_witnesses", source=source, batch=batch)
+    return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in found]
+
+
+def capture_scopes(cursor: RealDictCursor, source: str) -> list[CaptureScope]:
+    return [rows.capture_scope(row) for row in _all(cursor, "capture_scopes", source=source)]
 
 
 def captured_by(cursor: RealDictCursor, source: str, dagster_run: str) -> Batch | None:

@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, Override, RecordedDecision
+from pipeline.coverage import CaptureScope
+from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
+from pipeline.errors import Remedy
+from pipeline.gaps import Gap, Happened
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Coordinates, LogFile, Position, ServerLife, SetWitness, Witness
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import (
+    Extent,
     Handover,
     SetAside,
     SnapshotPart,
     Stopped,
     TableCondition,
     TableEvent,
+    TableEventKind,
     TableState,
 )
+from pipeline.tables import TablePatterns
 
 Row = Mapping[str, Any]
 
@@ -54,7 +61,14 @@ def batch(row: Row) -> Batch:
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         rule=row["rule"],
+        life=_life(row),
     )
+
+
+def _life(row: Row) -> ServerLife | None:
+    if row["server_started_at"] is None:
+        return None
+    return ServerLife(row["server_started_at"], row["server_resets"])
 
 
 def position(row: Row, which: str) -> Position:
@@ -133,6 +147,7 @@ def table_state(row: Row) -> TableState:
         stopped=stopped(row),
         behind=row["behind_batch"],
         adopted=row["adopted"],
+        remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
     )
 
 
@@ -184,6 +199,12 @@ def gap(row: Row) -> Gap:
         begin=str(begin),
         end=str(end),
     )
+
+
+def happened(row: Row) -> Happened:
+    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
+    kind = row["kind"] and TableEventKind(row["kind"])
+    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))
 
 
 def intent(row: Row) -> Intent:
@@ -238,6 +259,8 @@ def of_capture(value: CaptureRecord) -> dict[str, Any]:
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
         "by_gtid": value.by_gtid,
+        "server_started_at": None if value.life is None else value.life.started_at,
+        "server_resets": None if value.life is None else value.life.resets,
     }
 
 
@@ -265,6 +288,7 @@ def of_state(value: TableState) -> dict[str, Any]:
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        "remedy": None if value.remedy is None else value.remedy.value,
         "changelog_generation": value.changelog_generation,
         **of_stopped(value.stopped),
     }
@@ -282,6 +306,17 @@ def of_handover(value: Handover) -> dict[str, Any]:
         "before_shows": value.before.mirror_version,
         "before_adopted": value.before.adopted,
     }
+
+
+def extent(row: Row) -> Extent:
+    empty = None if row["empty_base"] is None else coordinates(row, "empty")
+    return Extent(table(row), coordinates(row, "begins"), empty)
+
+
+def of_extent(value: Extent) -> tuple[Any, ...]:
+    """As the ledger's columns stand: name, begin, where it was empty."""
+    places = (of_coordinates(at).values() for at in (value.begins, value.empty))
+    return (*of_table(value.table).values(), *chain.from_iterable(places))
 
 
 def of_stopped(value: Stopped | None) -> dict[str, Any]:
@@ -324,12 +359,31 @@ def of_prepared(value: Prepared) -> dict[str, Any]:
     }
 
 
+def capture_scope(row: Row) -> CaptureScope:
+    patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
+    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+
+
+def of_scope(value: TablePatterns) -> dict[str, Any]:
+    return {"include": list(value.include), "exclude": list(value.exclude)}
+
+
+def of_set_witness(value: SetWitness) -> dict[str, Any]:
+    return {
+        "origin": value.origin,
+        "gtid": value.gtid,
+        "committed_at": value.committed_at,
+        "digest": value.digest,
+    }
+
+
 def of_set_aside(value: SetAside) -> dict[str, Any]:
     return {
         **of_table(value.table),
         "reason": value.reason,
         "hint": value.hint,
         "position": value.position,
+        "remedy": value.remedy.value,
         **of_coordinates(value.at),
     }
 

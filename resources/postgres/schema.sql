@@ -38,6 +38,8 @@ create table lockstep.batches (
     abandoned_because text,
     follows bigint,
     by_gtid boolean not null default false,
+    server_started_at timestamp with time zone,
+    server_resets bigint,
     constraint batches_base_counts CHECK ((base >= 0)),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
     constraint batches_end_not_before_start CHECK ((ROW(end_number, end_offset) >= ROW(start_number, start_offset))),
@@ -50,6 +52,7 @@ END),
     constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
     constraint batches_follows_predecessor CHECK (((predecessor IS NULL) OR (NOT (follows IS DISTINCT FROM predecessor)))),
     constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint batches_life_whole CHECK (((server_started_at IS NULL) = (server_resets IS NULL))),
     constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
     constraint batches_of_source UNIQUE (source, id),
     constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision) = 1)),
@@ -58,6 +61,15 @@ END),
     constraint batches_start_decision FOREIGN KEY (source, start_decision) REFERENCES lockstep.decisions(source, id),
     constraint batches_state_known CHECK ((state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text, 'acknowledged'::text, 'abandoned'::text]))),
     constraint batches_totals_count CHECK (((changes >= 0) AND (transactions >= 0) AND (log_bytes >= 0) AND ((captured_at IS NOT NULL) OR ((changes = 0) AND (transactions = 0) AND (log_bytes = 0)))))
+);
+
+create table lockstep.capture_scopes (
+    source text not null,
+    batch bigint not null,
+    include text[] not null,
+    exclude text[] not null,
+    constraint capture_scopes_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint capture_scopes_pk PRIMARY KEY (batch)
 );
 
 create table lockstep.consumers (
@@ -134,6 +146,25 @@ create table lockstep.deliveries (
     constraint deliveries_moments CHECK (((ended_at IS NULL) = (state = 'out'::text))),
     constraint deliveries_pk PRIMARY KEY (id),
     constraint deliveries_state_known CHECK ((state = ANY (ARRAY['out'::text, 'acknowledged'::text, 'rolled back'::text])))
+);
+
+create table lockstep.extents (
+    id bigint not null generated always as identity,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    begins_base text,
+    begins_number bigint,
+    begins_offset bigint,
+    empty_base text,
+    empty_number bigint,
+    empty_offset bigint,
+    constraint extents_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint extents_begins_whole CHECK ((num_nonnulls(begins_base, begins_number, begins_offset) = ANY (ARRAY[0, 3]))),
+    constraint extents_empty_of_partial CHECK (((empty_base IS NULL) OR (begins_base IS NOT NULL))),
+    constraint extents_empty_whole CHECK ((num_nonnulls(empty_base, empty_number, empty_offset) = ANY (ARRAY[0, 3]))),
+    constraint extents_pk PRIMARY KEY (id)
 );
 
 create table lockstep.handovers (
@@ -278,6 +309,22 @@ create table lockstep.segments (
     constraint segments_version FOREIGN KEY (source, database, name, schema_version) REFERENCES lockstep.table_versions(source, database, name, version)
 );
 
+create table lockstep.set_witnesses (
+    source text not null,
+    batch bigint not null,
+    ordinal integer not null,
+    origin text not null,
+    gtid text not null,
+    committed_at bigint not null,
+    digest text not null,
+    constraint set_witnesses_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint set_witnesses_moment_counts CHECK ((committed_at >= 0)),
+    constraint set_witnesses_once UNIQUE (batch, origin),
+    constraint set_witnesses_ordinal_counts CHECK ((ordinal >= 0)),
+    constraint set_witnesses_pk PRIMARY KEY (batch, ordinal),
+    constraint set_witnesses_told CHECK (((committed_at = 0) = (digest <> ''::text)))
+);
+
 create table lockstep.snapshot_files (
     snapshot bigint not null,
     ordinal integer not null,
@@ -377,6 +424,7 @@ create table lockstep.table_orders (
     aside_reason text,
     aside_hint text,
     aside_position text,
+    aside_remedy text,
     constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
     constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
     constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text]))),
@@ -406,6 +454,7 @@ create table lockstep.table_states (
     stopped_offset bigint,
     behind_batch bigint,
     adopted bigint,
+    remedy text,
     constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
@@ -418,6 +467,13 @@ CASE
     WHEN (condition = ANY (ARRAY['quarantined'::text, 'paused'::text])) THEN 3
     ELSE 0
 END)),
+    constraint table_states_remedy_known CHECK ((remedy = ANY (ARRAY['catch-up'::text, 'rewrite-mirror'::text, 'released-resnapshot'::text, 'resnapshot'::text, 'backfill'::text]))),
+    constraint table_states_remedy_told CHECK (
+CASE condition
+    WHEN 'quarantined'::text THEN (remedy IS NOT NULL)
+    WHEN 'paused'::text THEN true
+    ELSE (remedy IS NULL)
+END),
     constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
     constraint table_states_stopped CHECK ((num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) =
 CASE
@@ -514,6 +570,8 @@ CREATE UNIQUE INDEX batches_one_successor ON lockstep.batches USING btree (follo
 
 CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHERE (state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]));
 
+CREATE INDEX capture_scopes_of_source ON lockstep.capture_scopes USING btree (source, batch);
+
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
 CREATE INDEX database_versions_at ON lockstep.database_versions USING btree (source, name, batch, since_number, since_offset, id);
@@ -524,7 +582,11 @@ CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last
 
 CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WHERE (state = 'out'::text);
 
+CREATE INDEX extents_newest ON lockstep.extents USING btree (source, database, name, batch, id);
+
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
+
+CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
 
 CREATE INDEX table_orders_done ON lockstep.table_orders USING btree (done_batch) WHERE (done_batch IS NOT NULL);
 
@@ -596,6 +658,7 @@ begin
         reason = coalesce(t.reason, o.aside_reason),
         hint = coalesce(t.hint, o.aside_hint),
         position = coalesce(t.position, o.aside_position),
+        remedy = coalesce(t.remedy, o.aside_remedy),
         stopped_batch = o.stopped_batch, stopped_base = o.stopped_base,
         stopped_number = o.stopped_number, stopped_offset = o.stopped_offset
     from lockstep.table_orders o
@@ -603,7 +666,8 @@ begin
       and (t.source, t.database, t.name) = (o.source, o.database, o.name);
     update lockstep.table_orders set
         done_batch = null, stopped_batch = null, stopped_base = null, stopped_number = null,
-        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null
+        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null,
+        aside_remedy = null
     where done_batch = new.id;
 
     update lockstep.table_states set
@@ -673,7 +737,8 @@ begin
     if new.follows is distinct from old.follows then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows');
     end if;
-    if old.state <> 'capturing' and new.by_gtid <> old.by_gtid then
+    if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
+            is distinct from (old.by_gtid, old.server_started_at, old.server_resets) then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     return new;
@@ -1210,6 +1275,10 @@ CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECU
 
 CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.stays('batches_stay');
 
+CREATE TRIGGER capture_scopes_begin BEFORE INSERT ON lockstep.capture_scopes FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('capture_scopes_while_capturing');
+
+CREATE TRIGGER capture_scopes_stay BEFORE DELETE OR UPDATE ON lockstep.capture_scopes FOR EACH ROW EXECUTE FUNCTION lockstep.stays('capture_scopes_stay');
+
 CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin();
 
 CREATE TRIGGER consumers_move BEFORE UPDATE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_move();
@@ -1229,6 +1298,8 @@ CREATE TRIGGER deliveries_move BEFORE UPDATE ON lockstep.deliveries FOR EACH ROW
 CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EACH ROW WHEN ((new.state = 'rolled back'::text)) EXECUTE FUNCTION lockstep.deliveries_rolled_back();
 
 CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
+
+CREATE TRIGGER extents_stay BEFORE DELETE OR UPDATE ON lockstep.extents FOR EACH ROW EXECUTE FUNCTION lockstep.stays('extents_stay');
 
 CREATE TRIGGER handovers_alone BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.handovers_alone();
 
@@ -1255,6 +1326,10 @@ CREATE TRIGGER segment_files_stay BEFORE DELETE OR UPDATE ON lockstep.segment_fi
 CREATE TRIGGER segments_begin BEFORE INSERT ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.segments_begin();
 
 CREATE TRIGGER segments_stay BEFORE DELETE OR UPDATE ON lockstep.segments FOR EACH ROW EXECUTE FUNCTION lockstep.stays('segments_stay');
+
+CREATE TRIGGER set_witnesses_begin BEFORE INSERT ON lockstep.set_witnesses FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('set_witnesses_while_capturing');
+
+CREATE TRIGGER set_witnesses_stay BEFORE DELETE OR UPDATE ON lockstep.set_witnesses FOR EACH ROW EXECUTE FUNCTION lockstep.stays('set_witnesses_stay');
 
 CREATE TRIGGER snapshot_files_stay BEFORE DELETE OR UPDATE ON lockstep.snapshot_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('snapshot_files_stay');
 

@@ -5,9 +5,10 @@ Does not belong here: connections, and the rules of order, which the schema hold
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from psycopg2.extras import RealDictCursor
+from psycopg2.extras import RealDictCursor, execute_values
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Decision, Lease, Override, RecordedDecision
@@ -16,11 +17,14 @@ from pipeline.intent import Intent
 from pipeline.position import Position
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside
 from resources.ledger_rules import as_told, refusal
 from resources.postgres import history, rows
 from resources.postgres.orders import carry_out
 from resources.postgres.queries import query
+
+_PAGE: Final = 1000
+"""Rows that one statement inserts."""
 
 
 def _one(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row | None:
@@ -100,11 +104,25 @@ def record_capture(cursor: RealDictCursor, lease: Lease, batch: int, record: Cap
         values = {"source": lease.source, "batch": batch, **rows.of_handover(handover)}
         cursor.execute(query("record_handover"), values)
     history.record_events(cursor, lease.source, batch, record)
+    record_extents(cursor, lease, batch, record.extents)
     for aside in record.set_aside:
         set_aside(cursor, lease, aside, batch)
     _record_prepared(cursor, lease, batch, record)
+    if record.scope is not None:
+        values = {"source": lease.source, "batch": batch, **rows.of_scope(record.scope)}
+        cursor.execute(query("record_scope"), values)
+    for ordinal, one in enumerate(record.set_witnesses):
+        values = {"source": lease.source, "batch": batch, "ordinal": ordinal}
+        cursor.execute(query("record_set_witness"), {**values, **rows.of_set_witness(one)})
     values = rows.of_capture(record)
     _changed(cursor, "batch_captured", "batches_known", source=lease.source, batch=batch, **values)
+
+
+def record_extents(
+    cursor: RealDictCursor, lease: Lease, batch: int, extents: Sequence[Extent]
+) -> None:
+    values = [(lease.source, batch, *rows.of_extent(one)) for one in extents]
+    execute_values(cursor, query("record_extents"), values, page_size=_PAGE)
 
 
 def _record_segment(cursor: RealDictCursor, lease: Lease, batch: int, segment: Segment) -> None:

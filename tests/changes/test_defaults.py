@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from pipeline.changes.defaults import with_defaults
-from pipeline.errors import TableError
+from pipeline.errors import TableError, ValueLeftOut
 from pipeline.row_images import RowImages, packed, unpacked
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault, TableSchema
+from pipeline.schema.model import (
+    ColumnSchema,
+    ExpressionDefault,
+    KeyPart,
+    KeySchema,
+    LiteralDefault,
+    TableSchema,
+    WrittenDefault,
+)
 from tests.changes.tables_made import ID, a_column, a_table
 
 SCHEMA = pa.schema([("id", pa.int32()), ("a", pa.int32()), ("b", pa.string())])
@@ -46,6 +56,13 @@ def table(*columns: ColumnSchema) -> TableSchema:
     return a_table(ID, *columns)
 
 
+def dated_images() -> RowImages:
+    """A row whose image has neither `a`, a date, nor `b`."""
+    schema = pa.schema([("id", pa.int32()), ("a", pa.date32()), ("b", pa.string())])
+    row = pa.RecordBatch.from_pydict({"id": [1], "a": [None], "b": [None]}, schema=schema)
+    return replace(images((INSERT, False, False)), columns=row)
+
+
 SEVEN = a_column("a", default=LiteralDefault("7"))
 EMPTY = a_column("b", "varchar", nullable=False)
 
@@ -76,14 +93,28 @@ def test_updates_are_left_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema",
+    ("schema", "read"),
     [
-        table(SEVEN, a_column("b", "varchar", default=ExpressionDefault("uuid()"))),
-        table(SEVEN, a_column("b", "varchar", generated="a")),
-        None,
+        (table(SEVEN, a_column("b", "varchar", default=ExpressionDefault("uuid()"))), False),
+        (table(SEVEN, a_column("b", "varchar", generated="a")), False),
+        (table(SEVEN, a_column("b", "varchar", default=WrittenDefault("_latin1 x'E9'"))), True),
+        (None, True),
     ],
 )
-def test_what_only_the_source_knows_is_refused(schema: TableSchema | None) -> None:
-    """No value is made up."""
-    with pytest.raises(TableError, match="leaves out column"):
+def test_what_only_the_source_knows_is_refused(schema: TableSchema | None, read: bool) -> None:
+    """No value is made up; what the source tells once and for all is read from it."""
+    with pytest.raises(TableError, match="leaves out column") as refused:
         with_defaults(images((INSERT, schema is not None, False)), schema)
+    assert isinstance(refused.value, ValueLeftOut) == read
+
+
+def test_a_zero_date_in_a_key_is_refused() -> None:
+    """NULL would stand for other rows, too."""
+    dated = a_column("a", "date", nullable=False, default=LiteralDefault("0000-00-00"))
+    keyed = TableSchema(
+        table(dated, EMPTY).name,
+        table(dated, EMPTY).columns,
+        (KeySchema("PRIMARY", "primary", (KeyPart("a"),)),),
+    )
+    with pytest.raises(TableError, match="of its key holds a zero or partial date"):
+        with_defaults(dated_images(), keyed)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
-from pipeline.changes.fills import StatementMoment
 from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
@@ -26,6 +25,7 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
+from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Origin, SchemaVersion
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
@@ -294,6 +294,29 @@ def keyed(*keys: Sequence[KeySchema]) -> Lineage:
     names = [column.name for column in NOT_NULL]
     versions = [a_version(n, a_table(*NOT_NULL, keys=k), names) for n, k in enumerate(keys, 1)]
     return lineage(versions)
+
+
+@pytest.mark.parametrize(
+    ("code", "proven"),
+    [
+        (a_column("code", "varchar", nullable=False, charset="cp932"), False),
+        (a_column("code", "varchar", nullable=False), True),
+        (a_column("code", "enum", nullable=False, members=("", "a")), False),
+        (a_column("code", "enum", nullable=False, members=("a", "b")), True),
+    ],
+)
+def test_a_new_key_must_tell_the_mirror_s_rows_apart(code: ColumnSchema, proven: bool) -> None:
+    """Values that differ to the server may have one text: nothing was asked of them while they
+    were no key, so the table is read again; a table without rows yet need not be."""
+    keys = (a_key("id"), a_key("code"))
+    versions = [
+        a_version(n, a_table(ID, code, keys=[key, a_key("code", name="c", kind="unique")]), names)
+        for n, (key, names) in enumerate(zip(keys, (None, ["id", "code"]), strict=True), 1)
+    ]
+    line = lineage(versions, mirror=mirror(("code", pa.string())))
+    assert line.key_of([2]) == (("code",) if proven else None)
+    assert lineage(versions).key_of([1, 2]) == ("code",)
+    assert lineage(versions[1:], mirror=mirror(("code", pa.string()))).key_of([2]) == ("code",)
 
 
 def test_a_key_that_holds_throughout_tells_all_rows() -> None:

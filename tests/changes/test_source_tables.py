@@ -23,10 +23,11 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.schema.consequences import consequences
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.policies import LakePolicies
+from pipeline.schema.statements.kinds import StatementKind
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from tests.pipeline.test_segmenting import NothingKnown
+from tests.pipeline.segmented import NothingKnown
 from tests.schema.schemas_made import MYSQL
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
@@ -79,7 +80,7 @@ def followed(*texts: str) -> pa.Table:
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
         logged = LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT, 3)
         done = tracker.take(logged)
-        found = consequences(done, LakePolicies(), strict=True, zoned=True)
+        found = consequences(done, LakePolicies(), logged)
         mine = {table: one for table, one in found.items() if table == TableName("shop", "t")}
         placed.append(PlacedStatement(logged, done, mine, number))
     return statement_rows(tracker.history, placed, batch=5)
@@ -99,6 +100,28 @@ def test_a_statement_tells_each_tables_version() -> None:
     assert renamed == {"t": (2, "drop"), "u": (1, None)}
     assert rows[2]["_gtid"] is None
     assert [row["_server_id"] for row in rows] == [3, 3, 3]
+
+
+KINDS = {
+    "create table t (i int)": "create_table",
+    "create table u like t": "create_table",
+    "create index k on t (i)": "alter_table",
+    "alter table t add j int, rename to w": "alter_table",
+    "rename table w to t": "rename_table",
+    "truncate t": "truncate_table",
+    "repair table t": "repair_table",
+    "drop table t, u": "drop_table",
+    "create database d": "create_database",
+    "alter database d charset latin1": "alter_database",
+    "drop database d": "drop_database",
+    "alter table t frobnicate": "not_understood",
+}
+
+
+def test_every_statement_has_a_code_for_its_kind() -> None:
+    """Codes are what a reader picks statements by: these stay as they are."""
+    assert followed(*KINDS).column("kind").to_pylist() == list(KINDS.values())
+    assert {*KINDS.values()} == {kind.value for kind in StatementKind}
 
 
 def test_bytes_that_mean_nothing_are_shown() -> None:

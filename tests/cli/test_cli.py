@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,10 +82,11 @@ def printed(capfd: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
         ([5, 2], 2),
         ([2, 1], 1),
         ([1, 130], 130),
+        ([130, 143], 143),
     ],
 )
 def test_the_most_serious_code_is_told(codes: list[int], told: int) -> None:
-    """130, 1, 2, 5, 3, 4, 6, 0, in any order of the sources."""
+    """143, 130, 1, 2, 5, 3, 4, 6, 0, in any order of the sources."""
     assert exits.most_serious(codes) == exits.most_serious(reversed(codes)) == told
 
 
@@ -131,22 +134,103 @@ def test_standard_output_holds_the_object_alone(
     assert {"a library", "a descriptor", "a process"} <= set(text.split("\n"))
 
 
-def test_without_json_standard_output_is_empty(
-    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+def test_answers_go_to_standard_output_and_notes_beside_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """People are told on standard error."""
-    status_does(lambda: Outcome(0, {"answer": 42}))
+    """What was asked for can be piped; with --json the notes are what people get."""
+
+    def perform(_: argparse.Namespace, desk: Desk) -> Outcome:
+        desk.say("an [answer]")
+        desk.note("a [note]")
+        return Outcome(0, {"answer": 42})
+
+    monkeypatch.setattr(status, "perform", perform)
     assert main(["status"]) == 0
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("an [answer]\n", "a [note]\n")
+    assert main(["status", "--json"]) == 0
+    told, text = printed(capfd)
+    assert (told, text) == ({"answer": 42, "exit_code": 0}, "a [note]\n")
 
 
-def test_ctrl_c_is_130(
-    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+def ended(folder: Path, program: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """`lockstep status` in a process of its own, with another status."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from lockstep import cli\n"
+        "from lockstep.commands import status\n"
+        "from lockstep.desk import Outcome\n"
+        f"def perform(arguments, desk):\n{textwrap.indent(program, '    ')}\n"
+        "status.perform = perform\n"
+        "sys.exit(cli.main(['status', *sys.argv[1:]]))\n"
+    )
+    command = [sys.executable, "-c", code, *options.pop("arguments", [])]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        text=True,
+        timeout=60,
+        check=False,
+        **{"stderr": subprocess.PIPE, **options},
+    )
+
+
+def test_a_reader_who_goes_away_is_no_defect(folder: Path) -> None:
+    """`lockstep status | head -1`: the command ends as it would have."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = "for _ in range(9): desk.say('x' * 9999)\nreturn Outcome(6, {'a': 'x' * 99999})"
+    for arguments in ([], ["--json"]):
+        done = ended(folder, program, stdout=writing, arguments=arguments)
+        assert (done.returncode, done.stderr) == (6, "")
+    os.close(writing)
+
+
+HANDLED = """\
+def other(*_): raise RuntimeError('interrupted')
+signal.signal(signal.SIGINT, other)
+signal.signal(signal.SIGTERM, other)
+try:
+    os.kill(os.getpid(), {number})
+    time.sleep(60)
+except RuntimeError:
+    raise KeyboardInterrupt from None
+"""
+"""As Dagster does for a while."""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "os.kill(os.getpid(), {number})\ntime.sleep(60)",
+        HANDLED,
+        "signal.signal({number}, lambda *_: None)\nos.kill(os.getpid(), {number})\n"
+        "desk.leave_if_asked()",
+    ],
+    ids=["ours", "another's handler", "dropped by another's"],
+)
+def test_a_signal_ends_a_command_with_a_sentence(
+    folder: Path, program: str, number: signal.Signals, code: int
 ) -> None:
-    """An interrupted command says so, in JSON too."""
-    status_does(raising(KeyboardInterrupt()))
-    assert main(["status", "--json"]) == 130
-    assert printed(capfd)[0]["exit_code"] == 130
+    """Whoever hears it first."""
+    done = ended(
+        folder, program.format(number=int(number)), stdout=subprocess.PIPE, arguments=["--json"]
+    )
+    kind = "terminated" if code == 143 else "interrupted"
+    assert done.returncode == code, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["exit_code"], told["error"]["message"]) == (code, kind)
+    assert done.stderr.splitlines()[0] == kind
+
+
+def test_a_job_in_the_background_hears_sigterm(folder: Path) -> None:
+    """A shell has it ignore SIGINT: that is kept, and is not SIGTERM."""
+    program = (
+        "os.kill(os.getpid(), signal.SIGINT)\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)"
+    )
+    ignoring = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+    done = ended(folder, program, stdout=subprocess.PIPE, preexec_fn=ignoring)
+    assert done.returncode == 143, done.stderr
 
 
 def test_a_defect_leaves_a_report_without_secrets(
@@ -197,7 +281,7 @@ def test_a_missing_secret_is_told_before_anything_is_made(
     """A run without its password: exit code 2, no ledger, no Dagster home, no lake."""
     monkeypatch.delenv("SHOP_PASSWORD")
     assert main(["run", "--json"]) == 2
-    assert printed(capfd)[0]["error"]["kind"] == "SecretMissing"
+    assert printed(capfd)[0]["sources"]["shop"]["error"]["kind"] == "SecretMissing"
     assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
 
 

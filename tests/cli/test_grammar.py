@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     """One sentence and the help that applies; no SystemExit of argparse's own."""
     with pytest.raises(UsageError) as caught:
         parse(line.split())
-    assert caught.value.hint.endswith("--help")
+    assert caught.value.hint.endswith("--help`")
 
 
 @pytest.mark.parametrize(

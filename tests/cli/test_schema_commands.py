@@ -35,7 +35,7 @@ class Typed:
 
     def run(self, *arguments: str, expect: int = 0) -> str:
         """What people are told."""
-        return self._run(*arguments, expect=expect)[1]
+        return self._run(*arguments, expect=expect)[0]
 
     def json(self, *arguments: str, expect: int = 0) -> Any:
         return json.loads(self._run(*arguments, "--json", expect=expect)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -49,13 +50,20 @@ class Shop:
         with self.follower.ledger.lock(SOURCE, "test", run) as lease:
             capture(self.follower.work(), lease)
 
-    def shown(self, place: str | None = None, table: str = "orders") -> ShownSchema:
+    def shown(
+        self,
+        place: str | None = None,
+        table: str = "orders",
+        work: Callable[[], Workplace] = nobody,
+    ) -> ShownSchema:
         at = parse_place(place, as_start=False) if place else None
         name = TableName(self.database, table)
-        return show_schema(self.follower.ledger, SOURCE, name, at, nobody)
+        return show_schema(self.follower.ledger, SOURCE, name, at, work)
 
-    def columns(self, place: str | None = None) -> list[str]:
-        schema = self.shown(place).shown.version.schema
+    def columns(
+        self, place: str | None = None, work: Callable[[], Workplace] = nobody
+    ) -> list[str]:
+        schema = self.shown(place, work=work).shown.version.schema
         return [] if schema is None else [column.name for column in schema.columns]
 
 
@@ -111,7 +119,20 @@ def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:
         assert shop.columns(moment.isoformat()) == columns
     later = datetime.now(UTC) + timedelta(days=1)
     with pytest.raises(SchemaUnknownAt, match="was read"):
-        shop.columns(later.isoformat())
+        shop.columns(later.isoformat(), shop.follower.work)
+    with pytest.raises(SchemaUnknownAt, match="begins at"):
+        shop.columns("2001-01-01T00:00:00Z")
+
+
+def test_a_moment_behind_the_last_transaction(mysql: MySqlStand, shop: Shop) -> None:
+    """The version in force, while the source is quiet; what was not read nobody knows."""
+    mysql.execute("create table orders (id int primary key, w int)", database=shop.database)
+    shop.captured("third-run")
+    moment = datetime.now(UTC).isoformat()
+    assert shop.columns(moment, shop.follower.work) == ["id", "w"]
+    mysql.execute("alter table orders add x int", database=shop.database)
+    with pytest.raises(SchemaUnknownAt, match="was read"):
+        shop.columns(datetime.now(UTC).isoformat(), shop.follower.work)
 
 
 def test_earliest_asks_the_server(shop: Shop) -> None:

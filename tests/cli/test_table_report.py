@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.table_report import inactive, inactive_json, inactive_lines
-from pipeline.errors import TableError
+from pipeline.errors import Remedy
 from pipeline.position import Coordinates
 from pipeline.runs.acknowledge import those_set_aside
-from pipeline.runs.rereading import COLUMNS_HINT, HINT, in_vain
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 
@@ -63,16 +62,17 @@ def test_each_is_told_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hint", "way"),
+    ("remedy", "way"),
     [
-        (HINT, "reads it from the source"),
-        (in_vain(TableError("it has no key", hint="give it one")).hint, "reads it from the source"),
-        (COLUMNS_HINT, "catches it up through the log from binlog.000002:400"),
+        (Remedy.RESNAPSHOT, "reads it from the source"),
+        (Remedy.RELEASED_RESNAPSHOT, "reads it from the source"),
+        (Remedy.BACKFILL, "catches it up through the log from binlog.000002:400"),
+        (Remedy.REWRITE_MIRROR, "catches it up through the log from binlog.000002:400"),
     ],
 )
-def test_an_order_tells_how_the_table_comes_back(hint: str, way: str) -> None:
+def test_an_order_tells_how_the_table_comes_back(remedy: Remedy, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
-    table = replace(state("e", TableCondition.QUARANTINED, "it was altered"), hint=hint)
+    table = replace(state("e", TableCondition.QUARANTINED, "it was altered"), remedy=remedy)
     assert way in list(inactive_lines(inactive({table.table: table}, [RELEASE])))[-1]
 
 

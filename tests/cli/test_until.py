@@ -35,6 +35,7 @@ start = "earliest"
         ("gtid:0-1", "<uuid>:1-5"),
         ("run:", "as in run:0f3c1d2e"),
         ("snapshot", "a way to start, not a place in time"),
+        ("earliest", "where the log begins: nothing ends there"),
     ],
 )
 def test_an_end_that_is_none_names_the_form(
@@ -52,5 +53,5 @@ def test_an_end_that_is_none_names_the_form(
     told = capfd.readouterr().err
     assert told.startswith("--until: ")
     assert form in told
-    assert told.endswith("hint: lockstep run --help\n")
+    assert told.endswith("hint: `lockstep run --help`\n")
     assert [path.name for path in tmp_path.iterdir()] == ["lockstep.toml"]

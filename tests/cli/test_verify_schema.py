@@ -68,6 +68,30 @@ def test_what_was_followed_is_what_the_server_has(follower: Follower, database: 
     assert (told["equal"], told["folded_otherwise"], told["statements"]) == (True, [], 8)
 
 
+@pytest.mark.parametrize("table", ["orders", "left_out.kept"])
+def test_a_transaction_that_an_earlier_batch_read_prepared(
+    mysql: MySqlStand, database: str, table: str
+) -> None:
+    """Its XA COMMIT lies between the last batch and the server's head; captured or not."""
+    found = follower_of(mysql, database)
+    other = mysql.fresh_name()
+    mysql.execute(
+        f"create database {other}", f"create table {other}.kept (id int primary key, v int)"
+    )
+    name = f"{other}.kept" if table != "orders" else f"{database}.orders"
+    xid = f"'{database}'"
+    with mysql.connect() as session, session.cursor() as cursor:
+        for one in (f"xa start {xid}", f"insert into {name} values (7, 7)", f"xa end {xid}"):
+            cursor.execute(one)
+        cursor.execute(f"xa prepare {xid}")
+    found.capture()
+    mysql.execute(f"xa commit {xid}", "alter table orders add w int", database=database)
+    try:
+        assert verify_schema(found.work()).equal
+    finally:
+        mysql.execute(f"drop database {other}")
+
+
 def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
     """And they are the same: defaults as expressions, names of character sets, JSON."""
     name = mariadb.fresh_name()

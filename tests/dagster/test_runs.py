@@ -133,7 +133,7 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
         table = gap.metadata["gaps"]
         assert isinstance(table, dg.TableMetadataValue)
         (record,) = table.records
-        assert record.data["tables"] == f"{database}.a"
+        assert f"{database}.a" in str(record.data["tables"]).split(", ")
         assert "row 2 is of no use" in str(record.data["reason"])
         event = stand.instance.get_latest_materialization_event(dg.AssetKey(captured_key("shop")))
         assert event is not None

@@ -1,11 +1,12 @@
 """Runs the command line and kills it, like a power cut, at one call of one port.
 
-    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after|asleep N -- run
+    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after|asleep|stopped N -- run
 
 A function of a module is a `MODULE:FUNCTION`.
 
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
-handler runs. "asleep" is SIGSTOP before it: a process that hangs until somebody wakes it.
+handler runs. "stopped" is SIGTERM before it, as a supervisor stops a process. "asleep" is
+SIGSTOP before it: a process that hangs until somebody wakes it.
 It lives in the tests; the product has no such switch.
 """
 
@@ -37,6 +38,8 @@ def arm(target: str, when: str, nth: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         if due and when == "asleep":
             os.kill(os.getpid(), signal.SIGSTOP)
+        if due and when == "stopped":
+            os.kill(os.getpid(), signal.SIGTERM)
         result = original(*args, **options)
         if due and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)

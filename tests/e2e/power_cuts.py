@@ -101,4 +101,4 @@ def _require_whole(project: Project, database: str) -> None:
         assert {file.name for file in path.glob("*.parquet")} == published
     read = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table()["_gtid"]
     assert len(read) == len(set(read.to_pylist()))
-    assert project.json("status")["sources"]["shop"]["open_batches"] == []
+    assert project.status()["open_batches"] == []

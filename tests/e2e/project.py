@@ -82,8 +82,12 @@ class Project:
         command = [sys.executable, "-m", "lockstep.cli", *arguments]
         return self._process(command, expect, extra)
 
-    def json(self, *arguments: str, expect: int = 0) -> Any:
+    def json(self, *arguments: str, expect: int | None = 0) -> Any:
         return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
+
+    def status(self) -> Any:
+        """How the source stands, well or not."""
+        return self.json("status", expect=None)["sources"]["shop"]
 
     def killed(self, target: str, when: str, nth: int = 1) -> None:
         """`lockstep run`, killed at a call; it must not have ended by itself."""

@@ -27,7 +27,7 @@ def test_a_good_source(mysql: MySqlStand, database: str, tmp_path: Path) -> None
     levels = [finding["level"] for finding in told["sources"]["shop"]["findings"]]
     assert levels.count("ok") > 30
     assert {finding["level"] for finding in told["machine"]["findings"]} == {"ok"}
-    shown = project.run("check", LOCKSTEP_TEST_PASSWORD=password).stderr
+    shown = project.run("check", LOCKSTEP_TEST_PASSWORD=password).stdout
     assert f"  warning  {database}.notes: MyISAM" in shown
     assert "  ok       retention: logs are kept for 30 days" in shown
     assert len(shown.splitlines()) < 50
@@ -45,7 +45,7 @@ def test_an_account_that_may_not_read_the_log(
     )
     project = made(mysql, tmp_path, database, "peeks")
     done = project.run("check", expect=5, LOCKSTEP_TEST_PASSWORD=mysql.password)
-    assert "hint: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'peeks'@'" in done.stderr
-    assert "refusal  replication privileges" in done.stderr
+    assert "hint: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'peeks'@'" in done.stdout
+    assert "refusal  replication privileges" in done.stdout
     assert sorted(path.name for path in project.folder.iterdir()) == ["lockstep.toml"]
     mysql.execute("drop user peeks@'127.0.0.1', peeks@localhost")

@@ -95,7 +95,7 @@ def test_the_next_run_repairs(
     assert len(project.transactions("_transactions")) == 2
     read = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table()["_gtid"]
     assert len(read) == len(set(read.to_pylist()))
-    assert project.json("status")["sources"]["shop"]["open_batches"] == []
+    assert project.status()["open_batches"] == []
 
 
 def test_kills_at_random_moments(mysql: Any, tmp_path: Path) -> None:

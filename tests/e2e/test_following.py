@@ -95,7 +95,7 @@ def test_rows_that_no_event_tells_of_set_their_table_aside(stages: Stages) -> No
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
     for table, one in told.items():
-        assert one["hint"] == f"`lockstep release {table}` brings it back"
+        assert one["hint"] == f"`lockstep release {table} --reason …` brings it back"
         assert one["position"].startswith("binlog.")
 
 

@@ -98,4 +98,4 @@ def test_the_next_run_repairs(
         for folder in (table, f"_changes.{table}"):
             transactions = project.transactions(folder)
             assert len(transactions) == len(set(transactions))
-    assert project.json("status")["sources"]["shop"]["open_batches"] == []
+    assert project.status()["open_batches"] == []

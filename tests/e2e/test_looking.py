@@ -52,25 +52,26 @@ def test_looking_and_choosing_before_the_first_run(
     project = made(mysql, database, tmp_path, warm)
     plan = project.json("plan")["sources"]["shop"]
     assert plan["tables"][f"{database}.orders"]["inserted"] == 2
-    assert (plan["refusal"], plan["exit_code"]) == (None, 0)
+    assert ("error" in plan, plan["exit_code"]) == (False, 0)
     assert not project.lake.exists()
-    status = project.json("status")["sources"]["shop"]
+    status = project.status()
     assert (status["state"], status["decisions"], status["lease"]) == ("never ran", [], None)
-    said = project.run("status").stderr.splitlines()
+    said = project.run("status", expect=3).stdout.splitlines()
     assert said[0].startswith("shop: never ran")
     assert "lockstep run --source shop" in said[1]
 
-    project.run("start-at", "binlog.999999:4", "--reason", "a slip", expect=5)
+    slip = project.json("start-at", "binlog.999999:4", "--reason", "a slip", expect=5)
+    assert slip["sources"]["shop"]["error"]["kind"] == "StartUnreachable"
     project.run("start-at", "latest", expect=2)
     project.run("start-at", "latest", "--reason", " ", expect=2)
-    assert project.json("status")["sources"]["shop"]["override"] is None
+    assert project.status()["override"] is None
     told = project.json("start-at", "latest", "--reason", "from now on", "--author", "ann")
     chosen = told["sources"]["shop"]
     assert (chosen["override"]["author"], chosen["override"]["reason"]) == ("ann", "from now on")
     assert chosen["next"]["continuity"] is None
     plan = project.json("plan")["sources"]["shop"]
     assert (plan["start"]["rule"], plan["transactions"]) == ("chosen-start", 0)
-    status = project.json("status")["sources"]["shop"]
+    status = project.status()
     assert status["override"]["place"] == chosen["override"]["place"] == head(mysql)
     assert "as ann chose" in status["sentence"]
 
@@ -78,21 +79,40 @@ def test_looking_and_choosing_before_the_first_run(
 def test_a_refusal_is_a_plan_with_a_runs_exit_code(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """5 where a run would give 5, with the rule and the hint; nothing is recorded."""
+    """5 where a run would give 5, with the rule and the hint; `check` and the run refuse it in the
+    same words."""
     project = made(mysql, database, tmp_path, warm, start=None)
     plan = project.json("plan", expect=5)["sources"]["shop"]
     assert plan["start"]["rule"] == "start-not-chosen"
-    assert "start = 'earliest'" in plan["refusal"]["hint"]
-    assert project.json("status")["sources"]["shop"]["decisions"] == []
+    (start,) = (
+        one
+        for one in project.json("check", expect=5)["sources"]["shop"]["findings"]
+        if one["subject"] == "the next start"
+    )
+    assert (start["level"], start["sentence"]) == ("refusal", plan["error"]["message"])
+    ran = project.json("run", expect=5)["sources"]["shop"]
+    assert (ran["error"], ran["exit_code"]) == (plan["error"], 5)
+    assert "start = 'earliest'" in plan["error"]["hint"]
+    assert [one["kind"] for one in project.status()["decisions"]] == ["refusal"]
 
 
 def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmProcess) -> None:
-    """`status` 0 with the trouble as its first line, `plan` 3, `start-at` recorded."""
+    """`status` 3 with the trouble as its first line, `plan` 3, `start-at` recorded. A password
+    that is not set is no server's fault."""
     project = Project.made(tmp_path / "project", port=1, tables=["shop.*"], warm=warm)
-    said = project.run("status").stderr.splitlines()
+    said = project.run("status", expect=3).stdout.splitlines()
     assert said[0].startswith("shop: server unreachable: ")
     assert "127.0.0.1:1" in said[0]
     assert project.json("plan", expect=3)["sources"]["shop"]["error"]["kind"] == "SourceUnavailable"
+    toml = project.folder / "lockstep.toml"
+    kept = toml.read_text()
+    toml.write_text(kept.replace("LOCKSTEP_TEST_PASSWORD", "NOBODY_SET_THIS"))
+    said = project.run("status", expect=2).stdout.splitlines()
+    assert said[0].startswith("shop: your configuration: ")
+    for command in (["plan"], ["run"], ["start-at", "earliest", "--reason", "why not"]):
+        refused = project.json(*command, expect=2)["sources"]["shop"]
+        assert (refused["error"]["kind"], refused["exit_code"]) == ("SecretMissing", 2)
+    toml.write_text(kept)
     told = project.json("start-at", "earliest", "--reason", "why not")["sources"]["shop"]
     assert (told["next"], told["trouble"]["kind"]) == (None, "SourceUnavailable")
 
@@ -152,7 +172,7 @@ def test_looking_changes_no_row_and_no_file(
     assert any("batch-" in name for name in before[1])
     with Site(settings, on_warning=print) as site:
         plan = make_plan(work(site))
-        stand("shop", site.ledger(), work(site), work(site).clock())
+        stand("shop", work(site).source.patterns, site.ledger(), work(site), work(site).clock())
     assert (len(plan.abandoned), len(plan.waiting)) == (1, 1)
     assert plan.reading is not None
     assert sum(one.counts.total for one in plan.reading.tables.values()) == 9

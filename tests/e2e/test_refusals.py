@@ -185,7 +185,7 @@ def test_a_statement_that_nobody_understands_stops_the_run(
     behind = str(log_end(mariadb))
     said = refused(made, 5, "not understood", place, "sql_mode=ORACLE", f"start-at {behind}")
     assert "nothing was recorded" in said
-    assert made.json("status")["sources"]["shop"]["captured"] is None
+    assert made.status()["captured"] is None
     assert not list(made.lake.rglob("*.parquet"))
     made.run("start-at", behind, "--reason", "it made another table")
     assert made.json("run")["sources"]["shop"]["rows"] == 0
@@ -195,11 +195,21 @@ def test_a_statement_that_nobody_understands_stops_the_run(
 def test_statements_in_place_of_rows_stop_the_run(
     mysql: MySqlStand, orders: str, project: Make
 ) -> None:
-    """5: any session may switch its format; no setting of the server proves it off."""
+    """5: any session may switch its format; no setting of the server proves it off. The hint goes
+    on behind the statement, as it is typed."""
     made = project(orders, start=head(mysql))
     with mysql.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set session binlog_format = statement")
+        cursor.execute("begin")
         cursor.execute(f"insert into {orders}.orders values (2)")
+        cursor.execute(f"insert into {orders}.orders values (3)")
+        cursor.execute("commit")
+    behind = head(mysql)
+    mysql.execute(f"insert into {orders}.orders values (4)")
     done = made.run("run", expect=5)
     assert "instead of rows" in done.stderr
+    assert f"`lockstep start-at {behind} --reason …`" in done.stderr
+    assert made.json("plan", expect=5)["sources"]["shop"]["error"]["hint"] in done.stderr
     assert not list(made.lake.rglob("*.parquet"))
+    made.run("start-at", behind, "--reason", "the rows are read later")
+    assert made.json("plan")["sources"]["shop"]["transactions"] == 1

@@ -42,8 +42,10 @@ def test_until_a_place(project: Project, mysql: MySqlStand, database: str) -> No
     assert (end_of(told), told["transactions"]) == (place, 2)
     again = project.json("run", f"--until={place}")["sources"]["shop"]
     assert (end_of(again), again["transactions"]) == (place, 0)
-    decision = project.json("status")["sources"]["shop"]["decisions"][0]
-    assert f"the end {place}" in decision["reason"]
+    status = project.status()
+    assert f"the end {place}" in status["decisions"][0]["reason"]
+    run = f"run:{status['batches'][0]['dagster_run']}"
+    assert end_of(project.json("run", "--until", run)["sources"]["shop"]) == place
     file, offset = head(mysql).split(":")
     beyond = f"{file}:{int(offset) + 1}"
     error = project.json("run", "--until", beyond, expect=5)["sources"]["shop"]["error"]

@@ -1,4 +1,4 @@
-"""Runs that cannot merge: what waits is merged later, once.
+"""Runs that cannot merge, and runs that are terminated: what waits is merged later, once.
 
 One project for the module, and one first run; each test writes, is held up, and ends with
 MySQL and the lake equal.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import Project, head
+from tests.e2e.project import TIMEOUT, Project, environment, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -58,7 +59,7 @@ def write(mysql: MySqlStand) -> None:
 
 
 def open_batches(project: Project) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = project.json("status")["sources"]["shop"]["open_batches"]
+    found: list[dict[str, Any]] = project.status()["open_batches"]
     return found
 
 
@@ -101,7 +102,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     captured): nothing is acknowledged. Afterwards what was intended is written as it was, and
     all that came later is one commit for each mirror."""
     before = {table: len(ranges(project, table)) for table in TABLES}
-    acknowledged = project.json("status")["sources"]["shop"]["acknowledged"]
+    acknowledged = project.status()["acknowledged"]
     log = project.lake / "shop" / DATABASE / "b" / "_delta_log"
     write(mysql)
     with unwritable(log):
@@ -113,10 +114,42 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
         write(mysql)
         assert "Java" in project.cold.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
-    assert project.json("status")["sources"]["shop"]["acknowledged"] == acknowledged
+    assert project.status()["acknowledged"] == acknowledged
     project.run("run")
     assert {table: ranges(project, table)[before[table] :] for table in TABLES} == {
         "a": [1, 2],
         "b": [1, 2],
     }
+    require_once(project)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["pipeline.runs.segmenting:Segmenter.put", "resources.lake.mirror:SparkMirrors.write"],
+    ids=["while it reads", "while Spark runs"],
+)
+def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, place: str) -> None:
+    """143 and a sentence, no process is left behind, and the next run repairs what was begun."""
+    write(mysql)
+    command = [sys.executable, "-m", "tests.e2e.killer", place, "stopped", "1", "--", "run"]
+    with subprocess.Popen(
+        [*command, "--json"],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 143, err
+    assert err.splitlines()[-2:] == [
+        "terminated",
+        "hint: nothing is lost: the next run repairs what was begun",
+    ]
+    assert json.loads(out)["error"]["kind"] == "Terminated"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    project.run("run")
     require_once(project)

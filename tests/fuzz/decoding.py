@@ -16,8 +16,9 @@ import numpy as np
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.maps import TableMaps
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import EVENT_COLUMNS, Block
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.spill import Spill, read_prepared
 from pipeline.binlog.table_map import read_layouts, read_structure, read_table_map
 from pipeline.binlog.values.json import json_array

@@ -23,8 +23,8 @@ from pipeline.binlog.heads import read_file_head
 from pipeline.binlog.identity import gtid_intervals, gtid_texts
 from pipeline.binlog.intake import events as read_events
 from pipeline.binlog.moments import find_moment, find_moment_in_file
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import MARIADB, Run
-from pipeline.binlog.rows import by_map
 from pipeline.binlog.scan import read_created, read_witness
 from pipeline.binlog.search import find_boundary, find_end_of
 from pipeline.errors import TableError

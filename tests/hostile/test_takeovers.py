@@ -165,7 +165,7 @@ def logs(project: Project) -> dict[str, bytes]:
 
 
 def books(project: Project) -> dict[str, object]:
-    told = project.json("status")["sources"]["shop"]
+    told = project.status()
     return {key: told[key] for key in ("acknowledged", "captured", "open_batches")}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
+from pipeline.changes.layout import logged_field
 from pipeline.errors import LakeUnavailable
 from pipeline.ports.segments import SegmentStore
 from pipeline.segment import SegmentFile
@@ -38,21 +41,43 @@ def test_reads_what_was_written_in_order(lake: Lake) -> None:
 
 
 def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> None:
-    """Their names say so, and what each image has is read where it is asked for."""
+    """Their names say so, and what each image has is read where it is asked for; the changelog
+    gets the columns that the log had, and not what is known otherwise."""
     whole = changes(PEOPLE, [{"id": 1, "name": "a"}])
+    listed = changes(PEOPLE, [{"id": 3}], first=3)
+    logged = logged_field(["id", "name"])
+    listed = listed.append_column(logged, pa.array([["id"]]))
     partial = changes(PEOPLE, [{"id": 2}], first=2)
+    partial = partial.append_column(logged, pa.array([["id"]]))
     partial = partial.append_column("_present", pa.array([b"\x01"], pa.binary()))
-    files = written(lake.segments, whole, partial)
-    assert [file.partial for file in files] == [False, True]
-    assert [file.images for file in files] == [1, 1]
+    files = written(lake.segments, whole, listed, partial)
+    assert [(file.listed, file.partial) for file in files] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+    assert [file.images for file in files] == [1, 1, 1]
     assert lake.segments.damaged(FOLDER, files) == []
-    found = lake.segments.read(FOLDER, files[1:], ["id", "_present"])
+    found = lake.segments.read(FOLDER, files[2:], ["id", "_present"])
     assert found.to_pylist() == [{"id": 2, "_present": b"\x01"}]
-    published = lake.changelog.publish(
-        FOLDER, app_id="app", batch=7, schema=whole.schema, files=files, user_metadata="7"
-    )
-    assert not published.skipped
-    assert lake.segments.discard("shop", 7) == 2
+    for batch, brought in enumerate((files[:1], files[1:]), start=7):
+        published = lake.changelog.publish(
+            FOLDER,
+            app_id="app",
+            batch=batch,
+            schema=whole.schema.append(logged) if batch > 7 else whole.schema,
+            files=brought,
+            user_metadata=str(batch),
+        )
+        assert not published.skipped
+    if lake.folder is not None:
+        shown = DeltaTable(lake.folder / FOLDER).to_pyarrow_table(columns=["id", "_logged"])
+        assert sorted(shown.to_pylist(), key=itemgetter("id")) == [
+            {"id": 1, "_logged": None},
+            {"id": 2, "_logged": ["id"]},
+            {"id": 3, "_logged": ["id"]},
+        ]
+    assert lake.segments.discard("shop", 7) == 3
 
 
 def test_no_rows_make_no_file(lake: Lake) -> None:

@@ -24,6 +24,13 @@ returns void language sql as $$
     from lockstep.batches where id = at
 $$;
 
+create function pg_temp.witness(
+    a_source text, a_batch bigint, a_number integer, an_origin text, moment bigint, a_digest text
+) returns void language sql as $$
+    insert into lockstep.set_witnesses
+    values (a_source, a_batch, a_number, an_origin, an_origin || ':1', moment, a_digest)
+$$;
+
 create function pg_temp.abandon(a_batch bigint) returns void language sql as $$
     update lockstep.batches set state = 'abandoned', abandoned_at = now(), abandoned_because = ''
     where id = a_batch
@@ -176,6 +183,7 @@ create function pg_temp.stop(a_condition text, a_batch bigint) returns void lang
         reason = case a_condition when 'active' then null when 'dropped' then null else '' end,
         hint = case a_condition when 'active' then null when 'dropped' then null else '' end,
         position = case a_condition when 'active' then null when 'dropped' then null else '' end,
+        remedy = case a_condition when 'quarantined' then 'catch-up' end,
         stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4
     where source = (select source from lockstep.batches order by id desc limit 1)
 $$;

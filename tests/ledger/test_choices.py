@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Gap, Lease, Override
+from pipeline.decisions import Lease, Override
+from pipeline.gaps import Gap
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Lineage, Reign
 from tests.ledger.made import (

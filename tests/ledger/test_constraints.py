@@ -111,7 +111,7 @@ def test_every_rule_has_a_sentence_and_an_attempt() -> None:
         *("batches_pk", "batches_end", "decisions_pk", "segments_pk", "writes_pk"),
         *("prepared_pk", "sources_pk", "schema_migrations_pk"),
         *("consumers_pk", "deliveries_pk", "overrides_pk", "schema_statements_pk"),
-        *("database_versions_pk", "snapshots_pk", "table_orders_pk"),
+        *("database_versions_pk", "snapshots_pk", "table_orders_pk", "extents_pk"),
         "table_versions_source",  # a version's batch is of its source already
     }
     assert named - made == tried

@@ -56,7 +56,7 @@ class Player:
         try:
             answer = acts[action](number)
         except ConsumerRefused as refused:
-            answer = refused.message
+            answer = (refused.message, refused.hint)
         (view,) = self.consumers.consumers(self.source)
         out = self.consumers.deliveries_out(self.source, NAME)
         floor = self.consumers.retention_floor(self.source)

@@ -8,12 +8,15 @@ import pytest
 
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
+from pipeline.position import SetWitness
+from pipeline.tables import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
     GAP,
     ORDERS,
     OVERLAP,
+    begun,
     captured_elsewhere,
     elsewhere,
     first_captured,
@@ -170,3 +173,66 @@ def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, second.id, record(second, ORDERS, end=position(600, number=3)))
     third = following(ledger, lease)
     assert (third.predecessor, third.follows, third.base) == (second.id, second.id, 20)
+
+
+def test_the_newest_witness_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:
+    """Up to a batch, of live batches, that of the last transaction first."""
+    kept = [
+        (SetWitness("b:7", 9), SetWitness("a:tag:3", 8)),
+        (SetWitness("0-1-5", 0, "00000001"),),
+        (SetWitness("b:9", 12),),
+    ]
+    batch = begun(ledger, lease)
+    for those in kept:
+        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
+        batch = following(ledger, lease)
+    first, second, third = [one.id for one in ledger.batches(lease.source)][:0:-1]
+    (last, tagged), (maria,), (newer,) = kept
+    assert ledger.set_witnesses(lease.source, third) == [newer, maria, tagged]
+    assert ledger.set_witnesses(lease.source, second) == [maria, last, tagged]
+    assert ledger.set_witnesses(lease.source, first - 1) == []
+    ledger.abandon(lease, batch.id, "x")
+    ledger.abandon(lease, third, "x")
+    assert ledger.set_witnesses(lease.source, third) == [maria, last, tagged]
+
+
+@pytest.mark.parametrize(
+    ("rule", "those"),
+    [
+        ("set_witnesses_once", (SetWitness("a:1", 1), SetWitness("a:2", 1))),
+        ("set_witnesses_told", (SetWitness("a:1", 0),)),
+        ("set_witnesses_told", (SetWitness("a:1", 1, "x"),)),
+        ("set_witnesses_moment_counts", (SetWitness("a:1", -1),)),
+    ],
+)
+def test_a_witness_that_tells_nothing_is_refused(
+    ledger: Ledger, lease: Lease, rule: str, those: tuple[SetWitness, ...]
+) -> None:
+    """By the same name in every ledger."""
+    batch = begun(ledger, lease)
+    with refused(ledger, lease, rule):
+        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
+
+
+def test_patterns_are_kept_where_they_change(ledger: Ledger, lease: Lease) -> None:
+    """From the batch on that was captured with them; what was abandoned never was."""
+    shop, without = TablePatterns(("shop.*",)), TablePatterns(("shop.*",), ("shop.log",))
+    batch, ids = begun(ledger, lease), []
+    for scope in (shop, shop, None, without, shop):
+        ledger.record_capture(lease, batch.id, replace(record(batch), scope=scope))
+        ids.append(batch.id)
+        batch = following(ledger, lease)
+
+    def kept() -> list[tuple[int, str, TablePatterns]]:
+        scopes = ledger.capture_scopes(lease.source)
+        return [(one.batch, one.begins, one.patterns) for one in scopes]
+
+    first = (ids[0], "binlog.000001:4", shop)
+    fourth, fifth = (ids[3], "binlog.000001:304", without), (ids[4], "binlog.000001:404", shop)
+    assert kept() == [first, fourth, fifth]
+    for number in (batch.id, *reversed(ids[3:])):
+        ledger.abandon(lease, number, "damaged")
+    assert kept() == [first]
+    again = following(ledger, lease)
+    ledger.record_capture(lease, again.id, replace(record(again), scope=shop))
+    assert kept() == [first]

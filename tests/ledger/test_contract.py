@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pipeline.batch import BatchState, Cursor
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Lineage
+from pipeline.position import Lineage, ServerLife
 from pipeline.table_state import SetAside, TableCondition
 from tests.ledger.made import (
     DECISION,
@@ -90,9 +93,10 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     """Segments, files, versions, states, end and witness are what was recorded."""
     batch = begun(ledger, lease)
-    recorded = record(batch, STOCK, ORDERS, first=True)
+    recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerLife(MOMENT, 3))
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
+    assert captured.life == recorded.life
     assert ledger.segments(batch.id) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
@@ -286,3 +290,22 @@ def test_gtid_sets_may_be_long(ledger: Ledger, lease: Lease) -> None:
     from_many = replace(position(104), gtid_set=type(position(4).gtid_set).parse(text))
     ledger.record_capture(lease, batch.id, record(batch, end=from_many))
     assert following(ledger, lease).start == from_many
+
+
+@pytest.mark.parametrize("remedy", Remedy)
+def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Remedy) -> None:
+    """Whatever its hint says, until it is taken up again; and again once the batch that did
+    is abandoned."""
+    batch = begun(ledger, lease)
+    aside = replace(ASIDE, remedy=remedy)
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), set_aside=(aside,))
+    ledger.record_capture(lease, batch.id, recorded)
+    ledger.set_aside(lease, replace(aside, table=STOCK))
+    owed = {ORDERS: remedy, STOCK: remedy}
+    assert {t: one.remedy for t, one in ledger.table_states(lease.source).items()} == owed
+    order = ledger.release_table(lease, ORDERS, author="ann", reason="mended")
+    taken = following(ledger, lease)
+    ledger.record_capture(lease, taken.id, replace(record(taken), orders_done=(order.id,)))
+    assert ledger.table_states(lease.source)[ORDERS].remedy is None
+    ledger.abandon(lease, taken.id, "damaged")
+    assert ledger.table_states(lease.source)[ORDERS].remedy is remedy

@@ -8,16 +8,20 @@ import pytest
 
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
+from pipeline.gaps import Closed
 from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History
 from pipeline.table import TableName
-from pipeline.table_state import Handover, TableCondition, TableState
+from pipeline.table_state import Handover, TableCondition, TableEvent, TableEventKind, TableState
 from tests.ledger.made import (
     ORDERS,
     STOCK,
+    elsewhere,
     first_captured,
     following,
     merged,
+    place,
+    position,
     record,
     state,
     version,
@@ -172,3 +176,27 @@ def test_a_captured_batch_hands_nothing_over(ledger: Ledger, lease: Lease) -> No
     one = _handed(ledger.table_states(lease.source)[ORDERS], "s/shop/stock", 7, 1)
     with refused(ledger, lease, "handovers_while_capturing"):
         ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))
+
+
+def test_a_gaps_parts_go_with_the_mirrors_and_close_by_events(ledger: Ledger, lease: Lease) -> None:
+    """Orders and stock exchange their mirrors behind a gap; what is emptied then is the part
+    of the other. Only an acknowledged batch closes anything."""
+    _settled(ledger, lease)
+    (first,) = ledger.batches(lease.source)
+    _swapped(ledger, lease, elsewhere(ledger, lease, first, start=position(104)))
+    last = following(ledger, lease)
+    emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.base, 2, place(210))
+    ledger.record_capture(lease, last.id, replace(record(last), events=(emptied,)))
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, last.id - 1)
+    (gap,) = ledger.gaps(lease.source)
+    assert gap.closed == {}
+    merged(ledger, lease, ORDERS, last.id, last.id, 9)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, last.id)
+    (gap,) = ledger.gaps(lease.source)
+    (done, *_) = ledger.batches(lease.source)
+    assert done.acknowledged_at is not None
+    told = Closed(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
+    assert gap.closed == {str(STOCK): told}
+    assert gap.open_tables == (str(ORDERS),)

@@ -13,17 +13,17 @@ import pytest
 from psycopg2.extensions import make_dsn
 
 from pipeline.batch import BatchState
-from pipeline.coverage import past_ranges
 from pipeline.decisions import Continuity, Decision
-from pipeline.errors import LedgerNewer, LedgerRefused
-from pipeline.position import Lineage, Reign
+from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
+from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import Stopped
+from pipeline.tables import TablePatterns
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import open_ledger
 from resources.postgres.migrate import migrate, migrations
 from resources.postgres.schema_dump import SCHEMA, dump
-from tests.ledger.made import following, newest, place, position, prepared, record
+from tests.ledger.made import OTHER, SERVER, following, newest, place, position, prepared, record
 from tests.ledger.servers import run
 
 _DATABASES = count(1)
@@ -105,8 +105,8 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
         assert (cursor.batch, cursor.by_gtid, cursor.lapsed) == (6, False, False)
         assert ledger.lineage("shop") == Lineage((Reign("uuid", 1),))
         assert (ledger.gaps("shop"), ledger.open_override("shop")) == ([], None)
-        past = past_ranges(ledger.decisions("shop"), 7, "binlog.000001:404")
-        assert [(one.last, one.end) for one in past] == [(6, "binlog.000001:404")]
+        scopes = ledger.capture_scopes("shop")
+        assert [(one.batch, one.begins) for one in scopes] == [(4, "binlog.000001:204")]
         gap = Decision("start", "chosen-start", "x", {}, "ada", 6, Continuity.GAP, ("shop.a",))
         decided = ledger.decide(lease, gap)
         ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
@@ -153,6 +153,82 @@ def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
         assert [one.stopped for one in ledger.open_orders("shop")] == [
             one.stopped for one in states.values()
         ]
+
+
+_CHAIN = """
+insert into lockstep.sources (name, token) values ('shop', 1);
+insert into lockstep.leases (source, token, holder, backend_pid) values ('shop', 1, 'x', 1);
+insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, decided_at)
+values ('shop', 1, 'start', 'x', 'x', '{"tables": {"include": ["shop.*"], "exclude": []}}', 'x',
+        now() - interval '1 minute');
+create function pg_temp.capture(a_start integer, a_gtid text, a_moment timestamptz, how_many bigint)
+returns void language sql as $$
+    insert into lockstep.batches (source, state, predecessor, start_decision, base, token,
+        start_base, start_number, start_offset, start_gtid_set, start_server_uuid)
+    select 'shop', 'capturing', max(id), case when count(*) = 0 then 1 end, 0, 1, 'binlog',
+        1, a_start, '', 'uuid'
+    from lockstep.batches;
+    update lockstep.batches set state = 'captured', captured_at = clock_timestamp(),
+        end_base = 'binlog', end_number = 1, end_offset = a_start + 100, end_gtid_set = '',
+        end_server_uuid = 'uuid', end_committed_at = a_moment, transactions = how_many,
+        witness_offset = 1, witness_length = 1, witness_crc32 = 1, witness_gtid = a_gtid,
+        witness_file_created = 1
+    where state = 'capturing'
+$$;
+"""
+_MOMENT = "2026-11-01T06:00:00.123456Z"
+
+
+def test_what_older_ledgers_kept_is_a_witness_and_a_scope(empty_dsn: str) -> None:
+    """The last transaction of a batch with its commit time, not one of whole seconds, nor of
+    a batch that read none; and the patterns of the decision before it."""
+    target = Target(empty_dsn, "a ledger of the tenth schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:10])
+    connection.close()
+    captures = (
+        (4, f"{SERVER}:7", _MOMENT, 3),
+        (104, "0-1-5", _MOMENT, 3),
+        (204, f"{SERVER}:9", "2026-11-01T06:00:01Z", 3),
+        (304, f"{OTHER}:1", _MOMENT, 0),
+    )
+    calls = ";".join(f"select pg_temp.capture{capture}" for capture in captures)
+    run(empty_dsn, _CHAIN + calls)
+    with open_ledger(empty_dsn, Path()) as ledger:
+        assert ledger.set_witnesses("shop", 4) == [SetWitness(f"{SERVER}:7", 1793512800123456)]
+        [scope] = ledger.capture_scopes("shop")
+        assert (scope.batch, scope.patterns) == (1, TablePatterns(("shop.*",)))
+
+
+_OWED = {
+    "a": ("the next run reads it from the source", "batch 3", Remedy.RESNAPSHOT),
+    "b": ("the next run reads its new columns from the source", "x:4", Remedy.BACKFILL),
+    "c": ("a key; a release reads it from the source", "x:4", Remedy.RELEASED_RESNAPSHOT),
+    "d": ("make room", "batch 3", Remedy.REWRITE_MIRROR),
+    "e": ("exclude it", "x:4", Remedy.CATCH_UP),
+}
+
+
+def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> None:
+    """Ledgers of before said it in a hint's words and in a position."""
+    target = Target(empty_dsn, "a ledger of the tenth schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:10])
+    connection.close()
+    rows = ", ".join(
+        f"('shop', 'shop', '{name}', 'quarantined', 1, 'm', 'c', 'why', '{hint}', '{place}')"
+        for name, (hint, place, _) in _OWED.items()
+    )
+    run(
+        empty_dsn,
+        "insert into lockstep.sources (name) values ('shop'); insert into lockstep.table_states "
+        "(source, database, name, condition, generation, mirror, changelog, reason, hint, position)"
+        f" values {rows}, ('shop', 'shop', 'f', 'active', 1, 'm', 'c', null, null, null)",
+    )
+    with open_ledger(empty_dsn, Path()) as ledger:
+        states = ledger.table_states("shop")
+        found = {name.name: state.remedy for name, state in states.items()}
+    assert found == {"f": None} | {name: remedy for name, (_, _, remedy) in _OWED.items()}
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

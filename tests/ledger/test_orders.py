@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -324,6 +325,7 @@ def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
         reason="a type",
         hint="exclude it",
         position="batch 1",
+        remedy=Remedy.RELEASED_RESNAPSHOT,
     )
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(old,)))
     before = orders(ledger, lease)

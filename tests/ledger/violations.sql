@@ -155,12 +155,19 @@ update lockstep.batches set state = 'captured', captured_at = now() where id = %
 select pg_temp.capture(%(d)s, -1, 0)
 -- rule: batches_totals_count
 select pg_temp.capture(%(d)s, 100, -1)
+-- rule: batches_life_whole
+update lockstep.batches set
+    state = 'abandoned', abandoned_at = now(), abandoned_because = '', server_resets = 1
+where id = %(d)s
+-- rule: batches_end_stays
+update lockstep.batches set server_resets = 1, server_started_at = now() where id = %(c)s
 -- rule: batches_moments
 update lockstep.batches set state = 'acknowledged' where id = %(b)s
 -- rule: batches_merged_whole
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
 -- rule: batches_acknowledged_in_order
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+update lockstep.table_states set
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
 where source = %(s)s;
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
 update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
@@ -229,6 +236,14 @@ insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 0, 'm'
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'quarantined', 1, 'm', 'c', 'r', 'h')
 -- rule: table_states_quarantine_explained
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c', 'r')
+-- rule: table_states_remedy_known
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = '',
+    remedy = 'patience' where source = %(s)s
+-- rule: table_states_remedy_told
+update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+where source = %(s)s
+-- rule: table_states_remedy_told
+update lockstep.table_states set remedy = 'catch-up' where source = %(s)s
 -- rule: table_states_source
 insert into lockstep.table_states values ('nobody', 'shop', 'new', 'active', 1, 'm', 'c')
 -- rule: table_states_pk
@@ -530,6 +545,37 @@ update lockstep.prepared set sha256 = repeat('0', 64), path = '', images = 0, si
 -- rule: prepared_stay
 delete from lockstep.prepared where batch = %(b)s
 
+-- rule: capture_scopes_pk
+insert into lockstep.capture_scopes values
+    (%(s)s, %(d)s, '{x.*}', '{}'), (%(s)s, %(d)s, '{y.*}', '{}')
+-- rule: capture_scopes_batch
+insert into lockstep.capture_scopes values ('nobody', %(d)s, '{x.*}', '{}')
+-- rule: capture_scopes_while_capturing
+insert into lockstep.capture_scopes values (%(s)s, %(c)s, '{x.*}', '{}')
+-- rule: capture_scopes_stay
+insert into lockstep.capture_scopes values (%(s)s, %(d)s, '{x.*}', '{}');
+update lockstep.capture_scopes set include = '{y.*}' where batch = %(d)s
+
+-- rule: set_witnesses_pk
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.witness(%(s)s, %(d)s, 0, 'y', 1, '')
+-- rule: set_witnesses_batch
+select pg_temp.witness('nobody', %(d)s, 0, 'x', 1, '')
+-- rule: set_witnesses_once
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.witness(%(s)s, %(d)s, 1, 'x', 1, '')
+-- rule: set_witnesses_ordinal_counts
+select pg_temp.witness(%(s)s, %(d)s, -1, 'x', 1, '')
+-- rule: set_witnesses_moment_counts
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', -1, '')
+-- rule: set_witnesses_told
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 0, '')
+-- rule: set_witnesses_told
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, 'y')
+-- rule: set_witnesses_while_capturing
+select pg_temp.witness(%(s)s, %(c)s, 0, 'x', 1, '')
+-- rule: set_witnesses_stay
+select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, '');
+delete from lockstep.set_witnesses where batch = %(d)s
+
 -- rule: writes_one_open
 select pg_temp.intend(%(s)s, 1, 'stock', 'new', %(c)s, %(c)s)
 -- rule: writes_never_overlap
@@ -539,7 +585,8 @@ select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(b)s, %(c)s)
 -- rule: writes_of_captured_batches
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(d)s)
 -- rule: writes_of_active_tables
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
+update lockstep.table_states set
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
 where source = %(s)s;
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)
 -- rule: writes_lease
@@ -674,3 +721,19 @@ from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 select pg_temp.end_delivery(newer, 'acknowledged') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 -- rule: deliveries_rolled_back_newest_first
 select pg_temp.end_delivery(older, 'rolled back') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+
+-- rule: extents_batch
+insert into lockstep.extents (source, batch, database, name) values (%(s)s, 0, 'shop', 'x')
+-- rule: extents_begins_whole
+insert into lockstep.extents (source, batch, database, name, begins_base)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog')
+-- rule: extents_empty_whole
+insert into lockstep.extents (source, batch, database, name, begins_base, begins_number, begins_offset,
+    empty_base)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4, 'binlog')
+-- rule: extents_empty_of_partial
+insert into lockstep.extents (source, batch, database, name, empty_base, empty_number, empty_offset)
+values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4)
+-- rule: extents_stay
+insert into lockstep.extents (source, batch, database, name) values (%(s)s, %(a)s, 'shop', 'x');
+delete from lockstep.extents where source = %(s)s

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile

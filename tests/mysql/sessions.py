@@ -9,8 +9,9 @@ from typing import Any
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.intake import events
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import Run
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES

@@ -16,6 +16,7 @@ from pymysql.cursors import Cursor
 from pipeline.binlog.charset_tables import SINGLE_BYTE
 from pipeline.binlog.charsets import CHARACTER_SETS, single_byte, text_decoder
 from pipeline.binlog.collations import character_set
+from pipeline.binlog.twins import has_twins, twins
 from tests.fix_mysql import MySqlStand
 
 Limits = tuple[int, int]
@@ -162,6 +163,26 @@ def test_every_code_of_the_multi_byte_sets(asked: Asked, codes: Codes) -> None:
         if (read := ours(code, codes.charset)) != answer
     }
     assert (differing, len(answers)) == ({}, codes.count)
+
+
+@pytest.mark.parametrize("charset", [one for one in sorted(CHARACTER_SETS) if has_twins(one)])
+def test_the_own_code_of_every_character(asked: Asked, charset: str) -> None:
+    """Where several codes mean one character, its own is the one that the server chooses; so a
+    key's value comes back if the server's own conversion brings it back."""
+    others = twins(charset)
+    characters = sorted({text_decoder(charset)(code) for code in others})
+    every = " union all ".join(f"select {_utf8(one)} as t" for one in characters)
+    answers = asked.rows(f"select hex(t), hex(convert(t using {charset})) from ({every}) every")
+    codes = {bytes.fromhex(one).decode(): bytes.fromhex(code) for one, code in answers}
+    assert sorted(codes) == characters
+    wrong = {
+        one: code for one, code in codes.items() if code in others or ours(code, charset) != one
+    }
+    assert wrong == {}
+
+
+def _utf8(text: str) -> str:
+    return f"convert(x'{text.encode().hex()}' using utf8mb4)"
 
 
 def test_every_collation_number(asked: Asked) -> None:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.errors import TableError
 from pipeline.row_images import CHANGE_TYPES

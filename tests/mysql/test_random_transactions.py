@@ -14,7 +14,8 @@ from pymysql.constants import CLIENT
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.changes.latest import latest
 from pipeline.position import Coordinates

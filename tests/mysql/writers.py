@@ -17,7 +17,8 @@ from typing import Any, Final
 import pymysql
 
 from pipeline.binlog import ring as columns
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts, read_structure
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES

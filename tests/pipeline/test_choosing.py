@@ -88,11 +88,11 @@ def test_the_place_where_it_stands_leaves_nothing_out(shop: Shop) -> None:
 
 
 def test_a_jump_back_over_acknowledged_ground_is_refused_at_once(shop: Shop) -> None:
-    """The hint is `lockstep replay`; an earlier choice stays."""
+    """The hint goes on where the source stands; an earlier choice stays."""
     shop.choose("latest")
     error = shop.refused("earliest")
     assert isinstance(error, StartBehindCursor)
-    assert "lockstep replay" in error.hint
+    assert "`lockstep start-at" in error.hint
 
 
 @pytest.mark.parametrize("place", ["binlog.999999:4", "run:nobody"])

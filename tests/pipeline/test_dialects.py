@@ -11,8 +11,9 @@ import pytest
 
 from pipeline.binlog.framing import EventType
 from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import COMMITTED_AT
-from pipeline.binlog.rows import TableDecoder, by_map
+from pipeline.binlog.rows import TableDecoder
 from pipeline.binlog.table_map import read_layouts
 from pipeline.errors import DamagedEvent, TableError, UnsupportedEvent
 from pipeline.position import Coordinates

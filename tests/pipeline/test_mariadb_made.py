@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from pipeline.binlog.framing import EventType
-from pipeline.binlog.rows import by_map
+from pipeline.binlog.parts import by_map
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.position import Coordinates
 from tests.pipeline.buffered import START, a_buffer, feed

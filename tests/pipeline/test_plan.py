@@ -237,7 +237,8 @@ def test_a_chosen_start_and_its_gap_are_told(
     assert plan.start is not None
     assert plan.start.rule == Rule.CHOSEN_START.value
     assert plan.start.continuity is Continuity.GAP
-    assert plan.start.gap_tables == (f"{database}.users",)
+    matching = ("orders", "users", "wide")
+    assert plan.start.gap_tables == tuple(f"{database}.{name}" for name in matching)
 
 
 def test_a_transaction_larger_than_the_ring_is_counted(

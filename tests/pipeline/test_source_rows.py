@@ -19,7 +19,7 @@ from pipeline.segment import SourceTable
 from resources.memory.lake import MemoryLake, MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
-from tests.pipeline.test_segmenting import NOW, NothingKnown, begin, named, odd, write
+from tests.pipeline.segmented import NOW, NothingKnown, begin, named, odd, write
 
 
 def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[str, Any]]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from lockstep.status_report import exit_code, status_lines
 from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity, Decision, Gap, LeaseView, RecordedDecision
-from pipeline.errors import LedgerUnavailable, SourceUnavailable
+from pipeline.decisions import Continuity, Decision, LeaseView, RecordedDecision
+from pipeline.errors import LedgerUnavailable, SecretMissing, SourceUnavailable
+from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
@@ -20,6 +22,7 @@ from pipeline.standing.measures import (
     kept_for,
     lag,
     log_distance,
+    looked,
     overlaps,
     why_not_by_gtid,
 )
@@ -27,7 +30,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Extent, SetAside, TableEventKind
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -91,6 +94,10 @@ STOPPED = failures([decided("failure", "UnsupportedStatement", hint="exclude")],
 ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
 
 
+GAP = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
+UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
+
+
 @pytest.mark.parametrize(
     ("changes", "state", "words"),
     [
@@ -147,6 +154,17 @@ ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
         ),
         ({"lag": Lag(7200.0, 10, 1)}, State.BEHIND, ("2 hours behind", "lockstep run")),
+        ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
+        (
+            {"partial": (Extent(ORDERS, at(3, 400)),)},
+            State.PARTIAL,
+            ("shop.orders is partial: begins at binlog.000003:400", "verify shop.orders"),
+        ),
+        (
+            {"facts": None, "start": None, "trouble": UNSET},
+            State.CONFIGURATION,
+            ("SHOP_PASSWORD", "set it"),
+        ),
         (
             {"override": chosen("latest"), "start": None},
             State.BEHIND,
@@ -200,10 +218,44 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
     assert verdict(standing(headroom=room), NOW, timedelta(minutes=10)).state is State.FINE
 
 
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, 0),
+        ({"lag": Lag(1200.0, 1, 1)}, 0),
+        ({"lag": Lag(1501.0, 1, 1)}, 3),
+        ({"captured": None, "acknowledged": None, "start": None}, 3),
+        ({"facts": None, "start": None, "trouble": AWAY}, 3),
+        ({"facts": None, "start": None, "trouble": UNSET}, 2),
+        ({"start": REWRITTEN}, 5),
+        ({"failures": STOPPED}, 5),
+        ({"failures": FAILED}, 3),
+        ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
+        ({"set_aside": (ASIDE,)}, 6),
+        ({"set_aside": (ASIDE,), "paused": frozenset({ASIDE.table})}, 6),
+        ({"gaps": (GAP,)}, 6),
+        ({"partial": (Extent(ORDERS, at(3, 400)),)}, 6),
+        ({"waiting": (WaitingBatch(batch(), (ORDERS,)),)}, 3),
+        ({"override": chosen("latest"), "start": None}, 3),
+    ],
+)
+def test_a_cron_job_hears_of_all_that_waits(changes: dict[str, Any], code: int) -> None:
+    """While a run goes on, of what waits for a person; a silent one waits for somebody."""
+    pause = timedelta(minutes=10)
+    there = standing(**changes)
+    assert exit_code(there, NOW, pause) == code
+    assert exit_code(replace(there, lease=LEASE), NOW, pause) == (0 if code == 3 else code)
+    silent = replace(LEASE, beat_at=NOW - timedelta(minutes=9))
+    assert exit_code(replace(there, lease=silent), NOW, pause) == 3
+
+
 def test_a_gap_is_part_of_the_sentence() -> None:
-    """Fine is not the same as whole."""
-    gap = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
-    assert "1 gap" in verdict(standing(gaps=(gap,)), NOW, None).sentence
+    """Fine is not the same as whole; what is whole again is history."""
+    closed = Closed(9, NOW, TableEventKind.REREAD, "shop.orders")
+    history = replace(GAP, closed={"shop.orders": closed})
+    assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
+    told = "\n".join(status_lines(standing(gaps=(GAP, history)), verdict(standing(), NOW, None)))
+    assert told.count("was never read") == 1
 
 
 # -- figures --------------------------------------------------------------------------------
@@ -243,6 +295,22 @@ def test_transactions_behind(executed: str, read: str, uuid: str, count: int | N
 def test_without_the_server_the_ledger_knows_the_seconds() -> None:
     """How old the newest commit in the lake is."""
     assert lag(None, position(), NOW) == Lag(360.0, None, None)
+
+
+def test_what_came_after_a_look_is_no_older_than_that() -> None:
+    """A quiet source that is written to again is not as late as its last commit is old."""
+    facts_then = {"head": str(position().at)}
+    decisions = [
+        decided("start", minute=4),
+        decided("idle", minute=-2, **facts_then),
+        decided("idle", minute=-9, **facts_then),
+    ]
+    since = looked(decisions, position())
+    assert since == READ_AT - timedelta(minutes=2)
+    assert lag(None, position(), NOW, since).seconds == 180.0
+    assert looked([decided("idle", minute=-2, head="binlog.000003:900")], position()) is None
+    assert lag(None, replace(position(), committed_at=None), NOW).seconds is None
+    assert lag(None, replace(position(), committed_at=None), NOW, since).seconds == 180.0
 
 
 @pytest.mark.parametrize(

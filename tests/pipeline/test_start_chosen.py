@@ -207,7 +207,7 @@ def test_chosen_start_behind_is_refused_when(case: str) -> None:
     refusal = refused(decide_start(ask(found, of, where, witness)))
     assert (refusal.rule, type(refusal.error)) == (Rule.CHOSEN_START_BEHIND, StartBehindCursor)
     assert "which ada chose, lies before binlog.00000" in refusal.reason
-    assert "lockstep replay" in refusal.error.hint
+    assert "`lockstep start-at" in refusal.error.hint
 
 
 @pytest.mark.parametrize(("found", "place"), [(HERE, "binlog.000003:500"), (THERE, f"gtid:{READ}")])

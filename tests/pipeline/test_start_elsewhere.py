@@ -9,15 +9,19 @@ import pytest
 
 from pipeline.decisions import Continuity
 from pipeline.errors import (
+    HistoryRewritten,
+    HistoryUnproven,
     PositionPurged,
     SourceChanged,
     SourceDiverged,
 )
 from pipeline.ports.source import ServerFacts
-from pipeline.start.decision import decide_start
+from pipeline.position import SetWitness
+from pipeline.start.decision import compare_set, decide_start
 from pipeline.start.question import (
     Question,
     Rule,
+    SetReading,
     Since,
     Start,
     StartPolicies,
@@ -32,9 +36,12 @@ from tests.pipeline.start_made import (
     A,
     B,
     C,
+    at,
+    chosen,
     cursor,
     facts,
     gtids,
+    reached,
     refused,
     started,
 )
@@ -69,6 +76,72 @@ def test_resume_other_server_of_mariadb() -> None:
     found = facts(MARIA_STANDBY, executed="0-1-90,0-2-95", purged="0-1-10")
     of = cursor(read="0-1-90", uuid=MARIA)
     assert decide_start(Question(found, of)).rule is Rule.RESUME_OTHER_SERVER
+
+
+ONLY_BY_SET = {
+    "another server": (facts(B, executed=READ, purged=f"{A}:1-40"), cursor(read=READ)),
+    "this one, the file gone": (
+        facts(executed=READ, purged=f"{A}:1-40"),
+        cursor(at(1), read=READ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONLY_BY_SET)
+def test_set_reused_is_refused_whatever_else_holds(case: str) -> None:
+    """A transaction under a GTID that was read is another one: the purged set does not
+    matter, nor does a policy."""
+    found, of = ONLY_BY_SET[case]
+    for purged in ("", f"{A}:1-40", f"{B}:1-9"):
+        reused = Question(
+            replace(found, gtid_purged=purged),
+            of,
+            policies=BY_TIME,
+            known=SetReading.DIFFERENT,
+            reused=f"{A}:77",
+        )
+        refusal = refused(decide_start(reused))
+        assert (refusal.rule, type(refusal.error)) == (Rule.SET_REUSED, HistoryRewritten)
+        assert f"{A}:77" in refusal.reason
+
+
+@pytest.mark.parametrize("case", ONLY_BY_SET)
+def test_set_unproven_is_for_a_person(case: str) -> None:
+    """Where the set alone would do and its last transaction is purged; a choice of that
+    set goes on behind it."""
+    found, of = ONLY_BY_SET[case]
+    unproven = Question(found, of, policies=BY_TIME, known=SetReading.PURGED)
+    refusal = refused(decide_start(unproven))
+    assert (refusal.rule, type(refusal.error)) == (Rule.SET_UNPROVEN, HistoryUnproven)
+    assert f"`lockstep start-at gtid:{READ} --reason " in refusal.error.hint
+    said = replace(unproven, override=chosen(f"gtid:{READ}"), reached=reached(gtids(READ)))
+    assert started(decide_start(said)).continuity is Continuity.CONTIGUOUS
+    reused = replace(said, known=SetReading.DIFFERENT)
+    assert started(decide_start(reused)).continuity is Continuity.GAP
+
+
+KEPT = (SetWitness(f"{A}:9", 50), SetWitness(f"{B}:7", 40))
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "reused"),
+    [
+        (KEPT, SetReading.SAME, ""),
+        (KEPT[:1], SetReading.SAME, ""),
+        (KEPT[1:], SetReading.PURGED, ""),
+        ((), SetReading.PURGED, ""),
+        ((replace(KEPT[0], committed_at=51), KEPT[1]), SetReading.DIFFERENT, f"{A}:9"),
+        ((KEPT[0], replace(KEPT[1], committed_at=41)), SetReading.DIFFERENT, f"{B}:7"),
+        ((KEPT[0], replace(KEPT[1], digest="x")), SetReading.DIFFERENT, f"{B}:7"),
+    ],
+)
+def test_transactions_of_a_set_are_compared(
+    found: tuple[SetWitness, ...], known: SetReading, reused: str
+) -> None:
+    """The last one must be there; no other may differ."""
+    shown = {one.gtid: one for one in found}
+    assert compare_set(KEPT, shown) == (known, reused)
+    assert compare_set((), shown) == (SetReading.NOT_KEPT, "")
 
 
 DIVERGED = {
@@ -118,7 +191,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     of = cursor(read=read, by_gtid=by_gtid)
     start = started(decide_start(Question(found, of, policies=BY_TIME)))
     assert start.rule is Rule.SEARCH_BY_TIME
-    assert start.where == Since(COMMITTED - timedelta(seconds=60))
+    assert start.where == Since(COMMITTED - timedelta(seconds=60), known=COMMITTED)
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
 
@@ -127,7 +200,7 @@ def test_search_by_time_goes_back_by_the_interval() -> None:
     """`fallback_interval` says how far, and the reason says it too."""
     policies = replace(BY_TIME, fallback_interval=timedelta(minutes=10))
     start = started(decide_start(Question(facts(B, mode="OFF"), cursor(), policies=policies)))
-    assert start.where == Since(COMMITTED - timedelta(minutes=10))
+    assert start.where == Since(COMMITTED - timedelta(minutes=10), known=COMMITTED)
     assert "600 s before the last commit" in start.reason
 
 

@@ -246,6 +246,9 @@ class FakeServer:
         executed = str(self.executed)
         return Baseline(tables, databases, self.head, self.head, executed, executed)
 
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        return frozenset(tables if not self.rows else ())
+
     @contextmanager
     def snapshot(
         self,

@@ -43,6 +43,8 @@ _ACCOUNT = (
 _MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 _WAIT_SECONDS = 30
+_ELSEWHERE = 1_700_000_000_000_000
+"""Microseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,13 @@ def purge(stand: MySqlStand) -> None:
 
 
 def as_gtid(stand: MySqlStand, gtid: str, *statements: str) -> None:
-    """The statements as one transaction of that GTID, as if it came from elsewhere."""
+    """The statements as one transaction of that GTID, as if it came from elsewhere, and had
+    been committed there at a moment that its number gives."""
     with stand.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"set gtid_next = '{gtid}'")
+        if not gtid.startswith("AUTOMATIC"):
+            moment = _ELSEWHERE + int(gtid.rpartition(":")[2])
+            cursor.execute(f"set original_commit_timestamp = {moment}")
         cursor.execute("begin")
         for statement in statements:
             cursor.execute(statement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,11 @@ from pipeline.errors import (
     StartUnreachable,
 )
 from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched
+from pipeline.runs.plan import make_plan
+from pipeline.schema.policies import LakePolicies
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -37,6 +43,16 @@ def refused(shop: Shop, until: str, kind: type[LockstepError]) -> LockstepError:
     return caught.value
 
 
+class Told(Unwatched):
+    """What a run told while it went on."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+
 def test_until_a_position(shop: Shop) -> None:
     """What ends at or before it is read, the rest is the next run's."""
     shop.put(1, 2)
@@ -58,8 +74,12 @@ def test_until_a_position_inside_a_transaction(shop: Shop) -> None:
     inside = [row[1] for row in events if row[1] < offset][1:]
     assert len(inside) >= 3
     for place in inside:
-        shop.follower.run(f"{file}:{place}")
-        assert shop.keys() == [1]
+        told = Told()
+        with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+            capture(replace(shop.follower.work(f"{file}:{place}"), progress=told), lease)
+        assert told.notes == [f"{file}:{place} lies inside a transaction; the run ends at {before}"]
+    shop.follower.run(f"{file}:{inside[0]}")
+    assert shop.keys() == [1]
     shop.follower.run()
     assert shop.keys() == [1, 2]
 
@@ -80,6 +100,7 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
     shop.put(2)
     report = shop.follower.run(place)
     assert (report.batch, report.start, report.transactions) == (None, report.end, 0)
+    assert report.end_is_behind
     assert (shop.told().kind, shop.told().rule) == ("idle", "nothing-to-do")
     assert place in report.reason
     assert "lies before" in report.reason
@@ -151,6 +172,75 @@ def test_until_a_moment(shop: Shop) -> None:
     assert shop.keys() == [1]
     shop.follower.run(_now(shop.stand))
     assert shop.keys() == [1, 2]
+
+
+def test_until_a_moment_in_one_file(shop: Shop) -> None:
+    """Before its first transaction at or after it; where there is none, the file's end."""
+    shop.put(1)
+    moment = _now(shop.stand)
+    shop.put(2)
+    late = _now(shop.stand)
+    file, _ = head(shop.stand)
+    shop.stand.execute("flush binary logs")
+    shop.put(3)
+    shop.follower.run(f"{file}@{moment}")
+    assert shop.keys() == [1]
+    shop.follower.run(f"{file}@{late}")
+    assert shop.keys() == [1, 2]
+    newest, _ = head(shop.stand)
+    report = shop.follower.run(f"{newest}@{_now(shop.stand)}")
+    assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2, 3])
+    shop.put(4)
+    shop.follower.run()
+    assert shop.keys() == [1, 2, 3, 4]
+
+
+def test_until_the_very_beginning_of_a_file(shop: Shop) -> None:
+    """What stands before it is read, and the next run goes on: the cursor is behind a
+    transaction, whose last event is its witness."""
+    shop.put(1)
+    shop.stand.execute("flush binary logs", "flush binary logs")
+    file, _ = head(shop.stand)
+    shop.put(2)
+    for _ in range(2):
+        shop.follower.run(f"{file}:4")
+        assert shop.keys() == [1]
+    shop.follower.run()
+    assert shop.keys() == [1, 2]
+
+
+def test_earliest_is_no_end(shop: Shop) -> None:
+    """Nothing ends where the log begins."""
+    refused(shop, "earliest", EndNotReached)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["modify v varchar(9) character set latin1", "add column w varchar(9) default (concat(id))"],
+)
+def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop, change: str) -> None:
+    """What is read from the source belongs behind an end that nobody knew before: a run until
+    a place ends there, and says who waits; the next run without one reads the table."""
+    table = TableName(shop.name, "t")
+    shop.put(1)
+    shop.follower.lake_policies = LakePolicies(on_rewrite="resnapshot")
+    shop.stand.execute(f"alter table {shop.name}.t {change}")
+    shop.follower.run(shop.head())
+    for key in (2, 3):
+        place = shop.head()
+        shop.stand.execute(f"insert into {shop.name}.t (id, v) values ({key}, 7)")
+        plan = make_plan(shop.follower.work(place))
+        assert list(plan.returns.waits) == [table]
+        told = Told()
+        with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+            report = capture(replace(shop.follower.work(place), progress=told), lease)
+        assert str(report.end.at) == place
+        assert [note for note in told.notes if "waits for a run without --until" in note]
+        state = shop.follower.ledger.table_states(SOURCE)[table]
+        assert state.condition is TableCondition.QUARANTINED
+    shop.follower.run()
+    rows = shop.stand.rows(f"select * from {shop.name}.t order by id")
+    assert [tuple(row.values()) for row in shop.follower.mirror(f"{shop.name}.t")] == rows
 
 
 def test_until_a_moment_that_is_not_there_is_refused(shop: Shop) -> None:

@@ -27,7 +27,13 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
 
 
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
-    return stand(SOURCE, follower.ledger, away or follower.work(), datetime.now(UTC))
+    return stand(
+        SOURCE,
+        follower.work().source.patterns,
+        follower.ledger,
+        away or follower.work(),
+        datetime.now(UTC),
+    )
 
 
 def state(found: Standing) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.errors import PositionPurged, SourceDiverged
+from pipeline.errors import HistoryUnproven, PositionPurged, SourceDiverged
 from pipeline.start.question import Rule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
@@ -115,7 +115,7 @@ def test_errant_transactions_of_a_mariadb_come_out(mariadb_pair: Pair) -> None:
 
 
 def test_a_purged_mariadb(mariadb_pair: Pair) -> None:
-    """What was thrown away unread is named; what was read is not missed."""
+    """What was thrown away unread is named; what was read a person vouches for."""
     follower = _half_read(mariadb_pair)
     _purge(mariadb_pair.b)
     turn_to(follower, mariadb_pair.b)
@@ -124,5 +124,7 @@ def test_a_purged_mariadb(mariadb_pair: Pair) -> None:
     follower.run()
     put(mariadb_pair.b, 9)
     turn_to(follower, mariadb_pair.b)
+    error = refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
+    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --reason")[0])
     assert follower.run().transactions == 1
     require_same(follower, mariadb_pair.b)

@@ -100,7 +100,7 @@ def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
     for _ in range(2):
         names = ["earliest", "somebody"]
         error = refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND, names)
-        assert "lockstep replay" in error.hint
+        assert "`lockstep start-at" in error.hint
         assert _open(follower) == "earliest"
     words = error.hint.partition("`lockstep start-at ")[2]
     follower.choose(words.partition(" --reason")[0])

@@ -164,16 +164,30 @@ def test_an_interval_of_nothing_repeats_only_the_last(bare: Pair) -> None:
     require_same(follower, bare.b)
 
 
-def test_a_log_that_does_not_reach_back_is_refused(bare: Pair) -> None:
-    """The new server's oldest file is younger than the moment: recorded as a refusal that
-    names both; with a shorter interval, or a place, it goes on."""
+def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: Pair) -> None:
+    """The new server's oldest file begins before the last commit that was read: all that
+    came since stands in its log, however far the interval goes back."""
     follower = follow(bare.a, policies=by_time(24 * 3600))
-    put(bare.a, 1)
+    _put_at(bare.a, datetime.now(UTC) + timedelta(seconds=20), 1)
+    follower.run()
+    put(bare.a, 2)
+    _promoted(bare, follower)
+    follower.run()
+    require_rule(follower, Rule.SEARCH_BY_TIME)
+    assert newest(follower).decision.continuity is Continuity.OVERLAP
+    require_same(follower, bare.b)
+
+
+def test_a_log_that_begins_later_is_refused(bare: Pair) -> None:
+    """What came between the last commit read and its oldest file is nowhere: recorded as a
+    refusal that names both, and the command that accepts it."""
+    follower = follow(bare.a, policies=by_time(60))
+    _put_at(bare.a, datetime.now(UTC) - timedelta(hours=1), 1)
     follower.run()
     put(bare.a, 2)
     _promoted(bare, follower)
     error = refused(follower, MomentOutOfRange, Rule.SEARCH_BY_TIME, ["reaches from"])
-    assert "'earliest'" in error.hint
+    assert "`lockstep start-at earliest --reason " in error.hint
     follower.choose("earliest")
     follower.run()
     require_same(follower, bare.b)

@@ -17,7 +17,7 @@ from pipeline.binlog.metadata import Part
 from pipeline.binlog.table_map import read_outline, read_structure, read_table_map
 from pipeline.errors import TableError
 from pipeline.runs.witness import disagreements
-from pipeline.schema.compare import differences
+from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
@@ -219,5 +219,5 @@ def _compare_table(
     if here is None or there is None:
         yield f"{name}: {'missing' if here is None else 'there'} in ours, not in theirs"
         return
-    for difference in differences(comparable(here), comparable(there)):
+    for difference in differences(comparable(here), aligned(comparable(there), here)):
         yield f"{name}: {difference}"

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.binlog.charsets import text_decoder
 from pipeline.binlog.framing import EventType
 from pipeline.binlog.reading import Reader
 from pipeline.binlog.walk import walk
 from pipeline.position import Coordinates
+from pipeline.runs.logged import statement_text
 from pipeline.schema.context import ServerFacts, StatementContext, read_context
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -73,9 +73,4 @@ def _statement(body: bytes, facts: ServerFacts, end: Coordinates) -> Logged:
     database = reader.take(length).decode()
     reader.take(1)
     context = read_context(status, facts, database)
-    data = reader.rest()
-    try:
-        text = text_decoder(context.client_charset)(data)
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "surrogateescape")
-    return Logged(end, text, context)
+    return Logged(end, statement_text(reader.rest(), context.client_charset), context)

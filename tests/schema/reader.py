@@ -6,17 +6,18 @@ Belongs here: its lake and its history as tests read them. Does not: comparing t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from pipeline.errors import Remedy
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import HINT
 from pipeline.runs.verify import verify
 from pipeline.runs.verify_schema import verify_schema
 from pipeline.schema.policies import LakePolicies
@@ -31,6 +32,8 @@ _OF_THE_RUN = ("_batch", "_sequence")
 """Columns of a changelog that depend on how the log was cut into runs."""
 
 _OF_A_CAPTURE = (*_OF_THE_RUN, "rows", "first_sequence", "last_sequence")
+
+_DEFAULT: Final = re.compile(r"default: .*?(?=; column |; key |; and |$)", re.DOTALL)
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -55,7 +58,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(one.hint == HINT for one in tables_set_aside(self.work())):
+        if any(one.remedy is Remedy.RESNAPSHOT for one in tables_set_aside(self.work())):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
@@ -129,8 +132,15 @@ def _named_only(row: dict[str, Any]) -> dict[str, Any]:
     """A statement with the names of its tables and what it did to them."""
     if "tables" not in row:
         return row
-    tables = [(one["database"], one["name"], one["effect"]) for one in row["tables"]]
+    tables = [
+        (one["database"], one["name"], without_values(one["effect"])) for one in row["tables"]
+    ]
     return {**row, "tables": tables}
+
+
+def without_values(effect: str | None) -> str:
+    """What a statement did, without values of defaults: who read the table anew knows them."""
+    return _DEFAULT.sub("default", effect or "")
 
 
 def _name(part: str) -> str:

@@ -6,6 +6,8 @@ invalid one became; SET is a bit per member in one to eight bytes, both little-e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +15,7 @@ from pipeline.binlog.cells import Cells, Places, room
 from pipeline.binlog.compiled import kernel
 from pipeline.binlog.loads import Bytes, u8
 from pipeline.binlog.ring import Integers
+from pipeline.binlog.twins import is_own_number, may_stray
 from pipeline.errors import TableError
 from pipeline.table import Column
 
@@ -23,6 +26,8 @@ def enums(column: Column, cells: Cells) -> pa.Array:
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
         raise _unknown(column)
+    if cells.keyed and may_stray(column):
+        _note(cells, numbers, [n for n in range(len(names)) if not is_own_number(column, n)])
     return names.take(_indexes(cells, numbers))
 
 
@@ -36,7 +41,17 @@ def sets(column: Column, cells: Cells) -> pa.Array:
         if number >> known:
             raise _unknown(column)
         texts.append(",".join(m for bit, m in enumerate(column.members) if number >> bit & 1))
+    if cells.keyed and may_stray(column):
+        several = [n for n, value in enumerate(distinct) if not is_own_number(column, int(value))]
+        _note(cells, which.astype(np.int64), several)
     return pa.array(texts, pa.string()).take(_indexes(cells, which.astype(np.int64)))
+
+
+def _note(cells: Cells, numbers: Integers, others: Sequence[int]) -> None:
+    """`others`: numbers whose text is another number's."""
+    if others:
+        found = np.flatnonzero(np.isin(numbers, others) & (cells.at >= 0))
+        cells.astray = int(found[0]) if len(found) else -1
 
 
 def _unknown(column: Column) -> TableError:

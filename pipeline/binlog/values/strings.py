@@ -7,17 +7,20 @@ value. BINARY(n) is logged without its trailing zero bytes and gets them back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.binlog.cells import Cells, Places, room
 from pipeline.binlog.charsets import single_byte, text_decoder
 from pipeline.binlog.compiled import kernel, part
 from pipeline.binlog.loads import Bytes, copy, i64, put8, u8, u16, u24, u32
 from pipeline.binlog.ring import Integers
+from pipeline.binlog.twins import UNKNOWN, WITH_UNKNOWN, comes_back, has_twins
 from pipeline.errors import TableError
 from pipeline.table import Column
 
@@ -27,8 +30,19 @@ _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
-    """CHAR, VARCHAR, TEXT → string; bytes that are no text of the column's set: TableError."""
+    """CHAR, VARCHAR, TEXT → string; bytes that are no text of the column's set: TableError.
+    Notes what does not come back, in a key, and what has no character."""
     charset = column.charset or "utf8mb4"
+    array = _read(column, cells, charset)
+    if has_twins(charset):
+        if cells.keyed:
+            cells.astray = _astray(column, cells, charset)
+        if charset in WITH_UNKNOWN:
+            cells.unknown = pc.sum(pc.match_substring(array, UNKNOWN)).as_py() or 0
+    return array
+
+
+def _read(column: Column, cells: Cells, charset: str) -> pa.Array:
     table = _table(charset)
     if table is not None:
         return _translated(column, cells, table)
@@ -202,18 +216,25 @@ def _translate(
 
 
 def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
-    places, offsets, _ = spans(column, cells)
-    ends = np.frombuffer(offsets, np.int32)
     decode = text_decoder(charset)
-    lengths = np.diff(ends).tolist()
-    data = cells.data.data
     try:
-        return pa.array(
-            [
-                None if at < 0 else decode(bytes(data[at : at + length]))
-                for at, length in zip(places.tolist(), lengths, strict=True)
-            ],
-            pa.string(),
-        )
+        read = [None if one is None else decode(one) for one in _values(column, cells)]
     except UnicodeDecodeError as error:
         raise _undecodable(column) from error
+    return pa.array(read, pa.string())
+
+
+def _astray(column: Column, cells: Cells, charset: str) -> int:
+    """The first image whose value does not come back, or -1."""
+    back = comes_back(charset)
+    values = enumerate(_values(column, cells))
+    return next((at for at, one in values if one is not None and not back(one)), -1)
+
+
+def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
+    """Every image's bytes."""
+    places, offsets, _ = spans(column, cells)
+    lengths = np.diff(np.frombuffer(offsets, np.int32)).tolist()
+    data = cells.data.data
+    for at, length in zip(places.tolist(), lengths, strict=True):
+        yield None if at < 0 else bytes(data[at : at + length])

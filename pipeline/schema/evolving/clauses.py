@@ -64,8 +64,10 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
     plan = Plan()
     for clause in clauses:
         _sort(clause, table, plan)
-    if plan.altered.keys() & plan.dropped:
-        raise CannotFollow("it alters a column that it drops")
+    added = {one.column.name.lower() for one in plan.defined if isinstance(one, AddColumn)}
+    for name in plan.altered:
+        if name not in added and (table.column(name) is None or name in plan.dropped):
+            raise CannotFollow(f"it alters the column {name}, which is not there")
     return plan
 
 
@@ -90,7 +92,7 @@ def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
             if not _missing(table, old, if_exists):
                 plan.renamed[old.lower()] = new
         case AlterDefault(name, _, if_exists):
-            if not _missing(table, name, if_exists):
+            if not if_exists or table.column(name) is not None:
                 plan.altered.setdefault(name.lower(), []).append(clause)
         case AlterVisibility(name):
             plan.altered.setdefault(name.lower(), []).append(clause)

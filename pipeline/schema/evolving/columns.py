@@ -13,13 +13,15 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import widest
+from pipeline.schema.collations import charset_of, widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.defaults import resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.literals import as_bytes, as_text, holds, stored_text, zero_moment
-from pipeline.schema.model import ColumnSchema, Default, ExpressionDefault, LiteralDefault
-from pipeline.schema.statements.written import Computed, Constant, WrittenColumn, WrittenType
+from pipeline.schema.evolving.literals import as_text, read_anew
+from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault
+from pipeline.schema.plain import believed
+from pipeline.schema.statements.written import WrittenColumn, WrittenType
 
 _TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
 _BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
@@ -35,6 +37,13 @@ _AS_BYTES: Final = {
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 _WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 """Sets of which ASCII is no part."""
+
+_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+_PRINTED: Final = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
+    **dict.fromkeys(("double", "year", "date", "datetime", "timestamp", "time"), 26),
+}
+"""Characters of a type as it is printed, at most: few enough for a TINYTEXT."""
 
 _MAX_VARCHAR: Final = 65535
 _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
@@ -151,6 +160,8 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
         column = in_charset(column, charset)
         if kind.members:
+            if charset_of(context.connection_collation) == "binary" and column.charset in _WIDE:
+                raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
             members = tuple(as_text(one, column.charset).rstrip(" ") for one in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
@@ -191,18 +202,12 @@ def _smallest(family: tuple[str, ...], size: int) -> str:
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     """CONVERT TO CHARACTER SET: a TEXT grows so that it holds as many characters."""
-    if column.members and not _same_bytes(column, charset):
-        raise CannotFollow(f"what {column.name} has for members in {charset.name} is not known")
     if column.charset in (None, "binary"):
         return column
+    if column.members and not _same_bytes(column, charset):
+        column = _members_read_anew(column, charset.name)
     before = _width(column)
-    after = in_charset(column, charset)
-    default = column.default.text if isinstance(column.default, LiteralDefault) else ""
-    if not holds(after.charset, default):
-        raise CannotFollow(f"{column.name} has characters that {charset.name} may not have")
-    if after.charset is None and isinstance(column.default, LiteralDefault):
-        text = as_bytes(column.default.text, column.charset or "")
-        after = replace(after, default=LiteralDefault(text))
+    after = believed(in_charset(column, charset))
     if column.type in _TEXTS:
         size = _LIMITS[_TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
         name = _smallest(_TEXTS, size // before * widest(charset.name))
@@ -212,35 +217,46 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     return fitted(after)
 
 
+def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
+    """MySQL, MODIFY beside CONVERT TO: whichever TEXT is written, but LONGTEXT, the column is
+    the smallest that holds as many characters as there was room for before."""
+    if made.type not in _TEXTS[:-1]:
+        return made
+    families = {**_sizes(_TEXTS), **_sizes(_BLOBS)}
+    if before.type in families:
+        size: int | None = families[before.type] // _width(before)
+    else:
+        size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
+    if size is None:
+        raise CannotFollow(f"how long the text {made.name} may be the server alone knows")
+    return replace(made, type=_smallest(_TEXTS, size * _width(made)))
+
+
+def _sizes(family: tuple[str, ...]) -> dict[str, int]:
+    return dict(zip(family, (*(limit - 1 for limit in _LIMITS), (1 << 32) - 1), strict=True))
+
+
 def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
-    """Whether members are the same bytes in both sets: servers convert a column's values,
-    and read the bytes of its members anew."""
+    """Whether members are the same bytes in both sets, and the same text."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
-    if before == after or {before, after} <= _UTF8:
+    if before == after or ({before, after} <= _UTF8 and _basic(column.members)):
         return True
-    return ascii_only and not {before, after} & (_WIDE | {"binary"})
+    return ascii_only and not {before, after} & _WIDE
 
 
-def resolve_default(
-    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
-) -> Default | None:
-    """What DEFAULT comes to; None for NULL and for none."""
-    match written:
-        case None:
-            return None
-        case Computed(text):
-            return ExpressionDefault(text)
-        case Constant("null"):
-            return None
-    if not context.facts.mariadb and column.type in (*_TEXTS, *_BLOBS):
-        return None
-    text = stored_text(
-        written,
-        column.type,
-        length=column.length,
-        scale=column.scale,
-        members=column.members,
-        charset=column.charset,
-    )
-    return LiteralDefault(text)
+def _basic(members: tuple[str, ...]) -> bool:
+    return all(max(member, default="") <= "\uffff" for member in members)
+
+
+def _members_read_anew(column: ColumnSchema, charset: str) -> ColumnSchema:
+    """Servers convert a column's values, and read the bytes of its members anew; those of
+    bytes are kept as the text that they are in UTF-8."""
+    try:
+        members = tuple(read_anew(one, column.charset or "", charset) for one in column.members)
+    except UnicodeError:
+        why = f"what {column.name} has for members in {charset} is not known"
+        raise CannotFollow(why) from None
+    if members != column.members and isinstance(column.default, LiteralDefault):
+        raise CannotFollow(f"what {column.name} has by default in {charset} is not known")
+    return replace(column, members=members)

@@ -98,6 +98,8 @@ def split(
             case WrittenColumn(key=kind, reference=reference):
                 if kind is not None:
                     keys.append(key_of(element))
+                if element.unique_too and not context.facts.mariadb:
+                    keys.append(WrittenKey("unique", (KeyPart(element.name),)))
                 if reference is not None and inline_references(context):
                     references.append(reference)
                     keys.append(key_for(reference))

@@ -12,12 +12,10 @@ from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
-from pipeline.schema.evolving.columns import (
-    converted,
-    resolve_default,
-)
+from pipeline.schema.evolving.columns import converted, converted_text
+from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.prefixes import WITH_PREFIX
+from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
 from pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
@@ -49,28 +47,37 @@ def placed_columns(
     convert: Charset | None,
     context: StatementContext,
 ) -> list[Placed]:
-    """The columns in their order."""
+    """The columns in their order: all that stay in their places, then each new and each moved
+    one goes where its clause says, in the order of the clauses."""
     changes = {
-        one.old.lower(): (one, column)
+        one.old.lower(): column
         for one, column in zip(plan.defined, new, strict=True)
         if isinstance(one, ChangeColumn)
+    }
+    unsized = {
+        one.old.lower()
+        for one in plan.defined
+        if isinstance(one, ChangeColumn) and not one.column.type.sized
     }
     columns: list[Placed] = []
     for column in table.columns:
         folded = column.name.lower()
         if folded in changes:
-            change, made = changes[folded]
-            if change.after is None:
-                columns.append(Placed(_altered(made, folded, plan, context), column.name))
+            made = changes[folded]
+            if convert is not None and folded in unsized and not context.facts.mariadb:
+                made = converted_text(made, column)
+            columns.append(Placed(made, column.name))
         elif folded not in plan.dropped:
             columns.append(Placed(_kept(column, plan, convert, context), column.name))
     for one, made in zip(plan.defined, new, strict=True):
         if isinstance(one, AddColumn):
-            _place(columns, Placed(made, None), one.after)
+            if one.column.name.lower() in plan.altered and isinstance(
+                made.default, ExpressionDefault
+            ):
+                raise CannotFollow(f"{made.name} is added with two defaults")
+            _place(columns, Placed(_altered(made, plan, context), None), one.after)
         elif one.after is not None:
-            before = table.column(one.old)
-            made = _altered(made, one.old.lower(), plan, context)
-            _place(columns, Placed(made, before.name if before else None), one.after)
+            _move(columns, one.column.name, one.after)
     if len({one.column.name.lower() for one in columns}) != len(columns):
         raise CannotFollow("two columns would have one name")
     first = table.columns[0]
@@ -83,6 +90,14 @@ def placed_columns(
 def _made_by_server(column: ColumnSchema) -> bool:
     """MySQL's `sql_generate_invisible_primary_key`: while it is on, the column stays first."""
     return column.name == "my_row_id" and column.invisible and column.auto_increment
+
+
+def _move(columns: list[Placed], name: str, after: str) -> None:
+    """A column that was changed stands in its old place until its own clause moves it: a
+    clause before that one finds it there, under its new name."""
+    moved = next(one for one in columns if one.column.name.lower() == name.lower())
+    columns.remove(moved)
+    _place(columns, moved, after)
 
 
 def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
@@ -101,16 +116,16 @@ def _kept(
     column: ColumnSchema, plan: Plan, convert: Charset | None, context: StatementContext
 ) -> ColumnSchema:
     folded = column.name.lower()
-    column = _altered(column, folded, plan, context)
     if folded in plan.renamed:
+        # What else is said of that name is said of a column that is added under it.
         column = replace(column, name=plan.renamed[folded])
+    else:
+        column = _altered(column, plan, context)
     return column if convert is None else converted(column, convert)
 
 
-def _altered(
-    column: ColumnSchema, folded: str, plan: Plan, context: StatementContext
-) -> ColumnSchema:
-    for clause in plan.altered.get(folded, ()):
+def _altered(column: ColumnSchema, plan: Plan, context: StatementContext) -> ColumnSchema:
+    for clause in plan.altered.get(column.name.lower(), ()):
         match clause:
             case AlterDefault() if column.generated is not None:
                 continue
@@ -129,8 +144,10 @@ def kept_keys(table: TableSchema, plan: Plan, placed: list[Placed]) -> list[KeyS
     found = []
     for key in table.keys:
         folded = key.name.lower()
+        if folded in plan.dropped_keys:
+            continue
         parts = tuple(part for old in key.parts if (part := _kept_part(old, table, placed)))
-        if folded in plan.dropped_keys or not parts:
+        if not parts:
             continue
         key = replace(
             key,
@@ -152,9 +169,9 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPa
     if found is None:
         return None
     after = found.column
-    if found.before is None and (after.charset is not None or after.type in WITH_PREFIX):
-        raise CannotFollow(f"a key goes on over the column {after.name}, which is another one")
-    before = None if found.before is None else table.column(found.before)
+    if found.before is None:
+        return replace(part, column=after.name, prefix=_of_another(part, after, table))
+    before = table.column(found.before)
     if before is not None and before.members and after.type in WITH_PREFIX:
         raise CannotFollow(f"how much of {after.name} its key holds is not known")
     if part.prefix is None or before is None:
@@ -164,3 +181,14 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPa
     wide = after.type == "tinytext" and part.prefix * widest(after.charset or "binary") > 1020
     prefix = None if shorter or narrow or wide else part.prefix
     return replace(part, column=after.name, prefix=prefix)
+
+
+def _of_another(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
+    """The prefix of a part whose column was dropped and added anew: as long as it was."""
+    if after.type not in WITH_PREFIX:
+        return None
+    gone = table.column(part.column or "")
+    held = None if gone is None else in_key(part, gone)
+    if held is None:
+        raise CannotFollow(f"how much of the new {after.name} its key holds is not known")
+    return held or None

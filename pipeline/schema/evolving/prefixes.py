@@ -40,6 +40,36 @@ _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date"
 _WIDTH: Final = 8
 
 
+_BYTES: Final = {
+    **dict.fromkeys(("tinyint", "year"), 1),
+    **dict.fromkeys(("smallint",), 2),
+    **dict.fromkeys(("mediumint", "date"), 3),
+    **dict.fromkeys(("int", "float", "inet4"), 4),
+    **dict.fromkeys(("bigint", "double"), 8),
+    **dict.fromkeys(("inet6", "uuid"), 16),
+}
+_MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Bytes of so many decimal digits (MySQL manual, "Precision Math")."""
+
+
+def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
+    """How much of its column the part holds, counted as a prefix is; 0 where that comes to
+    nothing, None where it is not known. Another column under that name is held so far."""
+    if part.prefix is not None:
+        return part.prefix
+    if column.type in _STRINGS:
+        return column.length
+    if column.type == "enum":
+        return (1 if len(column.members) < 256 else 2) // widest(column.charset or "binary")
+    if column.type == "decimal":
+        whole, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
+        return sum(count // 9 * 4 + _DIGITS[count % 9] for count in (whole, scale))
+    if column.type in _MOMENTS:
+        return _MOMENTS[column.type] + ((column.length or 0) + 1) // 2
+    return _BYTES.get(column.type)
+
+
 def fitted_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
 ) -> KeySchema:

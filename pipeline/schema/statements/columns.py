@@ -49,7 +49,7 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
 
 def _values(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.accept("SERIAL", "DEFAULT", "VALUE"):
-        return replace(column, nullable=False, auto_increment=True, key="unique")
+        return _unique(replace(column, nullable=False, auto_increment=True))
     if reader.accept("DEFAULT"):
         return replace(column, default=read_default(reader))
     if reader.accept("ON", "UPDATE"):
@@ -63,13 +63,19 @@ def _values(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | N
 
 def _keys(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.accept("PRIMARY", "KEY") or reader.accept("PRIMARY") or reader.accept("KEY"):
-        return replace(column, key="primary")
+        return replace(column, key="primary", unique_too=column.key == "unique")
     if reader.accept("UNIQUE"):
         reader.accept("KEY")
-        return replace(column, key=column.key or "unique")
+        return _unique(column)
     if reader.sees("REFERENCES"):
         return replace(column, reference=read_reference((column.name,), reader))
     return None
+
+
+def _unique(column: WrittenColumn) -> WrittenColumn:
+    if column.key == "primary":
+        return replace(column, unique_too=True)
+    return replace(column, key="unique")
 
 
 def _generated(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:

@@ -22,7 +22,6 @@ _ATTRIBUTES: Final = frozenset(
 )
 """Words that end an expression without parentheses, which MariaDB allows."""
 
-_UTF8: Final = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _MOMENTS: Final = ("DATE", "TIME", "TIMESTAMP")
 
 
@@ -54,28 +53,19 @@ def _literal(reader: StatementReader) -> Constant | None:
     token = reader.peek()
     if token.kind in _LITERALS:
         reader.next()
-        return _joined(read_text(reader, token, token.charset), reader)
+        return _joined(Constant(token.kind, token.text, token.charset), reader)
     if token.kind == "symbol" and token.text in "+-" and reader.peek(1).kind == "number":
         reader.next()
         sign = "-" if token.text == "-" else ""
         return Constant("number", sign + reader.next().text)
     if token.keyword in _MOMENTS and reader.peek(1).kind == "string":
         reader.next()
-        return Constant("string", reader.next().text)
+        return Constant(token.keyword.lower(), reader.next().text)
     if _is_introducer(token) and reader.peek(1).kind in ("string", "hex", "bits"):
         reader.next()
-        return read_text(reader, reader.next(), token.text[1:].lower())
+        found = reader.next()
+        return _joined(Constant(found.kind, found.text, token.text[1:].lower()), reader)
     return None
-
-
-def read_text(reader: StatementReader, token: Token, charset: str | None) -> Constant:
-    """A literal with its introducer. Bytes of another set than the client's are read as
-    characters of that set: CannotRead where it makes a difference."""
-    ours = reader.context.client_charset
-    same = charset in (None, ours) or {charset, ours} <= _UTF8
-    if not same and token.kind == "string" and not token.text.isascii():
-        raise CannotRead(f"a literal of {charset} in a session of {ours}")
-    return Constant(token.kind, token.text, charset)
 
 
 def _is_introducer(token: Token) -> bool:

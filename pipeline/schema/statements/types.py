@@ -9,10 +9,10 @@ Source: `type:` in `sql/sql_yacc.yy` of MySQL; MariaDB's `field_type`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.statements.defaults import read_text
 from pipeline.schema.statements.lexer import CannotRead
 from pipeline.schema.statements.reader import StatementReader
 from pipeline.schema.statements.written import Constant, WrittenType
@@ -35,9 +35,11 @@ _SPATIAL: Final = frozenset(
 )
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _MARIADB: Final = frozenset({"INET4", "INET6", "UUID"})
+_UTF8: Final = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _FLOAT_DIGITS: Final = 24
 """FLOAT(p) is a FLOAT up to this p (MySQL manual, "Floating-Point Types")."""
 
+_POINTED: Final = re.compile(r"(\d*)\.\d*")
 _VECTOR_DIMENSIONS: Final = 2048
 """VECTOR without a number (MySQL manual, "The VECTOR Type")."""
 
@@ -163,15 +165,24 @@ def _length(reader: StatementReader, default: int | None = None) -> int | None:
         return default
     if reader.accept_symbol(")"):
         return default
-    found = reader.integer()
+    found = _count(reader)
     reader.expect_symbol(")")
     return found
+
+
+def _count(reader: StatementReader) -> int:
+    """A length; what stands behind a point in it is passed, as servers do: decimal(19.5)."""
+    token = reader.peek()
+    if token.kind == "number" and (found := _POINTED.fullmatch(token.text)):
+        reader.next()
+        return int(found[1] or 0)
+    return reader.integer()
 
 
 def _digits(reader: StatementReader) -> tuple[int | None, int | None]:
     if not reader.accept_symbol("("):
         return None, None
-    precision = reader.integer()
+    precision = _count(reader)
     scale = reader.integer() if reader.accept_symbol(",") else None
     reader.expect_symbol(")")
     return precision, scale
@@ -189,7 +200,11 @@ def _signs(found: WrittenType, reader: StatementReader) -> WrittenType:
 def _member(reader: StatementReader) -> Constant:
     token = reader.next()
     if token.kind in ("string", "hex", "bits"):
-        return read_text(reader, token, token.charset)
+        ours, charset = reader.context.client_charset, token.charset
+        same = charset in (None, ours) or {charset, ours} <= _UTF8
+        if not same and token.kind == "string" and not token.text.isascii():
+            raise CannotRead(f"a literal of {charset} in a session of {ours}")
+        return Constant(token.kind, token.text, charset)
     raise CannotRead("a member of an ENUM or SET is no string")
 
 

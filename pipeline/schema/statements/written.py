@@ -6,20 +6,39 @@ Belongs here: values between the grammar and `evolve`. What they come to on a se
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from pipeline.schema.model import KeyPart
 from pipeline.table import TableName
 
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+"""Bytes that were no characters in the statement."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: `kind` is string, number, hex, bits or null; TRUE and FALSE are numbers.
-    `charset` is its introducer."""
+    """A literal: `kind` is string, number, hex, bits, null, or date, time and timestamp for
+    those with that word before them; TRUE and FALSE are numbers. `charset` is its introducer."""
 
     kind: str
     text: str = ""
     charset: str | None = None
+
+    @property
+    def as_sql(self) -> str:
+        """As a statement may write it."""
+        introducer = f"_{self.charset} " if self.charset else ""
+        match self.kind:
+            case "hex":
+                return f"{introducer}x'{self.text}'"
+            case "bits":
+                return f"{introducer}b'{self.text}'"
+            case "number":
+                return self.text
+        word = "" if self.kind == "string" else f"{self.kind} "
+        return introducer + word + "'" + _SURROGATES.sub("?", self.text).replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,8 @@ class WrittenKey:
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
     """A column definition. `nullable` None: neither NULL nor NOT NULL was written.
-    `key` is "primary", "unique" or None. `versioned`: WITH SYSTEM VERSIONING of its own."""
+    `key` is "primary", "unique" or None; `unique_too`: it asks for both. `versioned`: WITH
+    SYSTEM VERSIONING of its own."""
 
     name: str
     type: WrittenType
@@ -95,6 +115,7 @@ class WrittenColumn:
     stored: bool = False
     invisible: bool = False
     key: str | None = None
+    unique_too: bool = False
     reference: WrittenReference | None = None
     srid: int | None = None
     system_period: str | None = None

@@ -100,3 +100,27 @@ alter table a convert to character set binary;
 alter database {db} character set binary;
 create table a (a varchar(5), b enum('x'), c text, d char(3) character set latin1);
 alter table a add e varchar(9) default 'x';
+
+-- case: members outside ASCII
+create table a (e enum('é','日'), s set('x','日')) charset utf8mb4;
+alter table a convert to character set utf8mb3;
+alter table a convert to character set utf8mb4 collate utf8mb4_bin;
+
+-- case: members that are other text in another set
+create table a (id int primary key, e enum('é','ü')) charset utf8mb4;
+-- mysql:
+alter table a convert to character set latin1;
+
+-- case: members and bytes
+create table a (id int primary key, e enum('é','x') default 'é', s set('日','y')) charset utf8mb4;
+alter table a convert to character set binary;
+alter table a convert to character set utf8mb4;
+
+-- case: a TEXT that is made beside CONVERT TO
+create table a (id int primary key, v varchar(20), t text, y tinytext, c char(9), l longtext) charset latin1;
+alter table a modify v text, modify t text, modify y mediumtext, modify c longtext, modify l text(90), convert to charset utf8mb4;
+alter table a modify v text, modify t tinytext, convert to charset utf8mb4;
+
+-- case: CHAR that becomes BINARY beside a default
+create table a (id int primary key, c char(4) not null default 'ab');
+alter table a convert to character set binary, alter c set default '';

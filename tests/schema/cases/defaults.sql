@@ -117,3 +117,21 @@ create table a (id int primary key, t timestamp null);
 alter table a modify t timestamp not null default current_timestamp on update current_timestamp;
 alter table a modify t timestamp not null default current_timestamp;
 alter table a alter t set default '2001-02-03 04:05:06';
+
+-- case: constants that nobody needs the value of
+create table a (
+  id int primary key,
+  t time not null default ' 01:01 ',
+  d datetime default '2020-01-02:',
+  e time(3) default '0000-00-00 01:00:00.000',
+  f varchar(5) default _latin1 x'E9',
+  g varchar(5) default _latin1'é',
+  h year default '0',
+  i time default '1 10:11:12.7'
+);
+alter table a modify d date default '2020-01-02 03:04:05', alter h set default 70, alter f drop default;
+alter table a add j varchar(9) default 010, convert to character set utf8mb3;
+
+-- case: a moment with an offset [mysql]
+create table a (t timestamp null default '2020-01-02 03:04:05+02:00', d datetime default '2020-01-02 03:04:05-11:30');
+alter table a add e timestamp(2) null default '2020-01-02 03:04:05.678+02:00';

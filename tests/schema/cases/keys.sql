@@ -102,3 +102,21 @@ alter table a add key (q);
 -- case: another key stands in for a foreign key's only if it ascends [mysql]
 create table p (a int primary key);
 create table c (a int, key k (a desc), foreign key (a) references p (a));
+
+-- case: one column, two keys
+create table a (id serial primary key, x int);
+create table b (id int unique key key, x int);
+create table c (id int key unique, x int);
+create table d (x int);
+alter table d add id int not null auto_increment unique primary key;
+
+-- case: one key, asked for twice
+create table a (id serial unique);
+create table b (id int serial default value primary key);
+
+-- case: the last word about visibility [mysql]
+create table a (id int primary key, x int invisible visible, y int visible invisible);
+
+-- case: PARTITION BY KEY without a column
+create table a (id int primary key, b int) partition by key() partitions 2;
+alter table a partition by key();

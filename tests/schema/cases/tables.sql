@@ -267,3 +267,9 @@ alter table a add c int column_format fixed not secondary, add key (b) secondary
 -- case: MyISAM's options
 create table a (id int, b char(5), key (id)) engine=myisam pack_keys=1 checksum=1 delay_key_write=1 row_format=fixed avg_row_length=100 min_rows=5;
 alter table a pack_keys default, checksum 0;
+
+-- case: a view with another name
+create table a (id int primary key);
+create view v as select id from a;
+rename table v to w;
+rename table a to b, w to a;

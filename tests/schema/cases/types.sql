@@ -129,3 +129,10 @@ create table a (
   d int not null default '7' check (d > 0),
   e varchar(5) character set latin1 not null collate latin1_general_ci
 );
+
+-- case: lengths with a point
+create table a (
+  a decimal(19.5), b float(7.4), c decimal(5.9) unsigned, d float(30.1), e char(5.7),
+  f varchar(9.9), g numeric(12.0), h bit(7.7), i binary(3.5), j text(300.5)
+);
+alter table a modify a decimal(20.7), add k double default 1;

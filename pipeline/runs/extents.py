@@ -1,0 +1,52 @@
+"""How much of its tables the lake can have: asking the source and the ledger.
+
+Belongs here: which tables were there before what is read of them, and which of those were
+empty. Does not: what a statement makes of it (`pipeline.changes.extents`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.changes.extents import Extents
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.runs.begin import Begun
+from pipeline.runs.context import VerifyReport, Workplace
+from pipeline.schema.history import Origin
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.table import TableName
+from pipeline.table_state import Extent
+from pipeline.tables import TablePatterns
+
+
+def extents_of(work: Workplace, begun: Begun, structures: SchemaTracker) -> tuple[Extents, Begun]:
+    """How much is known before the first event is read; and the same beginning, for a run that
+    ends behind the moment in which tables were seen empty."""
+    source = work.source
+    extents = Extents(work.ledger.partial(source.name))
+    read = [one.table for one in structures.history.versions if one.origin is Origin.BASELINE]
+    if not read:
+        return extents, begun
+    before = {one.table for one in work.ledger.newest_schemas(source.name)}
+    tables = [table for table in read if table not in before]
+    empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
+    begun = replace(begun, facts=work.server.facts())
+    extents.begin(tables, begun.start.at, empty, begun.facts.head)
+    return extents, begun
+
+
+def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
+    """Tables of the source that the lake can have but a part of."""
+    return tuple(one for one in ledger.partial(source) if patterns.matches(one.table))
+
+
+def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
+    """Partial tables that were found equal: they are whole, whatever the log tells of them."""
+    partial = {one.table for one in work.ledger.partial(work.source.name)}
+    return frozenset(one.table for one in report.tables if one.equal and one.table in partial)
+
+
+def note_equal(work: Workplace, lease: Lease, report: VerifyReport) -> None:
+    """… and nobody needs to look again."""
+    work.ledger.note_whole(lease, report.batch, proven(work, report))

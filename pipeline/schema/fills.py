@@ -1,0 +1,137 @@
+"""What MySQL gives a row that names no value: rows that were there when a column was added, and
+rows whose images leave it out.
+
+Belongs here: a column's default as its lake type holds it. A constant whose value is known is
+that; without a default it is NULL, or, for NOT NULL, the type's implicit one (MySQL manual, "Data
+Type Default Values", and what ALTER TABLE does for ENUM and JSON); CURRENT_TIMESTAMP is the
+statement's moment. Zero and partial dates are NULL, as everywhere in the lake. Whatever only the
+server can tell is None. Does not: which value a constant is (`plain`, `evolving.defaults`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pipeline.schema.model import (
+    ColumnSchema,
+    ExpressionDefault,
+    LiteralDefault,
+    WrittenDefault,
+)
+
+_NUMBERS: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "decimal"}
+    | {"float", "double", "bit"}
+)
+_CHARACTERS: Final = frozenset(
+    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "set", "enum", "time"}
+)
+_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_NOW: Final = re.compile(
+    r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementMoment:
+    """When a statement ran: `instant` carries a zone; `zone` is its session's time zone,
+    None where that is not known."""
+
+    instant: datetime
+    zone: tzinfo | None = None
+
+
+def fill_of(
+    column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
+) -> pa.Scalar | None:
+    """The column's default, of Arrow type `kind`; None where only the server can tell it.
+    `moment`: when the rows got it, None where no clock was asked."""
+    if column.generated is not None or column.auto_increment or column.system_period is not None:
+        return None
+    match column.default:
+        case ExpressionDefault(text):
+            return _now(text, column, kind, moment)
+        case LiteralDefault(text):
+            return _constant(text, column, kind)
+        case WrittenDefault():
+            return None
+    return pa.scalar(None, kind) if column.nullable else _implicit(column, kind)
+
+
+def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
+    name = column.type
+    if name in ("date", "datetime", "timestamp"):
+        return pa.scalar(None, kind)
+    if name == "time":
+        digits = column.length or 0
+        return pa.scalar("00:00:00" + ("." + "0" * digits if digits else ""))
+    if name == "enum":
+        return pa.scalar(column.members[0])
+    if name == "json":
+        return pa.scalar("null")
+    if name in _CHARACTERS:
+        return pa.scalar("")
+    if name in _BYTES:
+        return pa.scalar(bytes(column.length or 0) if name == "binary" else b"", pa.binary())
+    return _number("0", column, kind) if name in _NUMBERS else None
+
+
+def _constant(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
+    """A text of `LiteralDefault`; None for one that is no value of the type."""
+    name = column.type
+    try:
+        if name in _NUMBERS:
+            return _number(text, column, kind)
+        if name in ("date", "datetime", "timestamp"):
+            return _moment(text, kind)
+        if name in _BYTES:
+            value = bytes.fromhex(text.removeprefix("0x"))
+            padded = (column.length or 0) if name == "binary" else 0
+            return pa.scalar(value.ljust(padded, b"\0"), kind)
+    except (ArithmeticError, ValueError):
+        return None
+    return pa.scalar(text) if name in _CHARACTERS else None
+
+
+def _number(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar:
+    value: Any = Decimal(int(text[2:-1], 2)) if text.startswith("b'") else Decimal(text)
+    if pa.types.is_string(kind):
+        return pa.scalar(f"{value:.{column.scale or 0}f}")
+    if pa.types.is_floating(kind):
+        value = float(text)
+    elif pa.types.is_boolean(kind):
+        value = bool(value)
+    return pa.scalar(value, kind) if pa.types.is_decimal(kind) else pa.scalar(value).cast(kind)
+
+
+def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
+    """A TIMESTAMP is in UTC."""
+    year, month, day = (int(part) for part in text[:10].split("-"))
+    if not (year and month and day):
+        return pa.scalar(None, kind)
+    if pa.types.is_date(kind):
+        return pa.scalar(date(year, month, day), kind)
+    value = datetime.fromisoformat(text)
+    return pa.scalar(value if kind.tz is None else value.replace(tzinfo=UTC), kind)
+
+
+def _now(
+    text: str, column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
+) -> pa.Scalar | None:
+    found = _NOW.fullmatch(text.strip())
+    if found is None or moment is None or column.type not in ("datetime", "timestamp"):
+        return None
+    unit = 10 ** (6 - int(found[1] or 0))
+    instant = moment.instant.astimezone(UTC)
+    instant = instant.replace(microsecond=instant.microsecond // unit * unit)
+    if kind.tz is not None:
+        return pa.scalar(instant, kind)
+    if moment.zone is None:
+        return None
+    return pa.scalar(instant.astimezone(moment.zone).replace(tzinfo=None), kind)

@@ -1,0 +1,139 @@
+"""What columns have by default, asked of the server itself.
+
+Belongs here: the question for a constant that its text does not tell, and reading the answer.
+Does not: which constants those are (`columns`), how long an answer holds (`baseline`).
+
+`default(t.c)` needs the right to SELECT alone. Joined to nothing a table answers without a row,
+but for columns that are NOT NULL: those are asked of its first row, and an empty table has no
+answer. It is today's default: the log tells whether it was the same at some place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.schema.model import ColumnSchema, LiteralDefault, TableSchema, WrittenDefault
+from pipeline.schema.plain import plain_text
+from pipeline.table import TableName
+from resources.mysql.select import quoted, quoted_table
+
+_SESSION: Final = (
+    "set session sql_mode = ''",  # PAD_CHAR_TO_FULL_LENGTH pads
+    "set session lock_wait_timeout = 1",
+)
+_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
+"""Others may ask elsewhere for their tables."""
+
+_FLOATS: Final = frozenset({"float", "double"})
+_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_MOMENTS: Final = frozenset({"date", "datetime", "timestamp", "time"})
+_TEXTS: Final = frozenset(
+    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
+)
+_TABLES_AT_ONCE: Final = 40
+"""Each is opened as often as it has columns that are asked for."""
+
+_CLIENT_ERRORS: Final = range(2000, 3000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    table: TableName
+    column: ColumnSchema
+
+
+def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
+    """The tables with the values of constants that only the server can tell. One that it does
+    not answer for, to this account or at this moment, stays as it is written."""
+    questions = [
+        [_Question(table.name, one) for one in table.columns if _is_asked(one)]
+        for table in tables
+        if table.engine.lower() in _ENGINES
+    ]
+    questions = [one for one in questions if one]
+    if not questions:
+        return tuple(tables)
+    for statement in _SESSION:
+        cursor.execute(statement)
+    told: dict[tuple[TableName, str], str] = {}
+    for first in range(0, len(questions), _TABLES_AT_ONCE):
+        some = [one for many in questions[first : first + _TABLES_AT_ONCE] for one in many]
+        told.update(_answers(cursor, some))
+    return tuple(_told(table, told) for table in tables)
+
+
+def _is_asked(column: ColumnSchema) -> bool:
+    return isinstance(column.default, WrittenDefault)
+
+
+def _told(table: TableSchema, told: Mapping[tuple[TableName, str], str]) -> TableSchema:
+    columns = (
+        replace(column, default=LiteralDefault(told[table.name, column.name]))
+        if (table.name, column.name) in told
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def _answers(
+    cursor: Cursor, questions: Sequence[_Question]
+) -> Iterator[tuple[tuple[TableName, str], str]]:
+    """Asked together, and in halves where the server refuses one of them."""
+    try:
+        cursor.execute(f"select {', '.join(map(_asked, questions))}")
+    except pymysql.MySQLError as error:
+        if not error.args or error.args[0] in _CLIENT_ERRORS or not error.args[0]:
+            raise
+        if len(questions) > 1:
+            middle = len(questions) // 2
+            yield from _answers(cursor, questions[:middle])
+            yield from _answers(cursor, questions[middle:])
+        return
+    for question, answer in zip(questions, cursor.fetchone() or (), strict=False):
+        text = None if answer is None else _text(question.column, answer)
+        if text is not None:
+            yield (question.table, question.column.name), text
+
+
+def _asked(one: _Question) -> str:
+    default = _selected(one.column, f"default(t.{quoted(one.column.name)})")
+    if one.column.nullable:
+        return (
+            f"(select {default} from (select 1) z left join {quoted_table(one.table)} t on false)"
+        )
+    # NULL stands for the row that is not there, in a column that cannot be NULL.
+    return f"(select {default} from {quoted_table(one.table)} t limit 1)"
+
+
+def _selected(column: ColumnSchema, default: str) -> str:
+    if column.type in _FLOATS:
+        return f"{default} * 1e0"  # FLOAT prints six digits
+    if column.type == "bit":
+        return f"{default} + 0"
+    if column.type in _BYTES:
+        return f"hex({default})"
+    if column.type in _TEXTS:
+        return f"hex(convert({default} using utf8mb4))"
+    return f"cast({default} as char)"
+
+
+def _text(column: ColumnSchema, answer: Any) -> str | None:
+    """As `LiteralDefault` has it; None for an answer that is no value of the type."""
+    kind = column.type
+    if kind in _FLOATS:
+        return repr(float(answer))
+    if kind == "bit":
+        return f"b'{int(answer):b}'"
+    if kind in _BYTES:
+        return f"0x{answer}"
+    if kind in _TEXTS:
+        return bytes.fromhex(answer).decode()
+    if kind in _MOMENTS or kind == "year":
+        return str(answer)
+    return plain_text(column, str(answer))

@@ -1,0 +1,153 @@
+"""Every command that the product or its pages name can be typed as it stands."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lockstep.grammar import NOT_YET_COMMANDS, UsageError, make_parser, parse
+from pipeline.errors import LockstepError
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ("lockstep", "assets", "resources", "pipeline")
+PAGES = (ROOT / "README.md", ROOT / "lockstep.toml", *sorted((ROOT / "docs").glob("*.md")))
+
+QUOTED = re.compile(r"`(lockstep [a-z][^`]*)`")
+SAMPLES = {
+    "TABLE": "shop.orders",
+    "PLACE": "binlog.000012:4567",
+    "FILE": "orders.sql",
+    "TEXT": "why",
+    "…": "why",
+}
+"""What a person puts there."""
+
+VALUES = {
+    "table": "shop.orders",
+    "source": "shop",
+    "command": "status",
+    "kind": "release",
+    "option": "--json",
+    "prog": "lockstep run",
+}
+"""What a value of that name prints; every other one is a place."""
+
+
+class Mention(NamedTuple):
+    where: str
+    command: str
+
+
+def test_every_command_in_the_product_can_be_typed() -> None:
+    """As it is printed, with its required options; what is not built is named by nobody."""
+    mentions = [mention for text in strings() for mention in quoted(text)]
+    assert len(mentions) > 60
+    assert [one for one in map(wrong, mentions) if one] == []
+
+
+def test_no_command_of_the_product_stands_outside_backticks() -> None:
+    """They tell where it begins and ends; these tests, too."""
+    verbs = "|".join(sorted(commands() | NOT_YET_COMMANDS))
+    bare = re.compile(rf"\blockstep ({verbs})\b")
+    found = [text for text in strings() if bare.search(QUOTED.sub("", text.command))]
+    assert found == []
+
+
+def test_every_command_on_the_pages_can_be_typed() -> None:
+    """In text, a command's bare name may stand for it; with anything behind it, it is whole."""
+    mentions = list(on_pages())
+    assert len(mentions) > 60
+    bare = {f"lockstep {verb}" for verb in commands()}
+    assert [one for one in map(wrong, mentions) if one and one.command not in bare] == []
+
+
+def test_what_cannot_be_typed_is_found() -> None:
+    """Unknown, not whole, or not built."""
+    for text in ("lockstep release shop.t", "lockstep reloads x", "lockstep replay"):
+        assert wrong(Mention("", text)) is not None
+    assert wrong(Mention("", "lockstep release TABLE --reason …")) is None
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_placeholder_is_used(name: str) -> None:
+    """Whoever takes the last one away cleans up here."""
+    every = [*on_pages(), *(one for text in strings() for one in quoted(text))]
+    assert any(re.search(rf"(?<!\w){name}(?!\w)", one.command) for one in every)
+
+
+def commands() -> set[str]:
+    """The verbs there are."""
+    (choices,) = (action.choices for action in make_parser()._actions if action.choices)
+    return set(choices)
+
+
+def wrong(mention: Mention) -> Mention | None:
+    """The mention, if the command line refuses it."""
+    text = mention.command
+    for name, value in SAMPLES.items():
+        text = re.sub(rf"(?<!\w){name}(?!\w)", value, text)
+    try:
+        parse(shlex.split(text, comments=True)[1:])
+    except (UsageError, LockstepError):
+        return mention
+    except SystemExit as left:  # --help
+        return mention if left.code else None
+    return None
+
+
+def quoted(text: Mention) -> Iterator[Mention]:
+    for found in QUOTED.finditer(text.command):
+        yield Mention(text.where, " ".join(found.group(1).split()))
+
+
+def on_pages() -> Iterator[Mention]:
+    """Those in backticks, and the lines of fenced blocks that begin with a command."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        yield from quoted(Mention(page.name, text))
+        for line in text.splitlines():
+            if re.match(r"lockstep [a-z]", line):
+                yield Mention(page.name, line)
+
+
+def strings() -> Iterator[Mention]:
+    """Every string of the product but docstrings, its values filled in."""
+    for folder in CODE:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for node in _printed(tree):
+                yield Mention(f"{file.relative_to(ROOT)}:{node.lineno}", _filled(node))
+
+
+def _printed(tree: ast.Module) -> Iterator[ast.Constant | ast.JoinedStr]:
+    """Strings, each once: the pieces of an f-string are part of it."""
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            left_out.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            left_out.update(id(piece) for piece in node.values)
+            yield node
+        if isinstance(node, ast.Constant) and id(node) not in left_out:
+            yield node
+
+
+def _filled(node: ast.Constant | ast.JoinedStr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return "".join(
+        str(piece.value) if isinstance(piece, ast.Constant) else _value(ast.unparse(piece))
+        for piece in node.values
+    )
+
+
+def _value(expression: str) -> str:
+    """A sample of what stands in an f-string's braces, by its last name."""
+    names = re.findall(r"\w+", expression.removeprefix("f"))
+    return next((VALUES[name] for name in reversed(names) if name in VALUES), SAMPLES["PLACE"])

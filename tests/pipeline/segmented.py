@@ -1,0 +1,112 @@
+"""Made logs through a segmenter into memory: what a capture makes of them.
+
+Belongs here: tables of one INT column, told by the log itself, and the rows, segments and
+tables set aside that come of their events.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from pipeline.binlog.framing import EventType
+from pipeline.runs.captured import CapturedTables
+from pipeline.runs.segmenting import Segmenter
+from pipeline.schema.history import DatabaseVersion, SchemaVersion
+from pipeline.schema.policies import LakePolicies
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.segment import Segment
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
+from resources.memory.lake import MemoryLake, MemorySegments
+from tests.pipeline.buffered import a_buffer
+from tests.pipeline.made import Log, gtid, query, received, rows, table_map
+
+NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
+
+
+def named(table: str, table_id: int) -> bytes:
+    """A table map with full metadata: one INT column `i`, the key."""
+    return table_map(table_id, table) + b"\x01\x01\x00" + b"\x04\x02\x01i" + b"\x08\x01\x00"
+
+
+def write(log: Log, table: str, table_id: int, *values: int) -> None:
+    log.add(EventType.TABLE_MAP, named(table, table_id))
+    log.add(EventType.WRITE_ROWS, rows(*values, table_id=table_id))
+
+
+def odd(log: Log, table: str, table_id: int) -> None:
+    """Rows of two columns, where the table map has one."""
+    log.add(EventType.TABLE_MAP, named(table, table_id))
+    head = struct.pack("<IHHH", table_id, 0, 1, 2) + b"\x02\xff"
+    log.add(EventType.WRITE_ROWS, head + bytes(9))
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What one capture made: rows and segment of each table by name, and what was set aside."""
+
+    tables: dict[str, pa.Table]
+    segments: dict[str, Segment]
+    aside: list[SetAside]
+    changes: int
+
+
+class NothingKnown:
+    """A history without a version: the log says all."""
+
+    def one(self, table: TableName) -> SchemaVersion | None:
+        return None
+
+    def all(self) -> Sequence[SchemaVersion]:
+        return ()
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        return ()
+
+    def referring(self) -> Sequence[SchemaVersion]:
+        return ()
+
+    def databases(self) -> Sequence[DatabaseVersion]:
+        return ()
+
+    def last_number(self, table: TableName) -> int:
+        return 0
+
+
+def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
+    lake = MemoryLake()
+    store = MemorySegments(lake)
+    tables = CapturedTables(store, source="shop", batch=3, states={})
+    aside: list[SetAside] = []
+    segmenter = Segmenter(
+        tables,
+        batch=3,
+        base=100,
+        structures=SchemaTracker(NothingKnown()),
+        clock=lambda: NOW,
+        captured=lambda _: True,
+        policies=LakePolicies(),
+        on_set_aside=aside.append,
+    )
+    buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, run_bytes=1 << 9)
+    segmenter.follow(buffer)
+    buffer.put(received(log.wire()))
+    while (run := buffer.get()) is not None:
+        segmenter.put(run)
+        buffer.ack()
+    segments = {segment.table.name: segment for segment in tables.finish()}
+    found = {
+        name: store.read(f"shop/_changes/shop/{name}", segment.files)
+        for name, segment in segments.items()
+    }
+    return Captured(found, segments, aside, segmenter.changes)
+
+
+def begin(log: Log, number: int) -> None:
+    log.add(EventType.GTID, gtid(number))
+    log.add(EventType.QUERY, query("BEGIN"))

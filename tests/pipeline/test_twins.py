@@ -1,0 +1,87 @@
+"""Values of a key that come back from their text, and those that do not."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.binlog.charset_tables import MULTI_BYTE
+from pipeline.binlog.charsets import CHARACTER_SETS, text_decoder
+from pipeline.binlog.twins import comes_back, has_twins, is_own_number, twins
+from pipeline.table import Column
+
+SEVERAL = sorted(charset for charset in CHARACTER_SETS if has_twins(charset))
+CODES = [bytes([byte]) for byte in range(256)] + [
+    bytes(pair) for pair in product(range(0x80, 0x100), range(0x30, 0x100))
+]
+LONG = [b"\x8f" + bytes(pair) for pair in product(range(0xA0, 0x100), repeat=2)]
+CODES_OF = {one: CODES + (LONG if one in ("eucjpms", "ujis") else []) for one in SEVERAL}
+UNICODE = {"utf8mb3", "utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
+
+
+@cache
+def text(charset: str, code: bytes) -> str | None:
+    try:
+        return text_decoder(charset)(code)
+    except UnicodeDecodeError:
+        return None
+
+
+@pytest.mark.parametrize("charset", sorted(CHARACTER_SETS - UNICODE - {*SEVERAL}))
+def test_the_other_sets_have_a_code_for_each_character(charset: str) -> None:
+    """Nothing is asked of their values."""
+    found = [read for code in CODES if (read := text(charset, code)) is not None and len(read) == 1]
+    assert len(found) == len(set(found)) > 100
+
+
+def test_codes_of_four_bytes_are_of_characters_without_another() -> None:
+    """gb18030 has all of Unicode: every character's code is read as that character."""
+    read = text_decoder("gb18030")
+    swapped = {"\u1e3f": b"\xa8\xbc", "\ue7c7": b"\x81\x35\xf4\x37"}
+    for point in (*range(0x80, 0xD800, 7), *range(0xE000, 0x110000, 97)):
+        code = swapped.get(chr(point)) or chr(point).encode(MULTI_BYTE["gb18030"].codec)
+        assert read(code) == chr(point)
+
+
+@pytest.mark.parametrize("charset", SEVERAL)
+def test_of_values_with_one_text_one_comes_back(charset: str) -> None:
+    """Whatever codes stand side by side, and whatever their halves are."""
+    chance, back = Random(charset), comes_back(charset)
+    texts: dict[str, set[bytes]] = {}
+    for number in range(4000):
+        if number % 500 == 0:
+            some = {text(charset, one) for one in chance.sample(sorted(twins(charset)), 1)}
+            some |= {text(charset, one) for one in chance.sample(CODES, 5)}
+            codes = [one for one in CODES_OF[charset] if text(charset, one) in some - {None}]
+        value = b"".join(chance.choices(codes, k=chance.randint(1, 3)))
+        if (read := text(charset, value)) is not None:
+            texts.setdefault(read, set()).add(value)
+    assert max(map(len, texts.values())) > 1
+    assert {sum(map(back, several)) for several in texts.values()} <= {0, 1}
+
+
+def test_characters_of_two_bytes_are_not_mistaken_for_their_halves() -> None:
+    """The end of one character and the beginning of the next are no code."""
+    assert comes_back("cp932")(b"\x81\xed\x40")
+    assert not comes_back("cp932")(b"\x81\x40\xed\x40")
+    assert comes_back("sjis")(b"\x95\x5c")
+    assert not comes_back("sjis")(b"\x95\x5c\x5c")
+
+
+@given(st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=4), st.booleans())
+def test_one_number_for_each_text(members: list[str], enum: bool) -> None:
+    """Of members that are called alike the first; of '' the member, where it is one."""
+    column = Column("k", "enum" if enum else "set", members=tuple(members))
+    texts: dict[str, int] = {}
+    for number in range(len(members) + 1 if enum else 1 << len(members)):
+        if enum:
+            shown = members[number - 1] if number else ""
+        else:
+            shown = ",".join(m for bit, m in enumerate(members) if number >> bit & 1)
+        if is_own_number(column, number):
+            assert texts.setdefault(shown, number) == number

@@ -1,0 +1,60 @@
+"""What was never read: each table that it may have touched is named, until it is whole again."""
+
+from __future__ import annotations
+
+from pipeline.gaps import Gap
+from pipeline.table import TableName
+from pipeline.table_state import TableEventKind
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import Pair, head, purge
+from tests.positions.shop import follow, open_shop, put, require_same
+
+T, U, V = (TableName("shop", name) for name in "tuv")
+
+
+def _gap(follower: Follower) -> Gap:
+    [gap] = follower.ledger.gaps(SOURCE)
+    return gap
+
+
+def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(pair: Pair) -> None:
+    """`u` and `v` have their first rows in what was purged: they are named beside `t`, which
+    the lake has; another database's table is not. A table's part closes once it is read
+    from the source, emptied or dropped behind the gap; the gap is open until the last."""
+    open_shop(pair.a)
+    put(pair.a, 1)
+    follower = follow(pair.a)
+    follower.run()
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        follower.ledger.pause_table(lease, T, author="ann", reason="a while")
+    pair.a.execute(
+        "create table shop.u (id int primary key, v int)",
+        "create table shop.v like shop.u",
+        "create database other",
+        "create table other.w like shop.u",
+        "insert into shop.u values (1, 1)",
+    )
+    put(pair.a, 2)
+    purge(pair.a)
+    name, offset = head(pair.a)
+    follower.choose(f"{name}:{offset}")
+    follower.run()
+    assert _gap(follower).tables == ("shop.t", "shop.u", "shop.v")
+    assert _gap(follower).open_tables == _gap(follower).tables
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        follower.ledger.resume_table(lease, T, author="ann", reason="")
+    follower.capture()
+    assert _gap(follower).closed == {}, "not before it is acknowledged"
+    follower.run()
+    require_same(follower, pair.a)
+    assert _gap(follower).closed["shop.t"].kind is TableEventKind.REREAD
+    pair.a.execute("insert into shop.u values (2, 2)", "insert into shop.v values (2, 2)")
+    follower.run()
+    pair.a.execute("truncate shop.u")
+    follower.run()
+    assert _gap(follower).open_tables == ("shop.v",)
+    pair.a.execute("drop table shop.v")
+    follower.run()
+    gap = _gap(follower)
+    assert (gap.is_open, gap.closed["shop.v"].kind) == (False, TableEventKind.DROPPED)
+    assert gap.closed["shop.u"].batch < gap.closed["shop.v"].batch

@@ -1,0 +1,122 @@
+"""Tables that had rows before their log begins are called partial until they are whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pipeline.bounds import Budget
+from pipeline.runs.extents import note_equal, partial_tables
+from pipeline.runs.standing import stand
+from pipeline.runs.verify import verify
+from pipeline.standing.facts import Standing
+from pipeline.standing.verdict import State, verdict
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import head
+
+DATABASE = "partial"
+
+
+def place(stand: MySqlStand) -> str:
+    file, offset = head(stand)
+    return f"{file}:{offset}"
+
+
+def partial(follower: Follower) -> dict[str, str]:
+    """Each partial table, and where it begins."""
+    found = partial_tables(follower.ledger, SOURCE, follower.work().source.patterns)
+    return {one.table.name: str(one.begins) for one in found}
+
+
+@pytest.fixture
+def tables(mysql: MySqlStand) -> MySqlStand:
+    """Tables with and without rows, before anybody follows them."""
+    names = ("full", "quiet", "cut", "anew", "moved", "other", "drained", "empty")
+    mysql.execute(
+        f"drop database if exists {DATABASE}",
+        f"create database {DATABASE}",
+        *(f"create table {DATABASE}.{name} (id int primary key, v int)" for name in names),
+        *(f"insert into {DATABASE}.{name} values (1, 1)" for name in names[:-1]),
+    )
+    return mysql
+
+
+def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
+    """Also those that nobody has changed since; not those that are empty, came later, or are
+    not followed. What the log tells to have been empty once is whole."""
+    begin = place(tables)
+    tables.execute(
+        f"delete from {DATABASE}.drained",
+        f"create table {DATABASE}.late (id int primary key)",
+        f"insert into {DATABASE}.late values (1)",
+        f"insert into {DATABASE}.full values (2, 2)",
+    )
+    follower = Follower(server(tables), [f"{DATABASE}.*"], start=begin)
+    follower.tables = [f"{DATABASE}.[!o]*"]
+    follower.run()
+    names = ("anew", "cut", "full", "moved", "quiet")
+    assert partial(follower) == dict.fromkeys(names, begin)
+    told = verdict(stand_of(follower), datetime.now(UTC), None)
+    assert (told.state, "5 tables are partial" in told.sentence) == (State.PARTIAL, True)
+    tables.execute(
+        f"truncate {DATABASE}.cut",
+        f"drop table {DATABASE}.anew",
+        f"create table {DATABASE}.anew (id int primary key)",
+        f"rename table {DATABASE}.moved to {DATABASE}.there",
+        f"alter table {DATABASE}.full drop primary key, add primary key (id, v)",
+    )
+    follower.run()
+    assert partial(follower) == {"quiet": begin}, "a new name and a new key were read whole"
+    follower.tables = [f"{DATABASE}.*"]
+    assert partial(follower) == {"other": begin, "quiet": begin}
+    follower.tables = [f"{DATABASE}.[!o]*"]
+    found = verify(follower.work(), [TableName(DATABASE, "quiet")])
+    assert [one.equal for one in found.tables] == [False]
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        note_equal(follower.work(), lease, found)
+    assert partial(follower) == {"quiet": begin}
+    tables.execute(f"update {DATABASE}.quiet set v = 2")
+    follower.run()
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        note_equal(follower.work(), lease, verify(follower.work()))
+    assert partial(follower) == {}
+    assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE
+
+
+def test_a_table_that_becomes_empty_later_is_whole_there(tables: MySqlStand) -> None:
+    """A run that ends before the place where it was seen empty has a part of it."""
+    begin = place(tables)
+    tables.execute(f"insert into {DATABASE}.full values (3, 3)", f"delete from {DATABASE}.drained")
+    follower = Follower(server(tables), [f"{DATABASE}.drained"], start=begin)
+    follower.budget = Budget(max_transactions=1)
+    follower.run()
+    assert partial(follower) == {"drained": begin}
+    follower.budget = Budget()
+    follower.run()
+    assert partial(follower) == {}
+
+
+def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -> None:
+    """However they were altered and renamed since."""
+    begin = place(tables)
+    tables.execute(
+        f"create table {DATABASE}.made (id int primary key)",
+        f"insert into {DATABASE}.made values (1)",
+        f"rename table {DATABASE}.made to {DATABASE}.named",
+        f"alter table {DATABASE}.named add column v int, engine = innodb",
+        f"create table {DATABASE}.copied as select * from {DATABASE}.named",
+    )
+    follower = Follower(server(tables), [f"{DATABASE}.[mn]a*"], start=begin)
+    follower.run()
+    follower.run()
+    assert partial(follower) == {}
+    assert follower.mirror(f"{DATABASE}.named") == [{"id": 1, "v": None}]
+
+
+def stand_of(follower: Follower) -> Standing:
+    patterns = follower.work().source.patterns
+    return stand(SOURCE, patterns, follower.ledger, follower.work(), datetime.now(UTC))

@@ -1,0 +1,177 @@
+"""ALTER TABLE of many clauses: what a server takes is followed, column by column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any, Final
+
+import pymysql
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pymysql.cursors import Cursor
+
+from pipeline.schema.compare import differences
+from pipeline.schema.context import StatementContext, read_context
+from pipeline.schema.evolve import Evolved, evolve
+from pipeline.schema.evolving.effects import Changed, NotFollowed, Renamed
+from pipeline.schema.model import ColumnSchema, LiteralDefault, ServerSchema, TableSchema
+from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.read import read_change
+from tests.fix_mysql import MySqlStand
+from tests.schema.information_schema import comparable, read_server
+from tests.schema.logged_items import facts_of
+from tests.schema.random_alters import random_alter, random_table
+
+_TABLES: Final = 40
+_ALTERS: Final = 8
+"""So many statements change each table."""
+
+_LONG: Final = settings(
+    max_examples=100,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def _check(stand: MySqlStand, seed: int, tables: int) -> None:
+    """Each statement that is taken leads to the server's table, and a row that is there tells
+    which column became which; nothing is set aside."""
+    facts = facts_of(stand)
+    chance = Random(seed)
+    name = stand.fresh_name()
+    context = read_context(b"", facts, name)
+    counted: Counter[str] = Counter()
+    wrong: list[str] = []
+    stand.execute(f"create database `{name}` character set utf8mb4")
+    with stand.connect(name) as connection, connection.cursor() as cursor:
+        for _ in range(tables):
+            _one_table(cursor, chance, context, counted, wrong)
+    stand.execute(f"drop database `{name}`")
+    assert wrong == []
+    assert counted["taken"] > counted["refused"] / 2
+    assert counted["taken"] > tables
+
+
+def _one_table(
+    cursor: Cursor,
+    chance: Random,
+    context: StatementContext,
+    counted: Counter[str],
+    wrong: list[str],
+) -> None:
+    server = _server(cursor, context)
+    for known in server.tables.values():
+        cursor.execute(f"drop table `{known.name.name}`")
+    if not _taken(cursor, random_table(chance, "t")):
+        return
+    server = _server(cursor, context)
+    for _ in range(_ALTERS):
+        [table] = server.tables.values()
+        row = _only_row(cursor, table)
+        text = random_alter(chance, table, mariadb=context.facts.mariadb)
+        if not _taken(cursor, text):
+            counted["refused"] += 1
+            continue
+        counted["taken"] += 1
+        after = _server(cursor, context)
+        told = _otherwise(cursor, text, server, after, row, context)
+        wrong += [f"{table}\n{text}: {one}" for one in told]
+        server = after
+
+
+def _server(cursor: Cursor, context: StatementContext) -> ServerSchema:
+    return read_server(cursor, mariadb=context.facts.mariadb, like=context.database)
+
+
+def _taken(cursor: Cursor, statement: str) -> bool:
+    try:
+        cursor.execute(statement)
+    except pymysql.MySQLError:
+        return False
+    return True
+
+
+def _only_row(cursor: Cursor, table: TableSchema) -> dict[str, str]:
+    """Each column's value in the only row there is: a number of its own."""
+    name = table.name.name
+    cursor.execute(f"delete from `{name}`")
+    names = [column.name for column in table.columns]
+    listed = ", ".join(f"`{one}`" for one in names)
+    values = range(11, 11 + len(names))
+    cursor.execute(f"insert into `{name}` ({listed}) values ({', '.join(map(str, values))})")
+    return dict(zip(names, map(str, values), strict=True))
+
+
+def _otherwise(
+    cursor: Cursor,
+    text: str,
+    before: ServerSchema,
+    after: ServerSchema,
+    row: dict[str, str],
+    context: StatementContext,
+) -> list[str]:
+    read = read_change(text, context)
+    if isinstance(read, Irrelevant | NotUnderstood):
+        return [f"not followed: {read}"]
+    done = evolve(before, read, context)
+    aside = [one.reason for one in done.effects if isinstance(one, NotFollowed)]
+    if aside:
+        return aside
+    [theirs] = after.tables.values()
+    ours = done.schema.table(theirs.name)
+    if ours is None:
+        return [f"{theirs.name} is not there"]
+    found = list(differences(comparable(ours), comparable(theirs)))
+    names = ", ".join(f"cast(`{column.name}` as char)" for column in theirs.columns)
+    cursor.execute(f"select {names} from `{theirs.name.name}`")
+    values = cursor.fetchone()
+    expected = _row(done, ours, row)
+    if values is None or expected != list(values):
+        found.append(f"the row is {values}, not {expected}")
+    return found
+
+
+def _row(done: Evolved, table: TableSchema, row: dict[str, str]) -> list[Any]:
+    changed = [one for one in done.effects if isinstance(one, Changed | Renamed)]
+    origins = changed[-1].columns_from if changed else tuple(row)
+    found = []
+    for column, origin in zip(table.columns, origins, strict=True):
+        found.append(_default(column) if origin is None else row[origin])
+    return found
+
+
+def _default(column: ColumnSchema) -> str | None:
+    if not isinstance(column.default, LiteralDefault):
+        return None
+    text = column.default.text
+    return bytes.fromhex(text[2:]).decode() if text.startswith("0x") else text
+
+
+def test_mysql(mysql: MySqlStand) -> None:
+    """Whatever order MySQL resolves the clauses in, it is followed."""
+    _check(mysql, 1, _TABLES)
+
+
+def test_mariadb(mariadb: MySqlStand) -> None:
+    """Whatever order MariaDB resolves the clauses in, it is followed."""
+    _check(mariadb, 2, _TABLES)
+
+
+@pytest.mark.soak
+@given(st.integers(0, 2**32))
+@_LONG
+def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
+    """Thousands of statements."""
+    _check(mysql, seed, _TABLES)
+
+
+@pytest.mark.soak
+@given(st.integers(0, 2**32))
+@_LONG
+def test_mariadb_for_long(mariadb: MySqlStand, seed: int) -> None:
+    """Thousands of statements."""
+    _check(mariadb, seed, _TABLES)
