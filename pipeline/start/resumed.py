@@ -46,7 +46,7 @@ def rewritten(asked: Question, cursor: Cursor) -> str | None:
         return f"{at.file} ends at {size}"
     missing = cursor.position.gtid_set.difference(asked.executed)
     if missing:
-        return f"it never executed {missing.shortened()}, which was read from it"
+        return f"it never executed {missing.shortened()}, which its set had where reading ended"
     return None
 
 

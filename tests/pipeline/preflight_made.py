@@ -10,6 +10,7 @@ from pipeline.ports.source import SourceTable
 from pipeline.preflight.evidence import Known, Looked
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure
+from pipeline.table_state import Extent
 from pipeline.tables import TablePatterns
 
 PATTERNS = TablePatterns(("shop.*",))
@@ -84,8 +85,9 @@ def looked(
     survey: Survey = SURVEY,
     structures: tuple[TableStructure, ...] = STRUCTURES,
     pause: timedelta | None = None,
+    partial: tuple[Extent, ...] = (),
 ) -> Looked:
-    return Looked.of(survey, PATTERNS, structures, pause)
+    return Looked.of(survey, PATTERNS, structures, pause, partial)
 
 
 def known(**changes: Any) -> Known:

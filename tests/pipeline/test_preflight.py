@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.ports.source import SourceTable
+from pipeline.position import Coordinates
 from pipeline.preflight import Finding
 from pipeline.preflight.columns import DELTA_REFUSES
 from pipeline.preflight.evidence import Known, Looked
@@ -17,6 +18,7 @@ from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.survey import Channel, ForeignKey, LogFilters, OddSession, Replica, SurveyedTable
 from pipeline.table import Column, TableName
+from pipeline.table_state import Extent
 from resources.lake import statement
 from tests.pipeline.preflight_made import (
     ANSWERING,
@@ -169,6 +171,11 @@ CASES: list[tuple[str, Looked, str]] = [
     ("foreign keys", foreign_key("SET NULL", innodb_native_foreign_keys="ON"), "warning"),
     ("foreign keys", foreign_key(None, innodb_native_foreign_keys="ON"), "warning"),
     ("lower_case_table_names", settings(lower_case_table_names="2"), "warning"),
+    (
+        "partial mirrors",
+        looked(partial=(Extent(ORDERS, Coordinates.parse("binlog.000001:157")),)),
+        "warning",
+    ),
     ("types", columns(ID, Column("c", "compressed text")), "warning"),
     ("types", columns(ID, Column("c", "old datetime")), "warning"),
     ("character sets", columns(ID, Column("c", "varchar", charset="klingon")), "warning"),
