@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,10 +44,11 @@ from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
+from resources.lake.small import is_whole, rows_after
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
-from resources.lake.writing import commit, copy_rows
+from resources.lake.writing import commit, copy_rows, write_anew
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +102,7 @@ class SparkMirrors:
                         enabled = enable_types(session, path, write.schema.types, head)
                     head = self._planned_on(write.mirror, held) if enabled else head
                 with self._about(write.mirror), behind(path, head):
-                    self._apply(session, write, head)
+                    self._apply(session, write, head, few=few)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
                 done = self.recorded(write.mirror, write.app_id, write.txn_version)
@@ -203,7 +205,7 @@ class SparkMirrors:
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
         path = self._lake / write.mirror
         stamps = {
             **head.pin(),
@@ -211,8 +213,21 @@ class SparkMirrors:
             TXN_VERSION: str(write.txn_version),
             USER_METADATA: write.user_metadata,
         }
+        in_memory = few and head.exists and is_whole(write)
         with stamped(session, stamps):
-            commit(session, write, str(path), self._staging, exists=head.exists)
+            if in_memory and not needs_spark(path, head.version):
+                self._merge_in_memory(session, write, path, head)
+            else:
+                commit(session, write, str(path), self._staging, exists=head.exists)
+
+    def _merge_in_memory(
+        self, session: SparkSession, write: MirrorWrite, path: Path, head: Head
+    ) -> None:
+        staged = self.stage(write.app_id, rows_after(path, write, head.version))
+        try:
+            write_anew(session, replace(write, files=(staged,)), str(path))
+        finally:
+            self.unstage(staged)
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[Path]:
