@@ -107,6 +107,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="how it is built from where it stopped: what `show create table` prints",
     )
+    reload = command("reload", "write a table's mirror anew, from its changelog or the source")
+    _order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
     _source(verify)

@@ -40,8 +40,8 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
 
 
 def _returns_json(returns: Returns) -> list[dict[str, Any]]:
-    """`from` is where the table stopped; `reread`: why it is read from the source, null where
-    it is not."""
+    """`from` is where the table stopped; `reread`: why it is read from the source, `rebuild`:
+    what its mirror is written anew from; null where they are not."""
     end = None if returns.cursor is None else str(returns.cursor.position.at)
     return [
         {
@@ -50,6 +50,7 @@ def _returns_json(returns: Returns) -> list[dict[str, Any]]:
             "to": end,
             "through_the_log": order.table in returns.spans,
             "bytes": returns.log_bytes if order.table in returns.spans else 0,
+            "rebuild": returns.rebuilds.get(order.table),
             "reread": returns.rereads.get(order.table) or returns.both.get(order.table),
             "waits": False,
         }
@@ -172,6 +173,8 @@ def return_lines(returns: Returns) -> Iterator[str]:
             yield f"  back    {table} catches up through the log, from {low} to {end}"
         elif table in returns.joins and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
+        if (told := returns.rebuilds.get(table)) is not None:
+            yield f"  back    the mirror of {table} is written anew {told}"
         if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
             yield f"  back    {table} is read from the source: {why}"
     for table, why in returns.waits.items():

@@ -130,6 +130,9 @@ def verify_json(report: VerifyReport) -> dict[str, Any]:
             }
             for one in report.tables
         },
+        "not_compared": {
+            str(one.table): {"reason": one.reason, "hint": one.hint} for one in report.not_compared
+        },
         "set_aside": aside_json(report.set_aside),
     }
 
@@ -200,7 +203,7 @@ def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
     unequal = [one for one in report.tables if not one.equal]
     desk.say(
         f"{source} at {report.position}: {len(report.tables) - len(unequal)} of "
-        f"{len(report.tables)} tables are equal, {report.seconds:.1f} s"
+        f"{len(report.tables) + len(report.not_compared)} tables are equal, {report.seconds:.1f} s"
     )
     show_table(
         desk,
@@ -218,6 +221,8 @@ def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
             for one in report.tables
         ],
     )
+    for one in report.not_compared:
+        desk.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
     show_aside(desk, report.set_aside)
 
 

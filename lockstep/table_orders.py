@@ -1,5 +1,5 @@
-"""What `pause`, `resume` and `release` share: finding the source, taking its lock, telling
-what comes next.
+"""What `pause`, `resume`, `release` and `reload` share: finding the source, taking its lock,
+telling what comes next.
 
 Belongs here: from the command line to one order. Does not: the order (`pipeline.runs.ordering`).
 """

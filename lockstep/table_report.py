@@ -20,7 +20,11 @@ _TOLD = {
     TableCondition.PAUSED: "is paused",
     TableCondition.DROPPED: "was dropped at the source",
 }
-_ORDERED = {OrderKind.RESUME: "resumed", OrderKind.RELEASE: "released"}
+_ORDERED = {
+    OrderKind.RESUME: "resumed",
+    OrderKind.RELEASE: "released",
+    OrderKind.RELOAD: "to be reloaded",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Inactive:
 def _way(one: Inactive) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
     stopped = one.state.stopped
+    if one.order is not None and one.order.kind is OrderKind.RELOAD:
+        return "writes its mirror anew"
     if must_be_read(one.state) or stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {stopped.at}"

@@ -229,6 +229,10 @@ class LogStops(OperatorNeeded):
         self.at = at
 
 
+class SourceRefused(OperatorNeeded):
+    """MySQL answered a question with an error that is not about one table."""
+
+
 class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way not followed."""
 
@@ -329,3 +333,11 @@ class ValueLeftOut(TableError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, hint="read it from the source")
+
+
+class TableBusy(TableError):
+    """Others keep a table from being read now: it waits for the next run."""
+
+
+class MirrorRefused(TableError):
+    """A table's mirror cannot be read or written as it is: writing it anew is the cure."""

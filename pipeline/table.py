@@ -53,6 +53,10 @@ class TableStructure:
     primary_key: tuple[str, ...]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
     def fingerprint(self) -> str:
         """16 hex digits that change with any part of the structure except its name."""
         text = json.dumps(

@@ -60,7 +60,8 @@ class TableState:
     """A captured table as the ledger knows it.
 
     `generation` counts the lives of its lake tables (part of every application id);
-    `changelog_generation` those of the changelog within. `mirror` and `changelog` are paths
+    `changelog_generation` those of the changelog within, and `mirror_generation` those of the
+    mirror, which is lost at times. `mirror` and `changelog` are paths
     relative to the lake's folder. `mirror_version`: the schema version that the mirror
     shows, None before its first write; only settled writes move it, and a new generation
     begins without one. `stopped`: where it was set aside, paused or dropped (a capture that
@@ -86,6 +87,7 @@ class TableState:
     behind: int | None = None
     adopted: int | None = None
     remedy: Remedy | None = None
+    mirror_generation: int = 1
 
     @property
     def mirror_ended(self) -> bool:
@@ -127,11 +129,14 @@ class OrderKind(StrEnum):
     """What a person says of a table."""
 
     PAUSE = "pause"
-    """active → paused, at once."""
+    """any → paused, at once; an order that is open then is none any more."""
     RESUME = "resume"
     """paused → active, by the capture that catches the table up."""
     RELEASE = "release"
     """quarantined → active, by the capture that catches the table up."""
+    RELOAD = "reload"
+    """active → paused, at once; paused, quarantined → active, by the capture behind which its
+    mirror is written anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,8 @@ class TableEventKind(StrEnum):
     DROPPED = "dropped"
     REREAD = "reread"
     """What the log cannot tell was read from the source: see the batch's snapshots."""
+    REBUILT = "rebuilt"
+    """Its mirror is written anew, from all that its changelog has since it was empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,7 @@ class TableEvent:
     """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
 
     `version`: the table's schema version from here on. `place`: behind the statement.
-    `reason`: a sentence, for REREAD.
+    `reason`: a sentence, for REREAD and REBUILT.
     """
 
     table: TableName

@@ -150,8 +150,10 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_events_batch": "an event belongs to a batch of its source",
         "table_events_table": "an event's table is recorded with it",
         "table_events_version": "an event's schema version is recorded with it",
-        "table_events_kind_known": "a table is created, changed, truncated, dropped or read again",
-        "table_events_reread_explained": "a table is read again for a reason",
+        "table_events_kind_known": (
+            "a table is created, changed, truncated, dropped, read again or rebuilt"
+        ),
+        "table_events_reread_explained": "a table is read again or rebuilt for a reason",
         "table_events_ascend": "a table's events go on in the order of the log",
         "table_events_while_capturing": "events are recorded while their batch is capturing",
         "table_events_stay": "an event stays as it was recorded",
@@ -189,18 +191,18 @@ RULES: Mapping[str, str] = MappingProxyType(
         "handovers_while_capturing": "handovers are recorded while their batch is capturing",
         "handovers_alone": "mirrors change hands only when all earlier batches are acknowledged",
         "handovers_stay": "a handover stays as it was recorded",
+        "table_states_mirror_generation_counts": "a table's mirrors count from 1",
         "table_states_adopted_counts": "lake versions that tables take over count from 0",
         "table_orders_lease": "an order is given under a lease",
         "table_orders_table": "an order is about a recorded table",
-        "table_orders_kind_known": "a table is paused, resumed or released",
+        "table_orders_kind_known": "a table is paused, resumed, released or reloaded",
         "table_orders_authored": "an order is somebody's",
         "table_orders_schema_released": "a structure is given with a release only",
         "table_orders_begin_open": "an order begins as open",
-        "table_orders_pause_active": "only an active table is paused",
         "table_orders_pause_at_once": "no batch carries out a pause",
-        "table_orders_pause_captured": "a table is paused behind a captured batch",
         "table_orders_resume_paused": "only a paused table is resumed",
         "table_orders_release_quarantined": "only a table that is set aside is released",
+        "table_orders_reload_there": "a table that was dropped is not reloaded",
         "table_orders_known": "the order was given for a table of this source and is no pause",
         "table_orders_newest_counts": "a table's newest order counts",
         "table_orders_done_batch": "an order is carried out by a batch of its source",
@@ -340,6 +342,14 @@ def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
     """Reason and hint of a table that a person paused; `order` is the person's reason."""
     why = f": {order}" if order else ""
     return f"{author} paused it{why}", f"`lockstep resume {table}` has it caught up"
+
+
+def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
+    """The same of a table that stopped only to have its mirror written anew."""
+    return (
+        f"{author} has it reloaded: {order}",
+        f"the next run reloads it; `lockstep resume {table}` takes that back",
+    )
 
 
 def unknown_version(table: TableName, number: int) -> LedgerRefused:

@@ -8,7 +8,7 @@ process and configuration, because there is one Spark per process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.expect import writes_expected
 from resources.config import Settings
 
 if TYPE_CHECKING:
@@ -48,15 +49,18 @@ class Site:
     ) -> None:
         self.close()
 
-    def warm(self) -> None:
-        """Begin to open the ledger in the background, if a caller has other things to do
-        first; whatever goes wrong is told to whoever asks for it."""
+    def warm(self, sources: Sequence[str]) -> None:
+        """Begin to open the ledger in the background, and Java where runs of these sources will
+        write to mirrors, if a caller has other things to do first; whatever goes wrong is told
+        to whoever asks for it."""
 
         def open_quietly() -> None:
             with suppress(LockstepError):
-                self.ledger()
+                ledger = self.ledger()
+                if any(writes_expected(ledger, name, self.server(name)) for name in sources):
+                    self.lake().mirrors.prepare()
 
-        threading.Thread(target=open_quietly, name="lockstep-ledger", daemon=True).start()
+        threading.Thread(target=open_quietly, name="lockstep-warm", daemon=True).start()
 
     def ledger(self) -> Ledger:
         """The books, opened at the first call. `LedgerUnavailable`, `LedgerNewer`, or

@@ -45,7 +45,7 @@ def _run(
     sources: Sequence[str], site: Site, until: Place | None, desk: Desk
 ) -> dict[str, tuple[int, dict[str, Any]]]:
     """Each in turn, by the same Dagster instance, ledger and JVM."""
-    site.warm()  # the ledger opens while Dagster is imported
+    site.warm(sources)  # while Dagster is imported
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
     from lockstep.progress import LiveProgress

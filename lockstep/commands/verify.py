@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """Exit code 4 if a table differs, 6 if tables are set aside, 3 if the source moves."""
+    """Exit code 4 if a table differs or cannot be compared, 6 if tables are set aside, 3 if the
+    source moves."""
     from lockstep.progress import LiveProgress
     from pipeline.runs.verify import verify
     from resources.site import Site
@@ -34,9 +35,8 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                 found = verify(work, chosen)
                 _note_equal(work, found, desk)
             report.show_verify(desk, source.name, found)
-            equal = all(one.equal for one in found.tables)
             whole = exits.SET_ASIDE if found.set_aside else exits.DONE
-            codes.append(whole if equal else exits.DIFFERENCES)
+            codes.append(whole if found.equal else exits.DIFFERENCES)
             payload[source.name] = {**report.verify_json(found), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})
 

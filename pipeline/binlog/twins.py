@@ -123,14 +123,15 @@ def comes_back(charset: str) -> Callable[[bytes], bool]:
 
 def is_own_number(column: Column, number: int) -> bool:
     """Whether an ENUM's or SET's text stands for that number alone, or for it before others:
-    members may be called alike, and one may be '' like the value that is none of them."""
+    members may be called alike, and one may be '' like the value that is none of them; a SET
+    that begins with it prints as without it."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
         return number == (members.index(name) + 1 if name in members else 0)
     bits = [bit for bit in range(len(members)) if number >> bit & 1]
-    alone = len(bits) == 1 and members[bits[0]] == ""
-    return not alone and all(members.index(members[bit]) == bit for bit in bits)
+    silent = bool(bits) and members[bits[0]] == ""
+    return not silent and all(members.index(members[bit]) == bit for bit in bits)
 
 
 def may_stray(column: Column) -> bool:

@@ -52,10 +52,15 @@ def _database_part(name: str) -> str:
     return f"=5F{part[1:]}" if part.startswith("_") else part
 
 
-def mirror_path(source: str, table: TableName, generation: int = 1) -> str:
+def mirror_path(
+    source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
+) -> str:
     """The mirror's folder, relative to the lake. With a generation it ends with `@` and its
-    number: so it is called where the folder of the plain name went with another table."""
+    number: so it is called where the folder of the plain name went with another table. A
+    mirror that was lost has successors: `@1-2`."""
     end = "" if generation == 1 else f"@{generation}"
+    if mirror_generation > 1:
+        end = f"@{generation}-{mirror_generation}"
     return f"{source}/{_database_part(table.database)}/{path_part(table.name)}{end}"
 
 
@@ -143,8 +148,9 @@ def _free(name: str, columns: list[str]) -> str:
 
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
     """The Delta application id of a table's `part` ("mirror" or "changelog"); each
-    generation of the changelog has one of its own."""
-    end = "" if changelog_generation == 1 else f"@{changelog_generation}"
+    generation of the changelog, and of the mirror, has one of its own."""
+    within = state.mirror_generation if part == "mirror" else changelog_generation
+    end = "" if within == 1 else f"@{within}"
     return f"lockstep/{source}/{state.table}/{part}{end}/{state.generation}"
 
 

@@ -59,6 +59,9 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         """Batches of these ids and between, abandoned ones left out, oldest first."""
 
+    def batches_of(self, source: str, table: TableName) -> list[Batch]:
+        """Live captured batches with segments or events of a table, oldest first."""
+
     def segments(self, batch: int) -> list[Segment]:
         """Segments of a batch, in the order they were recorded."""
 
@@ -175,6 +178,14 @@ class Ledger(HistoryBooks, OrderBooks, Protocol):
     def acknowledge(self, lease: Lease, batch: int) -> None:
         """merged → acknowledged, in order, and record the version set: each active
         table's newest settled write up to this batch."""
+
+    def renew_mirror(self, lease: Lease, table: TableName, mirror: str) -> TableState:
+        """The table's next write makes another mirror, in that folder: the one it had stays as
+        it is, and nothing of the table is in the new one yet."""
+
+    def give_up(self, lease: Lease, table: TableName) -> None:
+        """The table's open write is never made: the next one takes its batches. None open
+        there changes nothing."""
 
     def end_mirror(self, lease: Lease, table: TableName) -> None:
         """A dropped table's mirror is removed: what its name brings next is another

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 from pipeline.table_state import TableOrder
@@ -18,10 +19,17 @@ class OrderBooks(Protocol):
     """Orders about tables; each is recorded with its author and reason."""
 
     def pause_table(
-        self, lease: Lease, table: TableName, *, author: str, reason: str
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
     ) -> TableOrder:
-        """active → paused, at once; the table stops where the captures are, and what of it
-        is not merged waits until it is resumed."""
+        """any → paused, at once. An active table stops where the captures are, any other where
+        it had stopped; what of it is not merged, and a write that was begun, waits until it is
+        resumed, and `remedy` is kept that long."""
 
     def resume_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
@@ -40,6 +48,12 @@ class OrderBooks(Protocol):
         """Have a quarantined table caught up by the next capture; open until then.
         `schema`: the structure it has from where it stopped. Given again before that, the
         newer one takes its place."""
+
+    def reload_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        """Have the mirror of a table written anew behind the next capture; open until then.
+        One that is active stops at once, as if it were paused."""
 
     def open_orders(self, source: str) -> list[TableOrder]:
         """Orders that no live batch carried out, oldest first."""

@@ -153,7 +153,8 @@ class SourceServer(Protocol):
         """All base tables this account can see, system databases left out, sorted."""
 
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """The table's rows in one consistent read, columns typed by `schema.types`."""
+        """The table's rows in one consistent read, columns typed by `schema.types`; `TableError`
+        as for `snapshot`."""
 
     def structure(self, table: TableName) -> TableStructure:
         """The table's structure now, from information_schema; `NothingMatches` where the
@@ -165,7 +166,8 @@ class SourceServer(Protocol):
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         """Every base table this account can see and every database, system ones left out,
         or those of `names` that there are; in a bounded number of questions. Values of defaults
-        that their texts do not tell are asked for, where the account may SELECT."""
+        that their texts do not tell are asked for, where the account may SELECT. Of one table:
+        `TableError` where it is there, and cannot be looked at."""
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         """Those of the tables that have no row, each at some moment of this call; one that
@@ -184,7 +186,9 @@ class SourceServer(Protocol):
         `exact`: wait for a moment in which nothing is committed, or lock the table for
         one; it is tried for a few seconds, and `TableSnapshot.exact` tells. The table keeps
         its structure until the snapshot is closed, whoever alters it waits. `StructureMoved`
-        where it is built otherwise, or gone; `TableError` for a value no Arrow type holds.
+        where it is built otherwise, or gone; `TableError` for a value no Arrow type holds, for
+        what the server refuses of it, and for a warning that may stand for another value
+        (`TableBusy` where others keep it from being read now).
         """
 
 

@@ -9,6 +9,7 @@ import re
 from typing import Any, Final
 
 from pipeline import made_pages
+from pipeline.engines import ENGINES, engine_of
 from pipeline.preflight.findings import Rule
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 
@@ -24,7 +25,14 @@ def tables() -> str:
     for topic in dict.fromkeys(rule.topic for rule in rules):
         rows = [_row(rule) for rule in rules if rule.topic == topic]
         lines += [f"### {topic[0].upper()}{topic[1:]}", "", _HEAD, *rows, ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_engines()])
+
+
+def _engines() -> list[str]:
+    """The engines, in the order of their list."""
+    rows = [made_pages.row((one.name, f"**{one.level}**", one.why)) for one in ENGINES.values()]
+    last = made_pages.row(("any other", "**refusal**", engine_of("x").why))
+    return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last, ""]
 
 
 def _row(rule: Rule[Any]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from pipeline.changes.extents import cure, told
+from pipeline.engines import engine_of
 from pipeline.preflight.account import account_name
 from pipeline.preflight.evidence import Looked
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
@@ -22,40 +23,22 @@ from pipeline.table import TableName
 
 TOPIC: Final = "the tables"
 _ORDINARY: Final = "BASE TABLE"
-_TRANSACTIONAL: Final = frozenset({"INNODB", "ROCKSDB", "TOKUDB"})
-_ENGINES: Final = {
-    "MYISAM": "a failed statement is logged in part, and a crash may leave log and rows apart",
-    "ARIA": "a failed statement is logged in part, and a crash may leave log and rows apart",
-    "CSV": "a failed statement is logged in part, and a crash may leave log and rows apart",
-    "ARCHIVE": "a failed statement is logged in part, and a crash may leave log and rows apart",
-    "NDBCLUSTER": "rows come through NDB's own log, which this version was not tried with",
-    "NDB": "rows come through NDB's own log, which this version was not tried with",
-}
-"""Engines whose rows are logged, but not as InnoDB's; an engine in neither table is refused."""
-
-_REFUSED: Final = {
-    "MEMORY": "the rows are gone at each restart, which the log tells at the first access only",
-    "BLACKHOLE": "it keeps nothing: the log shows rows that the table never has",
-    "MRG_MYISAM": "its rows belong to other tables, whose events carry other names",
-    "MERGE": "its rows belong to other tables, whose events carry other names",
-    "FEDERATED": "its rows are on another server, whose changes this log does not hold",
-}
 _WITHOUT_SWITCH: Final = "exclude the child, or let the application change its rows"
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
 def _engines(looked: Looked) -> Iterator[Verdict]:
-    seen = Counter(table.engine for table in looked.tables if table.kind == _ORDINARY)
+    fine: Counter[str] = Counter()
     for table in looked.tables:
-        engine = table.engine.upper()
-        if table.kind != _ORDINARY or engine in _TRANSACTIONAL:
+        if table.kind != _ORDINARY:
             continue
-        if engine in _ENGINES:
-            yield Fault(f"{table.engine}: {_ENGINES[engine]}", str(table.name), level="warning")
+        engine = engine_of(table.engine)
+        if engine.level == "ok":
+            fine[table.engine] += 1
+        elif engine.level == "warning":
+            yield Fault(f"{engine.name}: {engine.why}", str(table.name), level="warning")
         else:
-            otherwise = _REFUSED.get(engine, "an engine that this version does not know")
-            yield Fault(f"{table.engine or 'no engine'}: {otherwise}", str(table.name))
-    fine = {name: count for name, count in seen.items() if name.upper() in _TRANSACTIONAL}
+            yield Fault(f"{engine.name}: {engine.why}", str(table.name))
     if fine:
         yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(fine.items())))
 
@@ -162,8 +145,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "the ENGINE of each captured table",
         "refusal",
-        "InnoDB (RocksDB, TokuDB) is ok; MyISAM, Aria, CSV, ARCHIVE and NDB are warned of; "
-        "MEMORY, BLACKHOLE, MERGE, FEDERATED and whatever is not known are refused",
+        "what a refused engine keeps is not what the log says: the table is set aside",
         "exclude it, or change it: alter table … engine = InnoDB;",
         _engines,
     ),

@@ -14,7 +14,8 @@ from time import perf_counter
 from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
-from pipeline.errors import BY_ITSELF
+from pipeline.engines import why_refused
+from pipeline.errors import BY_ITSELF, TableError
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
@@ -32,6 +33,7 @@ from pipeline.runs.segmenting import Segmenter
 from pipeline.runs.source_rows import SourceRows
 from pipeline.runs.structures import structures_at
 from pipeline.runs.taking_up import tables_of
+from pipeline.runs.versions import engine_hint
 from pipeline.start.decision import facts_json
 
 
@@ -194,6 +196,10 @@ def _capture(
     keeps = work.source.patterns.matches
     cuts = handing_over.cuts
     reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
+    _refuse_engines(work, segmenter, begun)
+    for table, why in back.rebuilds.items():
+        work.progress.note(f"the mirror of {table} is written anew {why}")
+        segmenter.rebuild(table, why)
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -252,6 +258,16 @@ def _capture(
         continuity=decision.continuity,
         cut=reading.cut,
     )
+
+
+def _refuse_engines(work: Workplace, segmenter: Segmenter, begun: Begun) -> None:
+    """No statement need tell a table's engine: a session has a default of its own, and a
+    server takes another one where that is missing. The server says which it took."""
+    for table in work.server.tables():
+        why = why_refused(table.engine)
+        if why is not None and segmenter.wanted(table.name):
+            error = TableError(why, hint=engine_hint(table.name))
+            segmenter.put_aside(table.name, begun.start.at, error)
 
 
 def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:

@@ -111,6 +111,9 @@ def _caught_up(
     bounds = RunBounds(cursor.position.at, GtidSet())
     reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
     reading.run()
+    for table in sorted(returns.rebuilds.keys() & returns.spans.keys()):
+        work.progress.note(f"the mirror of {table} is written anew {returns.rebuilds[table]}")
+        segmenter.rebuild(table, returns.rebuilds[table])
     segments = tables.finish()
     record = CaptureRecord(
         end=cursor.position,

@@ -15,7 +15,7 @@ from pipeline.changes.merging import SETTLES
 from pipeline.errors import Remedy, TableError
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging import moments_of, policies_of, versions_between
-from pipeline.runs.rereading import Wanted
+from pipeline.runs.rereading import Wanted, remedy_of
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -51,7 +51,7 @@ def enough(work: Workplace, order: TableOrder, schema: TableSchema) -> Wanted | 
         return None
     if state.mirror_version is None or not structure.primary_key or not goes_on(work, state):
         return None
-    if state.remedy is not Remedy.BACKFILL:
+    if remedy_of(state) is not Remedy.BACKFILL:
         return None  # it was set aside once more, for something else
     try:
         versions = versions_between(work, order.table, state.mirror_version, newest.version)

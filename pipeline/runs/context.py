@@ -276,6 +276,15 @@ class TableDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCompared:
+    """A table of which one side could not be read, why, and the cure."""
+
+    table: TableName
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyReport:
     """`batch`: the newest that was acknowledged; the lake shows its end."""
 
@@ -284,6 +293,12 @@ class VerifyReport:
     tables: tuple[TableDifference, ...]
     set_aside: tuple[SetAside, ...]
     seconds: float
+    not_compared: tuple[NotCompared, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether each table was compared, and none differs."""
+        return not self.not_compared and all(one.equal for one in self.tables)
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:

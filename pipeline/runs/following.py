@@ -22,9 +22,9 @@ from pipeline.runs.coming_back import Comeback, ComingBack
 from pipeline.runs.handing_over import HandingOver
 from pipeline.runs.joining import Joining
 from pipeline.runs.rereading import Reread, in_vain, owed
-from pipeline.runs.versions import release_hint
+from pipeline.runs.versions import engine_hint, release_hint
 from pipeline.runs.watching import Lost
-from pipeline.schema.consequences import PER_ROW, Action, Consequence, consequences
+from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.policies import LakePolicies
@@ -136,7 +136,7 @@ class Following:
             self._take_word(back, given)
         for one, version in self.joining.passed(at):
             if one.error is not None:
-                self.put_aside(one.table, one.low, in_vain(one.error))
+                self.put_aside(one.table, one.low, in_vain(one.error, one.columns))
             elif one.columns is not None:
                 self._completed(one, version)
             elif version is None:
@@ -146,6 +146,13 @@ class Following:
                 self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
                 self._happened(TableEventKind.REREAD, version, one.why)
                 self.joining.record(one, version.version, self._numbers.last)
+
+    def rebuild(self, table: TableName, why: str) -> None:
+        """Its mirror is written anew from its changelog. One that was set aside or dropped
+        meanwhile has no use for that."""
+        version = self._structures.version(table)
+        if version is not None and version.schema is not None and self.wanted(table):
+            self._happened(TableEventKind.REBUILT, version, why)
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`; where its rows are whole at the source alone, the
@@ -187,7 +194,8 @@ class Following:
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)
         if one.action is Action.SET_ASIDE:
-            self.put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+            hint = engine_hint(table) if one.rule == ENGINE_REFUSED else release_hint(table)
+            self.put_aside(table, logged.begin, TableError(one.reason, hint=hint))
         elif one.action is Action.REREAD:
             remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
             self._reread(table, logged.end, owed(one.reason, remedy))

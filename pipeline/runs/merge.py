@@ -12,26 +12,38 @@ the refused write made of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import pyarrow as pa
 
+from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT, application_id
+from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
+from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, ForeignCommit, Remedy, TableError
-from pipeline.intent import Intent
+from pipeline.errors import (
+    CommitConflict,
+    ForeignCommit,
+    LakeUnavailable,
+    MirrorRefused,
+    Remedy,
+    TableError,
+)
+from pipeline.intent import Intent, SettledWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging import Job, Task, prepare_job, task_of
 from pipeline.runs.publish import publish
+from pipeline.runs.versions import reload_hint
 from pipeline.runs.writing import commit_made, write_once
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableState
+from pipeline.table_state import SetAside, TableEventKind, TableState
 
+_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 TABLES_AT_ONCE = 4
 CONFLICT_TRIES = 3
 
@@ -42,13 +54,15 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()
+    damaged = _damaged_mirrors(work)
     publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
-    _require_mirrors(work)
     published = perf_counter()
     merging = _Merging(work, lease, only)
+    for table, error in damaged.items():
+        merging.refused(table, error)
     while merging.round():
         pass
     moved = work.ledger.mark_merged(lease)
@@ -63,23 +77,67 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     )
 
 
-def _require_mirrors(work: Workplace) -> None:
-    """The mirrors about to be written still show what the ledger acknowledged: a folder
-    that was removed, or is not mounted, is never quietly begun again."""
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
-    if cursor is None:
-        return
+def _damaged_mirrors(work: Workplace) -> dict[TableName, MirrorRefused]:
+    """The mirrors about to be written that no longer show what was settled last: a folder that
+    was removed is never quietly begun again. `LakeUnavailable` where it is not one table's:
+    nothing that was settled is there."""
     states = work.ledger.table_states(work.source.name)
-    written = {states[table].mirror for table in work.ledger.pending(work.source.name)}
-    for entry in work.ledger.version_set(work.source.name, cursor.batch):
-        found = work.mirrors.version(entry.mirror) if entry.mirror in written else None
-        if entry.mirror in written and (found is None or found < entry.delta_version):
-            there = "is not there" if found is None else f"ends at version {found}"
-            raise ForeignCommit(
-                f"the mirror {entry.mirror} {there}, but version {entry.delta_version} of it "
-                "is acknowledged",
-                hint="mount or restore the lake's folder, then run again",
-            )
+    pending = work.ledger.pending(work.source.name)
+    found = {table: mirror_damage(work, states[table]) for table in pending}
+    damaged = {table: wrong for table, wrong in found.items() if wrong is not None}
+    if damaged and all(mirror_damage(work, state) for state in _written(work, states)):
+        _require_lake(work)
+    return damaged
+
+
+def _written(work: Workplace, states: Mapping[TableName, TableState]) -> Iterator[TableState]:
+    """Tables whose mirrors were written."""
+    return (one for one in states.values() if one.mirror_version is not None)
+
+
+def mirror_damage(work: Workplace, state: TableState) -> MirrorRefused | None:
+    """What keeps a mirror from showing what was settled of it last."""
+    app_id = application_id(work.source.name, state, "mirror")
+    settled = work.ledger.last_settled(work.source.name, app_id)
+    least = state.adopted if settled is None else settled.delta_version
+    if least is None:
+        return None
+    try:
+        found = work.mirrors.version(state.mirror)
+        ours = found is None or settled is None or _holds(work, state, settled)
+    except MirrorRefused as error:
+        return error
+    if found is not None and found >= least and ours:
+        return None
+    there = "is not there" if found is None else f"ends at version {found}"
+    if not ours:
+        there = "is another table"
+    return MirrorRefused(
+        f"its mirror {state.mirror} {there}, but version {least} of it was written",
+        hint="write the mirror anew",
+    )
+
+
+def _holds(work: Workplace, state: TableState, settled: SettledWrite) -> bool:
+    """Whether the mirror's log tells of the write; a commit file that was cleaned up is taken
+    as told."""
+    intent = settled.intent
+    try:
+        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+    except ForeignCommit:
+        return True
+    return commit is not None
+
+
+def _require_lake(work: Workplace) -> None:
+    """The source's own table in the lake goes with the whole of it, and with no mirror."""
+    source = work.source.name
+    told, app_id = SourceTable.TRANSACTIONS, source_table_id(source, SourceTable.TRANSACTIONS)
+    if work.changelog.recorded(source_table_path(source, told), app_id) is None:
+        raise LakeUnavailable(
+            f"nothing is in the lake of what was acknowledged of {source}",
+            hint="mount or restore the lake's folder, then run again",
+        )
 
 
 @dataclass(slots=True)
@@ -91,6 +149,7 @@ class _Merging:
     only: frozenset[TableName] | None
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[SetAside] = field(default_factory=list)
+    renewed: set[TableName] = field(default_factory=set)
 
     def round(self) -> bool:
         """One write per table: its open intent as it stands, else a new one over all that it
@@ -98,29 +157,30 @@ class _Merging:
         work, source = self.work, self.work.source.name
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
-        before, jobs = len(self.merged), []
+        before, jobs = len(self.merged) + len(self.renewed), []
         for table, batches in _lacking(work).items():
             if self.only is None or table in self.only:
                 intent = intents.get(table) or _intent(source, states[table], batches)
                 job = self._prepared(intent, states[table], batches)
                 jobs += [job] if job is not None else []
         self._write(jobs)
-        return len(self.merged) > before
+        return len(self.merged) + len(self.renewed) > before
 
     def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
         """None where nothing is to be written: the table cannot go on, or a commit that a dead
         run made is found. Only what can be carried out becomes an intent."""
         try:
-            task = task_of(self.work, intent, state, batches)
-            made = commit_made(self.work, task) if intent.id else None
-            if made is not None:
-                found = self.work.mirrors.schema(state.mirror, made.delta_version)
-                columns = [one for one in found if one.name != DELETED_AT.name]
-                self._settle(task, made, columns, 0.0)
-                return None
-            job = prepare_job(self.work, task)
+            with for_one_table("prepare its changes"):
+                task = task_of(self.work, intent, state, batches)
+                made = commit_made(self.work, task) if intent.id else None
+                if made is not None:
+                    found = self.work.mirrors.schema(state.mirror, made.delta_version)
+                    columns = [one for one in found if one.name != DELETED_AT.name]
+                    self._settle(task, made, columns, 0.0)
+                    return None
+                job = prepare_job(self.work, task)
         except TableError as error:
-            self._put_aside(intent, error)
+            self.refused(intent.table, error)
             return None
         if intent.id:
             return job
@@ -138,13 +198,13 @@ class _Merging:
         """Several tables at a time; the ledger is told from this thread."""
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
-            running = {pool.submit(_written, self.work, self.lease, job): job for job in jobs}
+            running = {pool.submit(_tried, self.work, self.lease, job): job for job in jobs}
             for done, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
                     commit, seconds = future.result()
                 except TableError as error:
-                    self._put_aside(job.task.intent, error)
+                    self.refused(job.task.intent.table, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
@@ -173,13 +233,40 @@ class _Merging:
             )
         )
 
-    def _put_aside(self, intent: Intent, error: TableError) -> None:
-        """Nothing of the intent is in the lake, or `commit_made` had found it."""
-        remedy = error.remedy
-        if remedy is Remedy.CATCH_UP:
-            remedy = Remedy.REWRITE_MIRROR
-        place = f"batch {intent.first_batch}"
-        aside = SetAside(intent.table, error.reason, error.hint, place, remedy=remedy)
+    def refused(self, table: TableName, error: TableError) -> None:
+        """A table whose mirror is to be written anew gets another one where this one cannot be
+        written; any other is set aside."""
+        if isinstance(error, MirrorRefused) and table not in self.renewed and self._anew(table):
+            self._renew(table, error)
+        else:
+            self._put_aside(table, error)
+
+    def _anew(self, table: TableName) -> bool:
+        """Whether all rows of the table are among what waits for its mirror."""
+        source = self.work.source.name
+        return any(
+            event.table == table and event.kind in _ANEW
+            for batch in self.work.ledger.pending(source)[table]
+            for event in self.work.ledger.table_events(source, batch)
+        )
+
+    def _renew(self, table: TableName, error: MirrorRefused) -> None:
+        ledger, source = self.work.ledger, self.work.source.name
+        state = ledger.table_states(source)[table]
+        number = state.mirror_generation + 1
+        mirror = mirror_path(source, table, state.generation, number)
+        ledger.give_up(self.lease, table)
+        ledger.renew_mirror(self.lease, table, mirror)
+        self.renewed.add(table)
+        self.work.progress.note(f"the mirror of {table} is {mirror} from now on: {error.reason}")
+
+    def _put_aside(self, table: TableName, error: TableError) -> None:
+        """Nothing of its open intent is in the lake, or `commit_made` had found it."""
+        hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
+        first = min(self.work.ledger.pending(self.work.source.name)[table])
+        catches_up = error.remedy is Remedy.CATCH_UP
+        remedy = Remedy.REWRITE_MIRROR if catches_up else error.remedy
+        aside = SetAside(table, error.reason, hint, f"batch {first}", remedy=remedy)
         self.work.ledger.set_aside(self.lease, aside)
         self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
         self.failed.append(aside)
@@ -205,12 +292,13 @@ def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
-def _written(work: Workplace, lease: Lease, job: Job) -> tuple[MirrorCommit, float]:
+def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[MirrorCommit, float]:
     """One table's commit, tried again on the same intent when somebody else was first."""
     clock = perf_counter()
     for attempt in range(1, CONFLICT_TRIES + 1):
         try:
-            return write_once(work, lease, job), perf_counter() - clock
+            with for_one_table("fold its changes"):
+                return write_once(work, lease, job), perf_counter() - clock
         except CommitConflict:
             if attempt == CONFLICT_TRIES:
                 raise

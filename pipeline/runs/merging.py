@@ -18,7 +18,8 @@ from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
-from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
+from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
+from pipeline.changes.reload import since_emptied
 from pipeline.intent import Intent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.context import Workplace
@@ -31,7 +32,7 @@ from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import SnapshotPart, TableState
+from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,23 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     covered = [one for one in batches if intent.first_batch <= one.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
-    plan = plan_merge([_part(work, batch, intent.table) for batch in covered])
+    plan = plan_merge(_parts(work, covered, intent.table))
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
     metadata = commit_metadata(intent.table, covered)
     return Task(intent, state, tuple(covered), plan, metadata)
+
+
+def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:
+    """What the batches have of the table; where it is rebuilt in them, all that there is since
+    it was empty."""
+    parts = [part_of(work, batch, table) for batch in covered]
+    kinds = {event.kind for part in parts for event in part.events}
+    if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
+        return parts
+    found = work.ledger.batches_of(work.source.name, table)
+    before = [part_of(work, batch, table) for batch in found if batch.id < covered[0].id]
+    return since_emptied([*before, *parts])
 
 
 def _last_known(work: Workplace, table: TableName) -> int:
@@ -169,7 +182,8 @@ def policies_of(work: Workplace) -> MirrorPolicies:
     return MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes)
 
 
-def _part(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
+def part_of(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
+    """What a batch has of a table."""
     source = work.source.name
     segments = tuple(one for one in work.ledger.segments(batch.id) if one.table == table)
     events = tuple(one for one in work.ledger.table_events(source, batch.id) if one.table == table)

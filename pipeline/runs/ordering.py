@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pipeline.changes.reload import FromSource, Origin
 from pipeline.decisions import Lease
-from pipeline.errors import ConfigurationError
+from pipeline.errors import ConfigurationError, Remedy
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.coming_back import may_rename_columns, which_is_which
 from pipeline.runs.context import Workplace
+from pipeline.runs.reloading import origin_of
+from pipeline.runs.rereading import remedy_of
 from pipeline.runs.showing_schema import unknown_table
 from pipeline.runs.structures import facts_of_server
 from pipeline.schema.context import ServerFacts, StatementContext
@@ -60,17 +63,30 @@ def give_order(
     `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
     """
     ledger, doubt = work.ledger, None
-    require_known(ledger.table_states(work.source.name), work.source.name, table)
+    states = ledger.table_states(work.source.name)
+    require_known(states, work.source.name, table)
     match kind:
         case OrderKind.PAUSE:
-            order = ledger.pause_table(lease, table, author=author, reason=reason)
+            remedy = remedy_of(states[table])
+            order = ledger.pause_table(lease, table, author=author, reason=reason, remedy=remedy)
         case OrderKind.RESUME:
             order = ledger.resume_table(lease, table, author=author, reason=reason)
         case OrderKind.RELEASE:
             schema = None if statement is None else _given(work, table, statement)
             order = ledger.release_table(lease, table, author=author, reason=reason, schema=schema)
             doubt = None if schema is None else _doubt(work, order, schema)
+        case OrderKind.RELOAD:
+            order = ledger.reload_table(lease, table, author=author, reason=reason)
+            return Ordered(order, _reloads(work, order, states[table]))
     return Ordered(order, what_next(order, doubt))
+
+
+def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
+    """How a reload would be carried out now; its files are looked at by the run."""
+    origin: Origin = FromSource("the log alone cannot bring it")
+    if remedy_of(state) in (None, Remedy.REWRITE_MIRROR):
+        origin = origin_of(work, state, files=False)
+    return f"the next run writes the mirror of {order.table} anew, {origin.told}"
 
 
 def _doubt(work: Workplace, order: TableOrder, given: TableSchema) -> str | None:

@@ -19,9 +19,17 @@ import pyarrow as pa
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.errors import BY_ITSELF, Remedy, SourceMoving, StructureMoved, TableError
+from pipeline.engines import why_refused
+from pipeline.errors import (
+    BY_ITSELF,
+    Remedy,
+    StructureMoved,
+    TableBusy,
+    TableError,
+)
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
+from pipeline.runs.versions import engine_hint
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.segment import SegmentFile
@@ -64,13 +72,23 @@ def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
     return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
 
 
+def remedy_of(state: TableState) -> Remedy | None:
+    """What a table owes besides the rows that the log has of it; None where that is all."""
+    lost = state.mirror_generation > 1 and state.mirror_version is None
+    if state.condition is TableCondition.DROPPED or lost:
+        return Remedy.RESNAPSHOT
+    return None if state.remedy is Remedy.CATCH_UP else state.remedy
+
+
 def must_be_read(state: TableState) -> bool:
     """Whether a table lacks what only the source has: nobody catches it up by the log."""
-    return state.remedy in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
+    return remedy_of(state) in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
 
 
-def in_vain(error: TableError) -> TableError:
-    """What a table is set aside with that could not be read."""
+def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
+    """What a table is set aside with that could not be read, or those `columns` of it."""
+    if isinstance(error, TableBusy):
+        return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
     return TableError(
         str(error),
         hint=f"{error.hint}; a release reads it from the source",
@@ -150,7 +168,13 @@ def _reread(
     wanted: Callable[[TableOrder, TableSchema], Wanted | None],
 ) -> Reread:
     for _ in range(_TRIES):
-        baseline = work.server.baseline([order.table])
+        try:
+            baseline = work.server.baseline([order.table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            return Reread(order, why, None, head, head, error=error)
         if not baseline.tables:
             return Reread(order, why, None, baseline.low, baseline.high)
         schema = baseline.tables[0]
@@ -164,13 +188,15 @@ def _reread(
             continue
         except TableError as error:
             return replace(read, error=error)
-    raise SourceMoving(
-        f"{order.table} was altered while it was read, again and again",
-        hint="run again when the schema changes are over",
-    )
+    head = work.server.facts().head
+    again = _HINTS[Remedy.RESNAPSHOT]
+    altered = TableBusy("it was altered while it was read, again and again", hint=again)
+    return Reread(order, why, None, head, head, error=altered)
 
 
 def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
+    if why := why_refused(schema.engine):
+        raise TableError(why, hint=engine_hint(one.table))
     keyless = not row_structure(schema).primary_key
     told = "" if one.columns is None else f", only {', '.join(one.columns)} by key"
     work.progress.note(f"{one.table} is read from the source{told}: {one.why}")
@@ -186,6 +212,10 @@ def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Rere
             schema_version=0,
             schema=rows.schema,
         )
-        for piece in rows.batches:
-            writer.write(pa.Table.from_batches([piece]))
+        try:
+            for piece in rows.batches:
+                writer.write(pa.Table.from_batches([piece]))
+        except (TableError, StructureMoved):
+            writer.drop(0)
+            raise
         return replace(one, low=rows.low, high=rows.high, files=writer.close())

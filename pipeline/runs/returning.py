@@ -8,6 +8,7 @@ reading the log (`catching_up`), reading a table from the source (`rereading`).
 | stopped where the newest batch ends | the run takes it up as it is |
 | the log behind its place is there, in one unbroken chain of batches | a batch that catches up |
 | … and its mirror refused a write, or values may have changed that no log tells | both |
+| … and it is to be reloaded, and its changelog is complete | its mirror is written anew from that |
 | any other, or it stops at the same place again | read from the source |
 """
 
@@ -18,16 +19,18 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Batch, Cursor, Prepared, Xid
 from pipeline.binlog.looking import log_between
+from pipeline.changes.reload import FromSource
 from pipeline.errors import Remedy
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.completing import goes_on
 from pipeline.runs.context import Workplace
-from pipeline.runs.rereading import must_be_read, why_owed
+from pipeline.runs.reloading import origin_of
+from pipeline.runs.rereading import must_be_read, remedy_of, why_owed
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
-from pipeline.table_state import TableOrder, TableState
+from pipeline.table_state import OrderKind, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,11 @@ class Span:
 class Returns:
     """How tables come back. `joins`: as they are; `spans`: through the log, up to `cursor`;
     `rereads`: why the others are read from the source; `both`: why some of `spans` are
-    besides; `completed`: why new columns of some of joins and spans are. `prepared`: XA
-    transactions that were open where the reading begins. `waits`: tables that stay where they
-    are in this run, and why they are read from the source by one without a fixed end."""
+    besides; `completed`: why new columns of some of joins and spans are; `rebuilds`: which of
+    joins and spans get a new mirror from their changelogs, and since when those count.
+    `prepared`: XA transactions that were open where the reading begins. `waits`: tables that
+    stay where they are in this run, and why they are read from the source by one without a
+    fixed end."""
 
     orders: tuple[TableOrder, ...] = ()
     joins: frozenset[TableName] = frozenset()
@@ -55,6 +60,7 @@ class Returns:
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     both: Mapping[TableName, str] = field(default_factory=dict)
     completed: Mapping[TableName, str] = field(default_factory=dict)
+    rebuilds: Mapping[TableName, str] = field(default_factory=dict)
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
     prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
@@ -100,11 +106,18 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
     joins: set[TableName] = set()
     spans: dict[TableName, Span] = {}
     completed: dict[TableName, str] = {}
+    rebuilds: dict[TableName, str] = {}
     facts = work.server.facts()
     for order in orders:
         state = states[order.table]
         refused = _refused_write(state)
         found = _way(work, order, state, cursor, facts)
+        if order.kind is OrderKind.RELOAD and not isinstance(found, str):
+            origin = origin_of(work, state)
+            if isinstance(origin, FromSource):
+                found = f"{order.author} has it reloaded, and {origin.why}"
+            else:
+                rebuilds[order.table], refused = origin.told, None
         if isinstance(found, str):
             rereads[order.table] = found
         elif found is not None:
@@ -115,7 +128,7 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
             rereads[order.table] = refused
         else:
             joins.add(order.table)
-        if state.remedy is Remedy.BACKFILL and order.table not in rereads:
+        if remedy_of(state) is Remedy.BACKFILL and order.table not in rereads:
             completed[order.table] = why_owed(state)
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
@@ -126,6 +139,7 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
             why = "the log with the rows of an XA transaction that it lacks is gone"
             rereads |= dict.fromkeys(spans, why)
             completed = {table: told for table, told in completed.items() if table in joins}
+            rebuilds = {table: told for table, told in rebuilds.items() if table in joins}
             spans, both = {}, {}
     return Returns(
         orders=tuple(orders),
@@ -134,6 +148,7 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
         rereads=rereads,
         both=both,
         completed=completed,
+        rebuilds=rebuilds,
         cursor=cursor,
         facts=facts,
         prepared=prepared,
@@ -153,9 +168,12 @@ def _way(
     facts: ServerFacts,
 ) -> Span | str | None:
     """What the log has to bring; None where that is nothing, a sentence where it cannot."""
+    remedy, reload = remedy_of(state), order.kind is OrderKind.RELOAD
     if must_be_read(state):
         return why_owed(state)
-    if state.remedy is Remedy.BACKFILL and not (order.schema is None and goes_on(work, state)):
+    if remedy is Remedy.BACKFILL and (
+        reload or order.schema is not None or not goes_on(work, state)
+    ):
         return why_owed(state)
     if order.stopped is None or cursor is None:
         return "nobody recorded where in the log it stopped"
@@ -193,7 +211,7 @@ def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
 
 def _refused_write(state: TableState) -> str | None:
     """Why a table's mirror must be written as a whole: a merge set it aside."""
-    if state.remedy is not Remedy.REWRITE_MIRROR:
+    if remedy_of(state) is not Remedy.REWRITE_MIRROR:
         return None
     return f"its mirror refused a write: {state.reason}"
 
@@ -227,12 +245,14 @@ def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
 @dataclass(frozen=True, slots=True)
 class Back:
     """Tables that an ordinary capture takes up again: as they are (`joins`), or read from
-    the source, and `why`; `completed`: of these, those that may lack only new columns."""
+    the source, and `why`; `completed`: of these, those that may lack only new columns.
+    `rebuilds`: those of `joins` that get a new mirror from their changelogs, and why so."""
 
     joins: tuple[TableOrder, ...] = ()
     rereads: tuple[TableOrder, ...] = ()
     why: Mapping[TableName, str] = field(default_factory=dict)
     completed: frozenset[TableName] = frozenset()
+    rebuilds: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
     def orders(self) -> tuple[TableOrder, ...]:
@@ -259,4 +279,6 @@ class Back:
         whole = returns.joins - completed
         joins = tuple(order for order in due if order.table in whole)
         rereads = () if fixed else tuple(order for order in due if order not in joins)
-        return cls(joins, rereads, why, completed)
+        told = {order.table for order in joins} & returns.rebuilds.keys()
+        rebuilds = {table: returns.rebuilds[table] for table in sorted(told)}
+        return cls(joins, rereads, why, completed, rebuilds)

@@ -13,13 +13,14 @@ from datetime import datetime
 
 import numpy as np
 
+from pipeline.arrow_errors import for_one_table
 from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.parts import by_table
 from pipeline.binlog.ring import Block, Integers, Run
 from pipeline.changes.extents import Extents
 from pipeline.changes.marks import TransactionMarks
-from pipeline.errors import TableError
+from pipeline.errors import DamagedEvent, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.captured import CapturedTables
 from pipeline.runs.coming_back import Comeback, ComingBack
@@ -125,6 +126,14 @@ class Segmenter:
     def reach(self, at: Coordinates | None) -> None:
         self._following.reach(at)
 
+    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """The table goes no further than `at`."""
+        self._following.put_aside(table, at, error)
+
+    def rebuild(self, table: TableName, why: str) -> None:
+        """Its mirror is written anew behind the last change so far."""
+        self._following.rebuild(table, why)
+
     def _ask_again(self) -> None:
         self._decoding.buffer.maps.ask_again()
 
@@ -184,9 +193,14 @@ class Segmenter:
                 return None
         at = begin_of(run, part.events[0])
         try:
-            table, batches = self._decoding.decoded(part, at, self._tables)
+            with for_one_table("decode its rows"):
+                table, batches = self._decoding.decoded(part, at, self._tables)
         except TableError as error:
             self._following.put_aside(name, at, error)
+            return None
+        except DamagedEvent as error:
+            # Its event is framed and may be checked: nothing else in the log depends on it.
+            self._following.put_aside(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
 

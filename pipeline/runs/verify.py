@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Cursor
 from pipeline.changes.layout import DELETED_AT
-from pipeline.errors import NothingMatches, SourceMoving
+from pipeline.errors import MirrorRefused, NothingMatches, SourceMoving, TableError
 from pipeline.position import Position
 from pipeline.runs.acknowledge import tables_set_aside
-from pipeline.runs.context import TableDifference, VerifyReport, Workplace
+from pipeline.runs.context import NotCompared, TableDifference, VerifyReport, Workplace
+from pipeline.runs.versions import reload_hint
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
@@ -31,18 +33,24 @@ _SIDE = "_lockstep_side"
 def verify(work: Workplace, tables: Sequence[TableName] | None = None) -> VerifyReport:
     """Compare `tables`, or all that are captured and not set aside.
 
-    SourceMoving if the log grew, or is ahead of the acknowledged cursor.
+    SourceMoving if the log grew, or is ahead of the acknowledged cursor. A table that cannot
+    be read on one side is told of, and the others are compared.
     """
     clock = perf_counter()
     before = _standing_still(work)
     states = work.ledger.table_states(work.source.name)
     chosen = _chosen(work, tables, states)
-    differences = tuple(_compared(work, table, states.get(table)) for table in chosen)
+    found = [_tried(work, table, states.get(table)) for table in chosen]
     after = _standing_still(work)
     if after.position.at != before.position.at:
         raise _moving(after.position, str(before.position.at))
     return VerifyReport(
-        before.batch, before.position, differences, tables_set_aside(work), perf_counter() - clock
+        before.batch,
+        before.position,
+        tuple(one for one in found if isinstance(one, TableDifference)),
+        tables_set_aside(work),
+        perf_counter() - clock,
+        tuple(one for one in found if isinstance(one, NotCompared)),
     )
 
 
@@ -78,6 +86,21 @@ def _chosen(
     aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
     matched = {table for table in present if work.source.patterns.matches(table)}
     return sorted((matched | states.keys()) - aside)
+
+
+def _tried(
+    work: Workplace, table: TableName, state: TableState | None
+) -> TableDifference | NotCompared:
+    """One table that cannot be read never keeps the others from being compared."""
+    try:
+        with for_one_table("compare its rows"):
+            return _compared(work, table, state)
+    except MirrorRefused as error:
+        return NotCompared(table, error.reason, reload_hint(table))
+    except TableError as error:
+        return NotCompared(table, error.reason, error.hint)
+    except NothingMatches as error:
+        return NotCompared(table, error.message, error.hint)
 
 
 def _compared(work: Workplace, table: TableName, state: TableState | None) -> TableDifference:

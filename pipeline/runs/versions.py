@@ -69,3 +69,16 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
 def release_hint(table: TableName) -> str:
     """The cure for a table that is set aside."""
     return f"`lockstep release {table} --reason …` brings it back"
+
+
+def engine_hint(table: TableName) -> str:
+    """The cure for a table whose engine is not captured."""
+    return (
+        f"exclude it, or `alter table {table} engine = InnoDB`, then "
+        f"`lockstep release {table} --reason …` reads it from the source"
+    )
+
+
+def reload_hint(table: TableName) -> str:
+    """The cure for a table whose mirror cannot go on."""
+    return f"`lockstep reload {table} --reason …` writes its mirror anew"

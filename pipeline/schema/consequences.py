@@ -19,6 +19,7 @@ from pipeline.schema.happened import (
     columns_changed,
     differs_per_row,
     engine_changed,
+    engine_refused,
     happened,
     key_changed,
     values_changed,
@@ -41,6 +42,9 @@ class Action(StrEnum):
     TAKE_OVER = "take over"
     SET_ASIDE = "set aside"
 
+
+ENGINE_REFUSED: Final = "engine-refused"
+"""The rule of an engine that keeps something else than the log says."""
 
 PER_ROW: Final = "per-row"
 """The rule of a new column whose values only the source knows."""
@@ -77,6 +81,18 @@ def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str
 
 
 RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        ENGINE_REFUSED,
+        engine_refused,
+        Action.SET_ASIDE,
+        (
+            "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
+            "MERGE, FEDERATED, CSV …: check.md lists them all)",
+            "new version",
+            "set aside",
+            "ends there",
+        ),
+    ),
     Rule(
         "created",
         _is("created"),
@@ -152,7 +168,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _changed(engine_changed),
         Action.SET_ASIDE,
         (
-            "ENGINE to or from one that keeps no rows (BLACKHOLE, MEMORY, CSV …)",
+            "ENGINE from one that is not captured, to or from one that keeps rows otherwise",
             "new version",
             "set aside; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pipeline.engines import why_refused
 from pipeline.errors import TableError
 from pipeline.schema.evolving.effects import (
     Changed,
@@ -33,8 +34,8 @@ from pipeline.table import Column, TableName
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """One table's part of a statement. `before` and `after` are there for a change;
-    `strict` is of the session's sql_mode; `moment`: when the statement ran."""
+    """One table's part of a statement. `before` and `after` are there for a change, `after`
+    for a new table; `strict` is of the session's sql_mode; `moment`: when the statement ran."""
 
     table: TableName
     kind: str
@@ -65,8 +66,8 @@ def happened(
 ) -> Iterator[Happened]:
     """An effect as the rules see it, for each table it concerns."""
     match effect:
-        case Created(table):
-            yield Happened(table, "created")
+        case Created(table, after):
+            yield Happened(table, "created", after=after)
         case Dropped(table):
             yield Happened(table, "dropped")
         case Renamed(table, to):
@@ -88,6 +89,11 @@ def happened(
 
 _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Engines that keep rows when a table changes from one to the other."""
+
+
+def engine_refused(one: Happened) -> str | None:
+    """From here on its engine keeps something else than the log says."""
+    return None if one.after is None else why_refused(one.after.engine)
 
 
 def engine_changed(one: Happened) -> str | None:

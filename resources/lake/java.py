@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pipeline.errors import JavaMissing
@@ -49,10 +50,12 @@ def java_or_refuse(environment: Mapping[str, str]) -> Java:
         if found is None:
             raise JavaMissing("Spark needs Java, and no java is on PATH", hint=CURE)
         program = Path(found)
-    return _judged(program)
+    return _judged(program, program.stat().st_mtime_ns)
 
 
-def _judged(program: Path) -> Java:
+@cache
+def _judged(program: Path, _changed: int) -> Java:
+    """Asked once a process for each program as it is."""
     try:
         answer = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30

@@ -1,7 +1,9 @@
 """Spark's and Delta's errors by name: one first line, never a stack trace or a value.
 
-What belongs to one table's data becomes `TableError`; a race becomes `CommitConflict`;
-everything else, storage first of all, is `LakeUnavailable`.
+A race becomes `CommitConflict`; what storage or the machine cannot do, and a Spark that is
+stopped, `LakeUnavailable`; whatever else Spark says of one table's plan, rows or files
+`MirrorRefused`. Of an analysis, which looks at names alone, the first line is told; of
+anything that met rows, Spark's name of the error alone.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, TableError
+from pipeline.errors import (
+    CommitConflict,
+    LakeUnavailable,
+    LockstepError,
+    MirrorRefused,
+    TableError,
+)
 from resources.lake.storage import first_line, unavailable
 
 if TYPE_CHECKING:
@@ -35,7 +43,63 @@ _STORAGE = {
     "Read-only file system": errno.EROFS,
     "Permission denied": errno.EACCES,
 }
-_DATA = ("ArithmeticException",)
+_MACHINE = (
+    "Block manager",
+    "BlockManager",
+    "Broken pipe",
+    "Cannot run program",
+    "Connection refused",
+    "Connection reset",
+    "ExecutorLostFailure",
+    "Input/output error",
+    "SparkContext",
+    "Too many open files",
+    "cancelled",
+    "interrupted",
+    "shut down",
+    "shutdown",
+    "unable to create native thread",
+)
+"""Words of a Spark that is being stopped, or of a machine without room for it."""
+
+_MACHINES = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
+"""Conditions of the same kind."""
+
+_STOPPED = (
+    "CancellationException",
+    "ClosedByInterruptException",
+    "InterruptedException",
+    "TimeoutException",
+)
+_INCOMPLETE = (
+    "ClassNotFoundException",
+    "NoClassDefFoundError",
+    "NoSuchMethodError",
+    "UnsatisfiedLinkError",
+)
+"""Errors of a Spark that is being stopped, and of one whose jars do not fit."""
+
+_FILES = ("DELTA_", "FAILED_READ_FILE")
+"""Conditions that are about a mirror's files, whatever is below them."""
+
+_ANALYSIS = "AnalysisException"
+
+_TABLES = (
+    "java.lang.",
+    "java.time.",
+    "java.util.",
+    "java.io.FileNotFoundException",
+    "java.io.EOFException",
+    "java.nio.file.",
+    "com.fasterxml.jackson.",
+    "org.apache.parquet.",
+    "org.apache.spark.",
+    "org.apache.spark.sql.",
+    "io.delta.",
+)
+"""Packages whose errors come of one table's plan, rows or files."""
+
+_ANEW = "write the mirror anew"
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
@@ -61,15 +125,30 @@ def named(path: Path, chain: Sequence[JavaError]) -> LockstepError | TableError:
                 return unavailable(path, number, words)
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
-    for error in chain:
-        if error.name.endswith(_DATA):
-            return TableError(
-                f"Spark refused the write: {error.condition or error.name}",
-                hint="compare the table's structure with its mirror's",
-            )
     told = chain[-1] if chain else JavaError("an unknown error", "")
     said = told.condition or first_line(told.message) or told.name
-    return LakeUnavailable(f"Spark could not write {path}: {said}", hint="run again")
+    files = any((error.condition or "").startswith(_FILES) for error in chain)
+    tables = files or told.name.startswith(_TABLES)
+    if not tables or any(_of_the_machine(error) for error in chain):
+        return LakeUnavailable(f"Spark could not write {path}: {said}", hint="run again")
+    return MirrorRefused(f"Spark refused its mirror: {_of_the_table(chain)}", hint=_ANEW)
+
+
+def _of_the_machine(error: JavaError) -> bool:
+    return (
+        error.name.endswith((*_STOPPED, *_INCOMPLETE))
+        or (error.condition or "").startswith(_MACHINES)
+        or any(words in error.message for words in _MACHINE)
+    )
+
+
+def _of_the_table(chain: Sequence[JavaError]) -> str:
+    """In Spark's words, without a row's value."""
+    for error in chain:
+        if error.name.endswith(_ANALYSIS):
+            return first_line(error.message) or error.name
+    named_ = [error.condition for error in chain if error.condition is not None]
+    return ": ".join(dict.fromkeys([*named_, chain[-1].name.rpartition(".")[2]]))
 
 
 def conflict(path: Path) -> CommitConflict:

@@ -10,6 +10,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,10 +44,11 @@ from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
+from resources.lake.small import is_whole, rows_after
 from resources.lake.staging import staged_folder
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors, remove_table, sync_folder
-from resources.lake.writing import commit, copy_rows
+from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
+from resources.lake.writing import commit, copy_rows, write_anew
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +77,8 @@ class SparkMirrors:
         self._spark.prepare()
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        found = recorded(self._lake / mirror, app_id, txn_version)
+        with self._about(mirror) as path:
+            found = recorded(path, app_id, txn_version)
         if found is None:
             return None
         return MirrorCommit(found.delta_version, found.user_metadata or "")
@@ -85,8 +89,7 @@ class SparkMirrors:
         if done is not None:
             return _ours(write, done)
         refuse_columns(write.schema.names)
-        path = self._lake / write.mirror
-        with lake_errors(path):
+        with self._about(write.mirror) as path:
             table = DeltaTable(path) if head.exists else None
             if table is not None and write.mode != "replace":
                 shown = [DELETED_AT] if write.deletes == "soft" else []
@@ -95,11 +98,11 @@ class SparkMirrors:
         with self._sessions.one(few=few) as session:
             try:
                 if head.exists and write.mode == "replace":
-                    with behind(path, head):
+                    with self._about(write.mirror), behind(path, head):
                         enabled = enable_types(session, path, write.schema.types, head)
                     head = self._planned_on(write.mirror, held) if enabled else head
-                with behind(path, head):
-                    self._apply(session, write, head)
+                with self._about(write.mirror), behind(path, head):
+                    self._apply(session, write, head, few=few)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
                 done = self.recorded(write.mirror, write.app_id, write.txn_version)
@@ -142,7 +145,8 @@ class SparkMirrors:
         return str(self._lake / relative)
 
     def version(self, mirror: str) -> int | None:
-        return newest_version(self._lake / mirror)
+        with self._about(mirror) as path:
+            return newest_version(path)
 
     def evolve(
         self,
@@ -156,10 +160,11 @@ class SparkMirrors:
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
-        done = ours(steps)
+        with self._about(mirror):
+            done = ours(steps)
         if None in done:
             refuse_columns([name for step in steps for name in names_given(step)])
-            with lake_errors(table):
+            with self._about(mirror):
                 few = self._has_few(DeltaTable(table))
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
@@ -179,26 +184,28 @@ class SparkMirrors:
             remove_table(folder, held)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
-        return mirror_schema(self._lake / mirror, version)
+        with self._about(mirror) as path:
+            return mirror_schema(path, version)
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        if needs_spark(self._lake / mirror, version):
-            return self._rows_by_spark(mirror, columns, version)
-        return scanned(self._lake / mirror, columns, version)
+        with self._about(mirror) as path:
+            if needs_spark(path, version):
+                yield from self._rows_by_spark(mirror, columns, version)
+            else:
+                yield from scanned(path, columns, version)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        with lake_errors(path):
-            few = self._has_few(DeltaTable(path, version=version))
+        few = self._has_few(DeltaTable(path, version=version))
         with self._sessions.one(few=few) as session, staged_folder(self._staging) as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
         path = self._lake / write.mirror
         stamps = {
             **head.pin(),
@@ -206,8 +213,28 @@ class SparkMirrors:
             TXN_VERSION: str(write.txn_version),
             USER_METADATA: write.user_metadata,
         }
+        in_memory = few and head.exists and is_whole(write)
         with stamped(session, stamps):
-            commit(session, write, str(path), self._staging, exists=head.exists)
+            if in_memory and not needs_spark(path, head.version):
+                self._merge_in_memory(session, write, path, head)
+            else:
+                commit(session, write, str(path), self._staging, exists=head.exists)
+
+    def _merge_in_memory(
+        self, session: SparkSession, write: MirrorWrite, path: Path, head: Head
+    ) -> None:
+        staged = self.stage(write.app_id, rows_after(path, write, head.version))
+        try:
+            write_anew(session, replace(write, files=(staged,)), str(path))
+        finally:
+            self.unstage(staged)
+
+    @contextmanager
+    def _about(self, mirror: str) -> Iterator[Path]:
+        """The mirror's folder, for what concerns that mirror alone."""
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            yield path
 
     def _has_few(self, table: DeltaTable | None, files: Sequence[str] = ()) -> bool:
         """Whether a mirror and the files that go to it have few rows."""
@@ -227,14 +254,14 @@ class SparkMirrors:
         txn_version: int,
         head: Head,
     ) -> None:
-        table = self._lake / mirror
-        with behind(table, head):
+        with self._about(mirror) as table, behind(table, head):
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
         """What the next commit is planned on: read before the holder is asked, so that whoever
         takes over from here on commits behind it first, or finds ours."""
-        head = head_of(self._lake / mirror)
+        with self._about(mirror) as path:
+            head = head_of(path)
         held()
         return head
 

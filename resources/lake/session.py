@@ -26,16 +26,14 @@ from typing import TYPE_CHECKING
 from pipeline.errors import LakeUnavailable, LockstepError
 from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, jars_folder
-from resources.lake.java import java_or_refuse
+from resources.lake.java import Java, java_or_refuse
+from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.settings import SparkSettings
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark.sql import SparkSession
-
-STOP_SECONDS = 20
-"""How long a Java process that has nothing left to do may take to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,8 @@ class SparkProcess:
 
     `user` is the `[spark]` table; `archive` whether to start from the class-data
     archive; `on_warning` takes a sentence a person should see, from the starting thread;
-    `patience` is how many seconds a stopping Java process may take before it is killed.
+    `patience` is how many seconds Java may take to end once Spark has stopped: what it does then
+    is of use only to who makes the archive.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class SparkProcess:
         *,
         archive: bool = True,
         on_warning: Callable[[str], None],
-        patience: float = STOP_SECONDS,
+        patience: float = 0,
     ) -> None:
         self._user = dict(user)
         self._archive = archive
@@ -127,9 +126,15 @@ class SparkProcess:
             )
             archive = None
         scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
+        process = None
         try:
-            return _connect(_settings(self._user, jars, archive, scratch))
+            settings = _settings(self._user, jars, archive, scratch)
+            process = _begin(settings, java)
+            return _connect(settings, process)
         except BaseException:
+            if process is not None:
+                process.kill()
+                process.communicate()
             shutil.rmtree(scratch, ignore_errors=True)
             raise
 
@@ -150,29 +155,45 @@ def _settings(
     )
 
 
-def _connect(settings: SparkSettings) -> Started:
+def _begin(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
+    """Java, which starts while pyspark is imported."""
+    home, launch = spark_home(), settings.launch()
+    command = java_command(java, home, launch)
+    with _log(settings).open("wb") as sink:
+        return start_java(command, home, launch, _told(settings), sink)
+
+
+def _log(settings: SparkSettings) -> Path:
+    return settings.scratch / "spark.log"
+
+
+def _told(settings: SparkSettings) -> Path:
+    return settings.scratch / "listens"
+
+
+def _connect(settings: SparkSettings, process: subprocess.Popen[bytes]) -> Started:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    log = settings.scratch / "spark.log"
-    launch_conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
     conf = SparkConf(loadDefaults=False).setAll(list(settings.all().items()))
-    launch: Callable[..., JavaGateway] = launch_gateway
-    with log.open("wb") as sink:
-        try:
-            gateway = launch(launch_conf, popen_kwargs={"stdout": sink, "stderr": sink})
-            session = SparkSession(SparkContext(gateway=gateway, conf=conf))
-            require_log_store(session)
-            return Started(session, gateway, settings.scratch)
-        except (PySparkException, Py4JError, OSError) as error:
-            raise LakeUnavailable(
-                f"Spark did not start: {_last_words(log)}",
-                hint="see the [spark] table of lockstep.toml and the memory that is free, "
-                "then run again",
-            ) from error
+    try:
+        gateway = connected(process, _told(settings))
+        if gateway is None:
+            raise _not_started(settings)
+        session = SparkSession(SparkContext(gateway=gateway, conf=conf))
+        require_log_store(session)
+        return Started(session, gateway, settings.scratch)
+    except (PySparkException, Py4JError, OSError) as error:
+        raise _not_started(settings) from error
+
+
+def _not_started(settings: SparkSettings) -> LakeUnavailable:
+    return LakeUnavailable(
+        f"Spark did not start: {_last_words(_log(settings))}",
+        hint="see the [spark] table of lockstep.toml and the memory that is free, then run again",
+    )
 
 
 def _last_words(log: Path) -> str:
@@ -193,11 +214,10 @@ def _end(started: Started, patience: float) -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    process.kill()
+    process.wait()
     _forget_gateway()
     shutil.rmtree(started.scratch, ignore_errors=True)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from json import JSONDecodeError
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from pipeline.errors import LakeUnavailable
+from pipeline.errors import LakeUnavailable, MirrorRefused
 from pipeline.ports.held import Held
 
 _CURES = {
@@ -24,6 +27,23 @@ _CURES = {
     errno.ENOENT: ("is gone", "bring the lake's storage back, then run again"),
 }
 
+_EVERYBODYS = frozenset(
+    {
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EROFS,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+    }
+)
+"""What storage or a machine lacks, whichever file it is found out at."""
+
+_OS_ERROR = re.compile(r"os error (\d+)")
+
 
 @contextmanager
 def lake_errors(path: Path) -> Iterator[None]:
@@ -34,6 +54,47 @@ def lake_errors(path: Path) -> Iterator[None]:
         raise unavailable(path, error.errno, error.strerror or type(error).__name__) from error
     except DeltaError as error:
         raise unavailable(path, None, first_line(str(error))) from error
+
+
+@contextmanager
+def mirror_errors(lake: Path, path: Path) -> Iterator[None]:
+    """What goes wrong inside is the matter of the mirror at `path` alone (`MirrorRefused`),
+    unless the lake is away, full or read-only, or this machine has no room (`LakeUnavailable`).
+    """
+    try:
+        yield
+    except MirrorRefused as error:
+        if not lake.is_dir():
+            raise unavailable(lake, errno.ENOENT, "") from error
+        raise
+    except LakeUnavailable as error:
+        if isinstance(error.__cause__, OSError | DeltaError):
+            raise _about_mirror(lake, path, error.__cause__) from error
+        raise
+    except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise _about_mirror(lake, path, error) from error
+
+
+def _about_mirror(lake: Path, path: Path, error: Exception) -> LakeUnavailable | MirrorRefused:
+    number = error.errno if isinstance(error, OSError) else _number_in(str(error))
+    if number in _EVERYBODYS:
+        return unavailable(path, number, os.strerror(number or 0))
+    if not lake.is_dir():
+        return unavailable(lake, errno.ENOENT, "")
+    said = type(error).__name__
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+        said = "its log is damaged"
+    elif isinstance(error, OSError):
+        said = error.strerror or type(error).__name__
+    elif isinstance(error, DeltaError):
+        said = first_line(str(error))
+    return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="write the mirror anew")
+
+
+def _number_in(text: str) -> int | None:
+    """The errno that delta-rs tells."""
+    found = _OS_ERROR.search(text)
+    return int(found[1]) if found else None
 
 
 def unavailable(path: Path, number: int | None, what: str) -> LakeUnavailable:

@@ -172,6 +172,12 @@ def _overwrite(rows: DataFrame, write: MirrorWrite, path: str, exists: bool) -> 
     writer.save(path)
 
 
+def write_anew(session: SparkSession, write: MirrorWrite, path: str) -> None:
+    """The insert images of the write's files are all that the mirror holds from now on."""
+    rows = present_rows(changes_of(session, write, ["_change_type"]), write)
+    rows.write.format("delta").mode("overwrite").save(path)
+
+
 def rewrite(session: SparkSession, path: str, step: Rewrite) -> None:
     """All rows of the mirror once more, under other columns."""
     rows = session.read.format("delta").load(path)

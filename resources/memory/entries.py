@@ -141,6 +141,21 @@ def source_parts_of(record: CaptureRecord) -> tuple[SourcePart, ...]:
     return tuple(sorted(record.source_parts, key=lambda part: part.table))
 
 
+def renew_mirror(books: MemoryBooks, source: str, table: TableName, mirror: str) -> TableState:
+    """The table's next mirror, in another folder."""
+    state = books.states.get((source, table))
+    if state is None:
+        raise refusal("table_states_known")
+    state = books.states[source, table] = replace(
+        state,
+        mirror_generation=state.mirror_generation + 1,
+        mirror=mirror,
+        mirror_version=None,
+        adopted=None,
+    )
+    return state
+
+
 def record_extents(books: MemoryBooks, batch: Batch, extents: Sequence[Extent]) -> None:
     for one in extents:
         if one.empty is not None and one.begins is None:

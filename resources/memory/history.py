@@ -27,6 +27,8 @@ OUTCOMES = ("followed", "partly", "not understood")
 Until = Callable[[int, Coordinates], bool]
 """Whether what a batch recorded for a place is asked for."""
 
+_EXPLAINED = (TableEventKind.REREAD, TableEventKind.REBUILT)
+
 
 def everything(batch: int, since: Coordinates) -> bool:
     """Up to the end of what is recorded."""
@@ -176,7 +178,7 @@ def record_events(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> No
     before: dict[TableName, TableEvent] = {}
     for event in record.events:
         _require_recorded(books, batch, event.table, event.version, "table_events")
-        if event.kind is TableEventKind.REREAD and event.reason is None:
+        if event.kind in _EXPLAINED and event.reason is None:
             raise refusal("table_events_reread_explained")
         if event.table in before and event.sequence < before[event.table].sequence:
             raise refusal("table_events_ascend")

@@ -13,7 +13,7 @@ from datetime import datetime
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
-from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.errors import LeaseLost, Remedy, SourceBusy
 from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position, SetWitness
@@ -41,6 +41,7 @@ from resources.memory.entries import (
     record_extents,
     record_handovers,
     record_state,
+    renew_mirror,
     settle_state,
     source_parts_of,
     take_back_handovers,
@@ -128,6 +129,13 @@ class MemoryLedger:
             batch
             for batch in self.books.of_source(source)
             if first <= batch.id <= last and batch.state is not BatchState.ABANDONED
+        ]
+
+    def batches_of(self, source: str, table: TableName) -> list[Batch]:
+        return [
+            batch
+            for batch in self.books.of_source(source, *ENDED)
+            if table in self.books.touched(batch.id)
         ]
 
     def segments(self, batch: int) -> list[Segment]:
@@ -432,6 +440,14 @@ class MemoryLedger:
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
 
+    def renew_mirror(self, lease: Lease, table: TableName, mirror: str) -> TableState:
+        with self._step(lease) as books:
+            return renew_mirror(books, lease.source, table, mirror)
+
+    def give_up(self, lease: Lease, table: TableName) -> None:
+        with self._step(lease) as books:
+            books.give_up(lease.source, table)
+
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._step(lease) as books:
             known = books.batch(lease.source, batch)
@@ -442,9 +458,20 @@ class MemoryLedger:
             end_mirror(books, lease.source, table)
 
     def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        return self._order(lease, table, OrderKind.PAUSE, author, reason, remedy=remedy)
+
+    def reload_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
     ) -> TableOrder:
-        return self._order(lease, table, OrderKind.PAUSE, author, reason)
+        return self._order(lease, table, OrderKind.RELOAD, author, reason)
 
     def resume_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
@@ -470,6 +497,7 @@ class MemoryLedger:
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        remedy: Remedy | None = None,
     ) -> TableOrder:
         with self._step(lease) as books:
             return orders.order(
@@ -481,4 +509,5 @@ class MemoryLedger:
                 reason=reason,
                 now=self._clock(),
                 schema=schema,
+                remedy=remedy,
             )

@@ -10,16 +10,25 @@ from dataclasses import replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState
+from pipeline.errors import Remedy
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
-from resources.ledger_rules import paused, refusal
+from pipeline.table_state import (
+    OrderKind,
+    Stopped,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+from resources.ledger_rules import paused, refusal, reloading
 from resources.memory.books import ENDED, MemoryBooks, OrderEntry
 
+_ASIDE = (TableCondition.PAUSED, TableCondition.QUARANTINED)
 _FITS = {
-    OrderKind.PAUSE: (TableCondition.ACTIVE, "table_orders_pause_active"),
-    OrderKind.RESUME: (TableCondition.PAUSED, "table_orders_resume_paused"),
-    OrderKind.RELEASE: (TableCondition.QUARANTINED, "table_orders_release_quarantined"),
+    OrderKind.PAUSE: (tuple(TableCondition), "table_orders_known"),
+    OrderKind.RESUME: ((TableCondition.PAUSED,), "table_orders_resume_paused"),
+    OrderKind.RELEASE: ((TableCondition.QUARANTINED,), "table_orders_release_quarantined"),
+    OrderKind.RELOAD: ((TableCondition.ACTIVE, *_ASIDE), "table_orders_reload_there"),
 }
 
 
@@ -41,17 +50,22 @@ def order(
     reason: str,
     now: datetime,
     schema: TableSchema | None = None,
+    remedy: Remedy | None = None,
 ) -> TableOrder:
     state = books.states.get((source, table))
     if state is None:
         raise refusal("table_orders_table")
     if not author.strip():
         raise refusal("table_orders_authored")
-    condition, rule = _FITS[kind]
-    if state.condition is not condition:
+    conditions, rule = _FITS[kind]
+    if state.condition not in conditions:
         raise refusal(rule)
     if kind is OrderKind.PAUSE:
-        state = books.states[source, table] = _paused(books, source, state, author, reason)
+        told = paused(table, reason, author)
+        state = books.states[source, table] = _paused(books, source, state, told, remedy)
+    elif kind is OrderKind.RELOAD and state.condition is TableCondition.ACTIVE:
+        told = reloading(table, reason, author)
+        state = books.states[source, table] = _paused(books, source, state, told, None)
     number = len(books.orders) + 1
     given = TableOrder(number, table, kind, author, reason, now, state.stopped, schema)
     books.orders[number] = OrderEntry(source, given)
@@ -59,21 +73,28 @@ def order(
 
 
 def _paused(
-    books: MemoryBooks, source: str, state: TableState, author: str, reason: str
+    books: MemoryBooks,
+    source: str,
+    state: TableState,
+    told: tuple[str, str],
+    remedy: Remedy | None,
 ) -> TableState:
-    captured = books.of_source(source, *ENDED)
-    end = captured[-1].end if captured else None
-    if end is None:
-        raise refusal("table_orders_pause_captured")
-    why, hint = paused(state.table, reason, author)
+    stopped = state.stopped
+    if state.condition is TableCondition.ACTIVE:
+        captured = books.of_source(source, *ENDED)
+        end = captured[-1].end if captured else None
+        stopped = None if end is None else Stopped(captured[-1].id, end.at)
+    reason, hint = told
+    at = "nowhere in the log yet" if stopped is None else str(stopped.at)
     return replace(
         state,
         condition=TableCondition.PAUSED,
-        reason=why,
+        reason=reason,
         hint=hint,
-        position=str(end.at),
-        stopped=Stopped(captured[-1].id, end.at),
+        position=state.position or at,
+        stopped=stopped,
         behind=books.behind(source, state.table, state.behind),
+        remedy=remedy,
     )
 
 

@@ -23,13 +23,14 @@ from pipeline.errors import (
     LockstepError,
     PrivilegeMissing,
     ServerSettings,
+    SourceRefused,
     SourceUnavailable,
     TlsRefused,
 )
+from pipeline.server_errors import Meaning, meaning_of, told
 
-_ACCESS_DENIED = frozenset({1044, 1045, 1698})
-_PRIVILEGE = frozenset({1142, 1143, 1227, 1370})
 _NO_BINLOG = 1381
+_TLS_REQUIRED = 3159
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +106,56 @@ def translated(settings: ConnectionSettings) -> Iterator[None]:
         raise _unavailable(settings, str(error)) from error
 
 
+def number_of(error: pymysql.MySQLError) -> int:
+    """An error's number; 0 where the driver gave none."""
+    return error.args[0] if error.args and isinstance(error.args[0], int) else 0
+
+
+def text_of(error: pymysql.MySQLError) -> str:
+    return str(error.args[1]) if len(error.args) > 1 else str(error)
+
+
 def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> LockstepError:
-    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    number, text = number_of(error), text_of(error)
     account = f"{settings.user}@{settings.host}:{settings.port}"
+    if number == _NO_BINLOG:
+        return ServerSettings(
+            f"{settings.host}:{settings.port} writes no binary log",
+            hint="set log_bin in the server's configuration and restart it",
+        )
+    if number == _TLS_REQUIRED:
+        return _tls_refused(settings, error)
+    if number == DUMP_REFUSED:
+        return refusal(text)
+    match meaning_of(number):
+        case Meaning.ACCESS:
+            return AccessDenied(
+                f"MySQL refuses {account}: {text}",
+                hint="check user and password of the source in lockstep.toml",
+            )
+        case Meaning.PRIVILEGE:
+            return PrivilegeMissing(
+                f"the account {account} lacks a privilege: {text}",
+                hint=f"grant replication slave, replication client on *.* to {settings.user!r}; "
+                "and SELECT on the captured tables",
+            )
+        case Meaning.NOT_NOW | Meaning.BUSY:
+            return SourceUnavailable(
+                f"MySQL at {settings.host}:{settings.port} has no answer now: {told(number, text)}",
+                hint="run again; if it happens every time, look at the server's error log",
+            )
+        case Meaning.LOST:
+            return _lost(settings, error, text)
+        case Meaning.REFUSED:
+            return SourceRefused(
+                f"MySQL at {settings.host}:{settings.port} refuses a question: "
+                f"{told(number, text)}",
+                hint="clear up at the server what it complains of, then run again",
+            )
+
+
+def _lost(settings: ConnectionSettings, error: pymysql.MySQLError, text: str) -> LockstepError:
     cause = error.__cause__ or error.__context__ or getattr(error, "original_exception", None)
-    if number in _ACCESS_DENIED:
-        return AccessDenied(
-            f"MySQL refuses {account}: {text}",
-            hint="check user and password of the source in lockstep.toml",
-        )
-    if number in _PRIVILEGE:
-        return PrivilegeMissing(
-            f"the account {account} lacks a privilege: {text}",
-            hint=f"grant replication slave, replication client on *.* to {settings.user!r}; "
-            "and SELECT on the captured tables",
-        )
     if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text:
         return _tls_refused(settings, error)
     if isinstance(cause, socket.gaierror):
@@ -128,13 +163,6 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             f"the host name {settings.host!r} does not resolve",
             hint="check host of the source in lockstep.toml",
         )
-    if number == _NO_BINLOG:
-        return ServerSettings(
-            f"{settings.host}:{settings.port} writes no binary log",
-            hint="set log_bin in the server's configuration and restart it",
-        )
-    if number == DUMP_REFUSED:
-        return refusal(text)
     return _unavailable(settings, text)
 
 

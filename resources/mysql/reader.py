@@ -22,13 +22,22 @@ import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
 from pipeline.changes.keys import key_columns
-from pipeline.errors import StructureMoved
+from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
+from pipeline.server_errors import Meaning, meaning_of, names_of, told
+from pipeline.source_warnings import LIMITS
 from pipeline.table import TableName, TableStructure
-from resources.mysql.connection import ConnectionSettings, connect, open_connection, translated
+from resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    open_connection,
+    text_of,
+    translated,
+)
 from resources.mysql.defaults import with_values
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.schemas import read_schemas
@@ -100,7 +109,7 @@ def open_snapshot(
         with (
             connect(settings) as asking,
             asking.cursor() as questions,
-            explained(settings, whole.name),
+            explained(settings, whole.name, whole.names),
         ):
             taking = _Taking(cursor, questions, read, read_dialect(questions), key)
             opened = taking.exactly() if exact else taking.once()
@@ -113,7 +122,7 @@ def open_snapshot(
             low_set=opened.low.executed,
             high_set=opened.high.executed,
             exact=opened.exact,
-            batches=_told(settings, whole.name, cursor, opened.batches),
+            batches=_told(settings, whole, cursor, opened.batches),
         )
 
 
@@ -262,29 +271,63 @@ def _moved(table: TableName, difference: str) -> StructureMoved:
 
 
 @contextmanager
-def explained(settings: ConnectionSettings, table: TableName) -> Iterator[None]:
-    """As `translated`, and what tells that the table was altered or dropped."""
+def explained(
+    settings: ConnectionSettings, table: TableName, columns: Sequence[str] = ()
+) -> Iterator[None]:
+    """As `translated`, for statements about one table: what an error packet says of it is a
+    TableError, in the server's own words."""
     with translated(settings):
         try:
             yield
         except pymysql.MySQLError as error:
-            if error.args and error.args[0] in _MOVED:
-                raise _moved(table, str(error.args[1])) from error
-            raise
+            names = names_of(table, columns)
+            about = _about(settings, table, number_of(error), text_of(error), names)
+            if about is None:
+                raise
+            raise about from error
+        except UnicodeDecodeError as error:
+            raise TableError(
+                "the source sent text that is not in the character set it says",
+                hint="correct those rows in the source, or exclude the table",
+            ) from error
+
+
+def _about(
+    settings: ConnectionSettings, table: TableName, number: int, text: str, names: frozenset[str]
+) -> StructureMoved | TableError | None:
+    """What an error means for the table; None where it is about more than that."""
+    if number in _MOVED:
+        return _moved(table, text)
+    said = told(number, text, names)
+    match meaning_of(number):
+        case Meaning.BUSY:
+            return TableBusy(
+                f"it could not be read now: {said}", hint="the next run tries it again"
+            )
+        case Meaning.PRIVILEGE:
+            return TableError(
+                f"the account may not read it: {said}",
+                hint=f"grant select on `{table.database}`.`{table.name}` to {settings.user!r}",
+            )
+        case Meaning.REFUSED:
+            cure = LIMITS.get(number, "clear up what it complains of")
+            return TableError(f"MySQL refuses to read it: {said}", hint=f"{cure} at the source")
+        case _:
+            return None
 
 
 def _told(
     settings: ConnectionSettings,
-    table: TableName,
+    table: TableStructure,
     cursor: Cursor,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """ValueError where the snapshot is closed before all of it was read."""
-    with explained(settings, table):
+    with explained(settings, table.name, table.names):
         yield from batches
     connection: Any = cursor.connection  # None once it is closed
     if connection is None or not connection.open:
-        raise ValueError(f"the snapshot of {table} is closed, and was not read to its end")
+        raise ValueError(f"the snapshot of {table.name} is closed, and was not read to its end")
 
 
 def _leave(connection: pymysql.Connection[Any], cursor: Cursor) -> None:

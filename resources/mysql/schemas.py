@@ -114,7 +114,7 @@ def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName
         yield (
             name,
             _Table(
-                engine or "InnoDB",
+                engine or "",
                 utf8(collation),
                 row_format[1].lower() if row_format else None,
                 "partitioned" in (options or ""),

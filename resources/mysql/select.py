@@ -17,9 +17,12 @@ from pymysql.cursors import Cursor
 
 from pipeline.errors import TableError
 from pipeline.schema.types import arrow_schema
+from pipeline.server_errors import names_of
+from pipeline.source_warnings import require_harmless
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.stored import require_text, stored
 from resources.mysql.values import Converter, converter, selected
+from resources.mysql.warnings import KEEP_ALL, read_warnings, warning_count
 
 _ROWS_PER_BATCH: Final = 10_000
 _BYTES_PER_BATCH: Final = 32 << 20
@@ -29,6 +32,9 @@ _NARROW: Final = 3_000
 
 _WIDE: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
 
+LOCK_SECONDS: Final = 20
+"""A reader that waits for a lock keeps writers waiting behind it."""
+
 _SESSION: Final = (
     # PAD_CHAR_TO_FULL_LENGTH would pad every CHAR, which no row image does.
     "set session sql_mode = ''",
@@ -37,10 +43,11 @@ _SESSION: Final = (
     "set session transaction isolation level repeatable read",
 )
 _LIMITS: Final = (
+    KEEP_ALL,  # MySQL wants SESSION_VARIABLES_ADMIN
     "set session max_execution_time = 0",  # MySQL
     "set session max_statement_time = 0",  # MariaDB
 )
-"""A server may end what takes long; each knows one of them."""
+"""A server may end what takes long, and each knows one of those two."""
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Columns that MariaDB hides."""
@@ -52,6 +59,8 @@ def prepare_session(cursor: Cursor) -> None:
     """Settings of a session that reads whole tables, however long it takes."""
     for statement in _SESSION:
         cursor.execute(statement)
+    # What waits for a table's lock gets an answer before the connection is given up.
+    cursor.execute(f"set session lock_wait_timeout = {LOCK_SECONDS}")
     for statement in _LIMITS:
         with suppress(pymysql.err.OperationalError):
             cursor.execute(statement)
@@ -65,7 +74,8 @@ def select_rows(
 
     The statement runs before the first batch is asked for. `cursor` is an unbuffered one
     of a connection with `conv={}`, in a prepared session. TableError for a value no Arrow
-    type holds, and for a column that no statement can name.
+    type holds, for a column that no statement can name, and where the source warned of
+    something that is not known to be harmless.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
@@ -116,6 +126,9 @@ def _batches(
         batch = pa.RecordBatch.from_arrays([_array(*parts) for parts in columns], schema=schema)
         _refuse_softened(batch, key)
         yield batch
+    if count := warning_count(cursor):
+        names = names_of(structure.name, structure.names)
+        require_harmless(structure.name, count, read_warnings(cursor), names)
 
 
 def _chunks(cursor: Cursor, structure: TableStructure) -> Iterator[Sequence[Row]]:

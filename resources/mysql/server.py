@@ -24,7 +24,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from pipeline.tables import SYSTEM_DATABASES
-from resources.mysql.baseline import read_baseline
+from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
@@ -35,7 +35,7 @@ from resources.mysql.dump import (
     own_server_id,
 )
 from resources.mysql.prepared import prepared_xids
-from resources.mysql.reader import has_no_row, open_snapshot, reading
+from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.survey import take_survey
@@ -56,6 +56,7 @@ _SETTINGS = (
     "binlog_checksum",
     "binlog_expire_logs_seconds",
     "binlog_expire_logs_auto_purge",
+    "default_storage_engine",
     "expire_logs_days",
     "lower_case_table_names",
     "system_time_zone",
@@ -160,13 +161,23 @@ class MySqlServer:
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        with reading(self._settings) as cursor:
+        with (
+            reading(self._settings) as cursor,
+            explained(self._settings, structure.name, structure.names),
+        ):
             cursor.execute(BEGIN)
             yield select_rows(cursor, structure)
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            return read_baseline(cursor, names)
+            if names is None or len(names) != 1:
+                return read_baseline(cursor, names)
+            (table,) = names
+            with explained(self._settings, table):
+                found = read_baseline(cursor, names)
+                if not found.tables:
+                    require_gone(cursor, table)
+                return found
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with connect(self._settings) as connection, connection.cursor() as cursor:

@@ -21,7 +21,7 @@ from psycopg2.extras import RealDictCursor
 from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
-from pipeline.errors import SourceBusy
+from pipeline.errors import Remedy, SourceBusy
 from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.position import Coordinates, Lineage, Position, SetWitness
@@ -206,6 +206,9 @@ class PostgresLedger:
 
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         return self._read(reads.live_batches, source, first, last)
+
+    def batches_of(self, source: str, table: TableName) -> list[Batch]:
+        return self._read(reads.batches_of, source, table)
 
     def segments(self, batch: int) -> list[Segment]:
         return self._read(reads.segments, batch)
@@ -398,6 +401,12 @@ class PostgresLedger:
     def acknowledge(self, lease: Lease, batch: int) -> None:
         self._write(lease, writes.acknowledge, batch)
 
+    def renew_mirror(self, lease: Lease, table: TableName, mirror: str) -> TableState:
+        return self._write(lease, writes.renew_mirror, table, mirror)
+
+    def give_up(self, lease: Lease, table: TableName) -> None:
+        self._write(lease, writes.give_up, table)
+
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         extents = [Extent(table, None) for table in sorted(tables)]
         self._write(lease, writes.record_extents, batch, extents)
@@ -406,9 +415,20 @@ class PostgresLedger:
         self._write(lease, writes.end_mirror, table)
 
     def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        return self._write(lease, orders.pause, table, author, reason, remedy)
+
+    def reload_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str
     ) -> TableOrder:
-        return self._write(lease, orders.pause, table, author, reason)
+        return self._write(lease, orders.reload, table, author, reason)
 
     def resume_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str

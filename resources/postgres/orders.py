@@ -11,10 +11,11 @@ from typing import Any
 from psycopg2.extras import RealDictCursor
 
 from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder
-from resources.ledger_rules import paused, refusal
+from resources.ledger_rules import paused, refusal, reloading
 from resources.postgres import rows
 from resources.postgres.queries import query
 
@@ -25,15 +26,42 @@ def open_orders(cursor: RealDictCursor, source: str) -> list[TableOrder]:
 
 
 def pause(
-    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
+    cursor: RealDictCursor,
+    lease: Lease,
+    table: TableName,
+    author: str,
+    reason: str,
+    remedy: Remedy | None,
 ) -> TableOrder:
     number = _give(cursor, lease, table, OrderKind.PAUSE, author, reason)
-    why, hint = paused(table, reason, author)
-    values = {"source": lease.source, **rows.of_table(table), "reason": why, "hint": hint}
-    cursor.execute(query("pause"), values)
-    if cursor.rowcount == 0:
-        raise refusal("table_orders_pause_captured")
+    told = paused(table, reason, author)
+    _stop(cursor, lease, table, told, remedy=remedy, anyway=True)
     return _given(cursor, lease, number)
+
+
+def reload(
+    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
+) -> TableOrder:
+    number = _give(cursor, lease, table, OrderKind.RELOAD, author, reason)
+    told = reloading(table, reason, author)
+    _stop(cursor, lease, table, told, remedy=None, anyway=False)
+    return _given(cursor, lease, number)
+
+
+def _stop(
+    cursor: RealDictCursor,
+    lease: Lease,
+    table: TableName,
+    told: tuple[str, str],
+    *,
+    remedy: Remedy | None,
+    anyway: bool,
+) -> None:
+    """The table is paused; one that is not active only if it is to be anyway."""
+    reason, hint = told
+    values: dict[str, Any] = {"source": lease.source, **rows.of_table(table)}
+    values |= {"reason": reason, "hint": hint, "remedy": remedy, "anyway": anyway}
+    cursor.execute(query("pause"), values)
 
 
 def resume(

@@ -87,6 +87,16 @@ left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state <> 'abandoned' and b.id between %(first)s and %(last)s
 order by b.id
 
+-- name: batches_of
+select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
+  and b.id in (
+      select t.batch from lockstep.touched t
+      where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s)
+order by b.id
+
 -- name: overlaps
 select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
@@ -379,6 +389,12 @@ select * from lockstep.writes
 where source = %(source)s and app_id = %(app_id)s and settled_at is not null
 order by delta_version desc limit 1
 
+-- name: renew_mirror
+update lockstep.table_states set mirror_generation = mirror_generation + 1, mirror = %(mirror)s,
+    mirror_version = null, adopted = null
+where source = %(source)s and database = %(database)s and name = %(name)s
+returning *
+
 -- name: end_mirror
 update lockstep.table_states set generation = generation + 1, mirror_version = null, adopted = null
 where source = %(source)s and database = %(database)s and name = %(name)s
@@ -532,20 +548,35 @@ insert into lockstep.table_orders (source, token, database, name, kind, author, 
 values (%(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s)
 returning id
 
+-- An active table stops where the captures are, any other where it had stopped.
 -- name: pause
 update lockstep.table_states t set
-    condition = 'paused', reason = %(reason)s, hint = %(hint)s,
-    position = c.end_base || '.' || lpad(c.end_number::text, greatest(6, length(c.end_number::text)), '0')
-        || ':' || c.end_offset,
-    stopped_batch = c.id, stopped_base = c.end_base, stopped_number = c.end_number,
-    stopped_offset = c.end_offset,
+    condition = 'paused', reason = %(reason)s, hint = %(hint)s, remedy = %(remedy)s,
+    position = coalesce(t.position, s.base || '.'
+        || lpad(s.number::text, greatest(6, length(s.number::text)), '0') || ':' || s."offset",
+        'nowhere in the log yet'),
+    stopped_batch = s.batch, stopped_base = s.base, stopped_number = s.number,
+    stopped_offset = s."offset",
     behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
 from (
-    select * from lockstep.batches
-    where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
-    order by id desc limit 1
-) c
+    select k.condition, b.id as batch, b.end_base as base, b.end_number as number,
+           b.end_offset as "offset"
+    from lockstep.table_states k
+    left join lateral (
+        select * from lockstep.batches
+        where source = k.source and state in ('captured', 'merged', 'acknowledged')
+        order by id desc limit 1
+    ) b on true
+    where k.source = %(source)s and k.database = %(database)s and k.name = %(name)s
+      and k.condition = 'active'
+    union all
+    select k.condition, k.stopped_batch, k.stopped_base, k.stopped_number, k.stopped_offset
+    from lockstep.table_states k
+    where k.source = %(source)s and k.database = %(database)s and k.name = %(name)s
+      and k.condition <> 'active'
+) s
 where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s
+  and (%(anyway)s or s.condition = 'active')
 
 -- name: the_order
 select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema,
@@ -560,7 +591,7 @@ with done as (
         done_batch = %(batch)s, stopped_batch = t.stopped_batch, stopped_base = t.stopped_base,
         stopped_number = t.stopped_number, stopped_offset = t.stopped_offset,
         aside_reason = t.reason, aside_hint = t.hint, aside_position = t.position,
-        aside_remedy = t.remedy
+        aside_condition = t.condition, aside_remedy = t.remedy
     from lockstep.table_states t
     where o.source = %(source)s and o.id = %(order)s and o.kind <> 'pause'
       and (t.source, t.database, t.name) = (o.source, o.database, o.name)

@@ -53,6 +53,11 @@ def live_batches(cursor: RealDictCursor, source: str, first: int, last: int) -> 
     return [rows.batch(row) for row in found]
 
 
+def batches_of(cursor: RealDictCursor, source: str, table: TableName) -> list[Batch]:
+    found = _all(cursor, "batches_of", source=source, **rows.of_table(table))
+    return [rows.batch(row) for row in found]
+
+
 def segments(cursor: RealDictCursor, batch: int) -> list[Segment]:
     return [rows.segment(row) for row in _all(cursor, "segments", batch=batch)]
 

@@ -147,6 +147,7 @@ def table_state(row: Row) -> TableState:
         stopped=stopped(row),
         behind=row["behind_batch"],
         adopted=row["adopted"],
+        mirror_generation=row["mirror_generation"],
         remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
     )
 

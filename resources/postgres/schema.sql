@@ -397,10 +397,10 @@ create table lockstep.table_events (
     place_offset bigint not null,
     reason text,
     constraint table_events_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
-    constraint table_events_kind_known CHECK ((kind = ANY (ARRAY['created'::text, 'changed'::text, 'truncated'::text, 'dropped'::text, 'reread'::text]))),
+    constraint table_events_kind_known CHECK ((kind = ANY (ARRAY['created'::text, 'changed'::text, 'truncated'::text, 'dropped'::text, 'reread'::text, 'rebuilt'::text]))),
     constraint table_events_ordinal_counts CHECK ((ordinal >= 0)),
     constraint table_events_pk PRIMARY KEY (batch, database, name, ordinal),
-    constraint table_events_reread_explained CHECK (((kind <> 'reread'::text) OR (reason IS NOT NULL))),
+    constraint table_events_reread_explained CHECK (((kind <> ALL (ARRAY['reread'::text, 'rebuilt'::text])) OR (reason IS NOT NULL))),
     constraint table_events_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
     constraint table_events_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
 );
@@ -425,9 +425,10 @@ create table lockstep.table_orders (
     aside_hint text,
     aside_position text,
     aside_remedy text,
+    aside_condition text,
     constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
     constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
-    constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text]))),
+    constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text, 'reload'::text]))),
     constraint table_orders_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint table_orders_pause_at_once CHECK (((kind <> 'pause'::text) OR (done_batch IS NULL))),
     constraint table_orders_pk PRIMARY KEY (id),
@@ -455,11 +456,13 @@ create table lockstep.table_states (
     behind_batch bigint,
     adopted bigint,
     remedy text,
+    mirror_generation integer not null default 1,
     constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
     constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
     constraint table_states_generation_counts CHECK ((generation > 0)),
+    constraint table_states_mirror_generation_counts CHECK ((mirror_generation > 0)),
     constraint table_states_mirror_version FOREIGN KEY (source, database, name, mirror_version) REFERENCES lockstep.table_versions(source, database, name, version),
     constraint table_states_pk PRIMARY KEY (source, database, name),
     constraint table_states_quarantine_explained CHECK ((num_nonnulls(reason, hint, "position") =
@@ -477,7 +480,8 @@ END),
     constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
     constraint table_states_stopped CHECK ((num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) =
 CASE
-    WHEN ((condition = 'active'::text) OR ((condition = 'quarantined'::text) AND (stopped_batch IS NULL))) THEN 0
+    WHEN (condition = 'active'::text) THEN 0
+    WHEN ((condition = ANY (ARRAY['quarantined'::text, 'paused'::text])) AND (stopped_batch IS NULL)) THEN 0
     ELSE 4
 END)),
     constraint table_states_stopped_batch FOREIGN KEY (source, stopped_batch) REFERENCES lockstep.batches(source, id)
@@ -654,11 +658,13 @@ begin
 
     update lockstep.table_states t set
         condition = case when t.condition in ('quarantined', 'paused') then t.condition
-                         when o.kind = 'resume' then 'paused' else 'quarantined' end,
+                         else coalesce(o.aside_condition,
+                              case o.kind when 'resume' then 'paused' else 'quarantined' end) end,
+        remedy = case when t.condition in ('quarantined', 'paused') then t.remedy
+                      else o.aside_remedy end,
         reason = coalesce(t.reason, o.aside_reason),
         hint = coalesce(t.hint, o.aside_hint),
         position = coalesce(t.position, o.aside_position),
-        remedy = coalesce(t.remedy, o.aside_remedy),
         stopped_batch = o.stopped_batch, stopped_base = o.stopped_base,
         stopped_number = o.stopped_number, stopped_offset = o.stopped_offset
     from lockstep.table_orders o
@@ -667,7 +673,7 @@ begin
     update lockstep.table_orders set
         done_batch = null, stopped_batch = null, stopped_base = null, stopped_number = null,
         stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null,
-        aside_remedy = null
+        aside_condition = null, aside_remedy = null
     where done_batch = new.id;
 
     update lockstep.table_states set
@@ -1127,14 +1133,14 @@ begin
     if new.done_batch is not null then
         perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
     end if;
-    if new.kind = 'pause' and found <> 'active' then
-        perform lockstep.refuse('table_orders_pause_active', 'the table is not active');
-    end if;
     if new.kind = 'resume' and found <> 'paused' then
         perform lockstep.refuse('table_orders_resume_paused', 'the table is not paused');
     end if;
     if new.kind = 'release' and found <> 'quarantined' then
         perform lockstep.refuse('table_orders_release_quarantined', 'the table is not quarantined');
+    end if;
+    if new.kind = 'reload' and found = 'dropped' then
+        perform lockstep.refuse('table_orders_reload_there', 'the table was dropped');
     end if;
     return new;
 end

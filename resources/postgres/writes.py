@@ -17,7 +17,7 @@ from pipeline.intent import Intent
 from pipeline.position import Position
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, SetAside, TableState
 from resources.ledger_rules import as_told, refusal
 from resources.postgres import history, rows
 from resources.postgres.orders import carry_out
@@ -27,7 +27,7 @@ _PAGE: Final = 1000
 """Rows that one statement inserts."""
 
 
-def _one(cursor: RealDictCursor, name: str, **values: Any) -> rows.Row | None:
+def _one(cursor: RealDictCursor, name: str, /, **values: Any) -> rows.Row | None:
     cursor.execute(query(name), values)
     return cursor.fetchone()
 
@@ -225,6 +225,18 @@ def mark_merged(cursor: RealDictCursor, lease: Lease) -> list[int]:
 def acknowledge(cursor: RealDictCursor, lease: Lease, batch: int) -> None:
     _changed(cursor, "acknowledge", "batches_known", source=lease.source, batch=batch)
     cursor.execute(query("record_version_set"), {"source": lease.source, "batch": batch})
+
+
+def renew_mirror(cursor: RealDictCursor, lease: Lease, table: TableName, mirror: str) -> TableState:
+    values = {"source": lease.source, **rows.of_table(table), "mirror": mirror}
+    row = _one(cursor, "renew_mirror", **values)
+    if row is None:
+        raise refusal("table_states_known")
+    return rows.table_state(row)
+
+
+def give_up(cursor: RealDictCursor, lease: Lease, table: TableName) -> None:
+    cursor.execute(query("give_up"), {"source": lease.source, **rows.of_table(table)})
 
 
 def end_mirror(cursor: RealDictCursor, lease: Lease, table: TableName) -> None:

@@ -16,10 +16,10 @@ HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pysp
 
 
 def test_help_names_what_there_is_and_nothing_else() -> None:
-    """The thirteen commands; those of later versions are absent."""
+    """The fourteen commands; those of later versions are absent."""
     words = set(make_parser().format_help().split())
     known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
-    known |= {"schema", "pause", "resume", "release"}
+    known |= {"schema", "pause", "resume", "release", "reload"}
     assert known <= words
     assert not NOT_YET_COMMANDS & words
 
@@ -52,6 +52,7 @@ def test_later_options_are_refused_by_name(line: str) -> None:
         "resume",
         "pause a.b",
         "release a.b",
+        "reload a.b",
         "pause a.b --schema f --reason x",
     ],
 )

@@ -147,11 +147,17 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     assert f"  {table} is paused at {head(mysql)}: ann paused it: a load" in (
         project.run("status", expect=6).splitlines()
     )
-    project.run("pause", table, "--reason", "again", expect=5)
     project.run("release", table, "--reason", "no", expect=5)
     assert "the next run catches" in project.run("resume", table)
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
+    project.run("reload", table, expect=2)  # --reason is missing
+    reloaded = project.json("reload", table, "--reason", "a file is lost", "--author", "ann")
+    assert (reloaded["order"]["kind"], reloaded["stopped"]) == ("reload", paused["stopped"])
+    assert f"the next run writes the mirror of {table} anew, from the " in reloaded["next"]
+    (one,) = project.json("status", expect=6)["sources"]["shop"]["tables"]
+    assert (one["state"], one["order"]["kind"]) == ("paused", "reload")
+    assert "the next run writes its mirror anew" in project.run("status", expect=6)
 
 
 def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:

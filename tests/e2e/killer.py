@@ -2,6 +2,8 @@
 
     python -m tests.e2e.killer MODULE:CLASS.METHOD before|after|asleep|stopped N -- run
 
+A function of a module is a `MODULE:FUNCTION`.
+
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
 handler runs. "stopped" is SIGTERM before it, as a supervisor stops a process. "asleep" is
 SIGSTOP before it: a process that hangs until somebody wakes it.
@@ -20,10 +22,11 @@ from typing import Any
 
 
 def arm(target: str, when: str, nth: int) -> None:
-    """Replace the method by one that kills the process at its `nth` call."""
+    """Replace the method or function by one that kills the process at its `nth` call."""
     module, _, path = target.partition(":")
-    owner_name, _, name = path.partition(".")
-    owner = getattr(importlib.import_module(module), owner_name)
+    owner_name, _, name = path.rpartition(".")
+    found = importlib.import_module(module)
+    owner = getattr(found, owner_name) if owner_name else found
     original: Callable[..., Any] = getattr(owner, name)
     lock, calls = threading.Lock(), [0]
 

@@ -1,4 +1,4 @@
-"""Runs that cannot merge, and runs that hang: what waits is merged later, once.
+"""Runs that cannot merge, and runs that are terminated: what waits is merged later, once.
 
 One project for the module, and one first run; each test writes, is held up, and ends with
 MySQL and the lake equal.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,35 +125,6 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
 
 @pytest.mark.parametrize(
     "place",
-    [
-        "resources.postgres.ledger:PostgresLedger.record_capture",
-        "resources.lake.mirror:SparkMirrors._apply",
-    ],
-)
-def test_a_run_that_hangs_is_taken_over_and_wakes_up_late(
-    project: Project, mysql: MySqlStand, place: str
-) -> None:
-    """The next one does its work, with one commit for each write; the one that wakes up ends
-    with 3 and says why, and nothing of it is recorded."""
-    before = {table: len(project.commits(f"{DATABASE}.{table}")) for table in TABLES}
-    write(mysql)
-    with asleep(project, place) as hanging:
-        taking_over(project)
-        told = project.status()
-        hanging.send_signal(signal.SIGCONT)
-        said = hanging.communicate(timeout=TIMEOUT)[1]
-    assert hanging.returncode == 3, said
-    assert "took over" in said
-    after = project.status()
-    for key in ("acknowledged", "captured", "open_batches"):
-        assert after[key] == told[key]
-    for table in TABLES:
-        assert len(project.commits(f"{DATABASE}.{table}")) == before[table] + 1
-    require_once(project)
-
-
-@pytest.mark.parametrize(
-    "place",
     ["pipeline.runs.segmenting:Segmenter.put", "resources.lake.mirror:SparkMirrors.write"],
     ids=["while it reads", "while Spark runs"],
 )
@@ -183,41 +153,3 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, 
         os.killpg(process.pid, 0)
     project.run("run")
     require_once(project)
-
-
-@contextmanager
-def asleep(project: Project, place: str) -> Iterator[subprocess.Popen[str]]:
-    """A run that has stopped itself at a call."""
-    command = [sys.executable, "-m", "tests.e2e.killer", place, "asleep", "1", "--", "run"]
-    with subprocess.Popen(
-        command,
-        cwd=project.folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            _, status = os.waitpid(process.pid, os.WUNTRACED)
-            assert os.WIFSTOPPED(status), "the run ended by itself"
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-
-
-def taking_over(project: Project) -> None:
-    """`lockstep run`, which takes a holder that is silent for a moment for one that hangs."""
-    command = [sys.executable, "-m", "tests.e2e.impatient", "run"]
-    done = subprocess.run(
-        command,
-        cwd=project.folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr

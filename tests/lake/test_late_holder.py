@@ -36,9 +36,9 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=folder.parent / "staging", spark=spark)
         self._sleep = sleep
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
         self._sleep()
-        super()._apply(session, write, head)
+        super()._apply(session, write, head, few=few)
 
 
 def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import CommitConflict, LakeUnavailable, SetupIncomplete, TableError
+from pipeline.errors import CommitConflict, LakeUnavailable, MirrorRefused, SetupIncomplete
 from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java_errors import JavaError, named
 from resources.lake.settings import SparkSettings, driver_memory
@@ -83,8 +83,13 @@ def test_java_s_errors_have_names_of_ours() -> None:
         (("io.delta.exceptions.ConcurrentAppendException", "x"), CommitConflict),
         (("java.io.IOException", "No space left on device"), LakeUnavailable),
         (("java.lang.OutOfMemoryError", "Java heap space"), LakeUnavailable),
-        (("org.apache.spark.SparkArithmeticException", "value 12345"), TableError),
-        (("java.lang.IllegalStateException", "one\n\tat two"), LakeUnavailable),
+        (("org.apache.spark.SparkArithmeticException", "value 12345"), MirrorRefused),
+        (("java.lang.IllegalStateException", "one\n\tat two"), MirrorRefused),
+        (("java.lang.RuntimeException", "f.parquet is not a Parquet file"), MirrorRefused),
+        (("java.lang.IllegalStateException", "a stopped SparkContext"), LakeUnavailable),
+        (("java.lang.InterruptedException", ""), LakeUnavailable),
+        (("java.lang.NoClassDefFoundError", "io/delta/Table"), LakeUnavailable),
+        (("java.io.IOException", "Stream closed"), LakeUnavailable),
     ]
     for cause, kind in cases:
         assert type(named(Path("/lake/t"), chained(wrapped, cause))) is kind
@@ -93,7 +98,10 @@ def test_java_s_errors_have_names_of_ours() -> None:
 def test_errors_of_data_hold_no_values() -> None:
     """The name of the error, never its text, which quotes what it met."""
     error = JavaError("org.apache.spark.SparkArithmeticException", "12345", "CAST_OVERFLOW")
-    assert str(named(Path("/lake/t"), [error])) == "Spark refused the write: CAST_OVERFLOW"
+    told = str(named(Path("/lake/t"), [error]))
+    assert told == "Spark refused its mirror: CAST_OVERFLOW: SparkArithmeticException"
+    names = JavaError("org.apache.spark.sql.AnalysisException", "[X] no column `c`;\nplan", "X")
+    assert str(named(Path("/lake/t"), [names])) == "Spark refused its mirror: [X] no column `c`;"
 
 
 def test_missing_jars_send_to_set_up(tmp_path: Path) -> None:

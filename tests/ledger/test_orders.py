@@ -290,7 +290,7 @@ def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: 
 
 
 def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
-    """Active tables are paused, paused ones resumed, quarantined ones released."""
+    """Paused tables are resumed, quarantined ones released, dropped ones not reloaded."""
     first_captured(ledger, lease, ORDERS)
     with refused(ledger, lease, "table_orders_resume_paused"):
         resume(ledger, lease)
@@ -301,19 +301,97 @@ def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
     with refused(ledger, lease, "table_orders_authored"):
         ledger.pause_table(lease, ORDERS, author=" ", reason="")
     pause(ledger, lease)
-    with refused(ledger, lease, "table_orders_pause_active"):
-        pause(ledger, lease)
     with refused(ledger, lease, "table_orders_release_quarantined"):
         release(ledger, lease)
 
 
 def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
-    """There is no place to stop at."""
+    """There is no place to stop at: it is paused all the same."""
     batch = begun(ledger, lease)
     ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
     ledger.abandon(lease, batch.id, "damaged")
-    with refused(ledger, lease, "table_orders_pause_captured"):
+    assert pause(ledger, lease).stopped is None
+    paused = orders(ledger, lease)
+    assert (paused.condition, paused.stopped) == (TableCondition.PAUSED, None)
+    assert paused.position == "nowhere in the log yet"
+    resume(ledger, lease)
+    assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
+
+
+@pytest.mark.parametrize("state_", ["paused", "quarantined", "dropped"])
+def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) -> None:
+    """It stays where it stopped, open orders are none any more, what it owes is kept until
+    it is active again, and comes back with the batch that made it so."""
+    first_captured(ledger, lease, ORDERS)
+    if state_ == "paused":
         pause(ledger, lease)
+        resume(ledger, lease)
+    elif state_ == "quarantined":
+        ledger.set_aside(lease, ASIDE)
+        release(ledger, lease)
+    else:
+        second = following(ledger, lease)
+        told = replace(state(ORDERS), condition=TableCondition.DROPPED)
+        ledger.record_capture(lease, second.id, replace(record(second), tables=(told,)))
+    before = orders(ledger, lease)
+    given = ledger.pause_table(lease, ORDERS, author="ann", reason="x", remedy=Remedy.RESNAPSHOT)
+    assert given.stopped == before.stopped
+    paused = orders(ledger, lease)
+    assert paused.condition is TableCondition.PAUSED
+    assert (paused.stopped, paused.remedy) == (before.stopped, Remedy.RESNAPSHOT)
+    assert ledger.open_orders(lease.source) == []
+    order = resume(ledger, lease)
+    third = following(ledger, lease)
+    ledger.record_capture(lease, third.id, replace(record(third), orders_done=(order.id,)))
+    assert orders(ledger, lease).remedy is None
+    ledger.abandon(lease, third.id, "damaged")
+    assert orders(ledger, lease) == paused
+
+
+@pytest.mark.parametrize("state_", ["active", "paused", "quarantined"])
+def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
+    """An active table stops as if it were paused; any other stays as it is until the batch that
+    carries the order out, and is that again when the batch is given up."""
+    first_captured(ledger, lease, ORDERS)
+    if state_ == "paused":
+        pause(ledger, lease)
+    elif state_ == "quarantined":
+        ledger.set_aside(lease, ASIDE)
+    before = orders(ledger, lease)
+    order = ledger.reload_table(lease, ORDERS, author="ann", reason="lost")
+    assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
+    stopped = orders(ledger, lease)
+    if state_ == "active":
+        assert stopped.condition is TableCondition.PAUSED
+        assert stopped.stopped is not None
+        assert stopped.reason == "ann has it reloaded: lost"
+    else:
+        assert stopped == before
+    second = following(ledger, lease)
+    ledger.record_capture(lease, second.id, replace(record(second), orders_done=(order.id,)))
+    assert orders(ledger, lease).condition is TableCondition.ACTIVE
+    ledger.abandon(lease, second.id, "damaged")
+    assert orders(ledger, lease) == stopped
+    assert [one.id for one in ledger.open_orders(lease.source)] == [order.id]
+
+
+def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> None:
+    """In another folder, with nothing of the table in it; the write that was open is given up,
+    and the next one takes its batches."""
+    batch = first_captured(ledger, lease, ORDERS)
+    before = orders(ledger, lease)
+    opened = ledger.open_intent(
+        lease, ORDERS, app_id="a", first_batch=batch.id, last_batch=batch.id, step="merge"
+    )
+    assert ledger.open_intents(lease.source) == [opened]
+    ledger.give_up(lease, ORDERS)
+    ledger.give_up(lease, ORDERS)
+    assert ledger.open_intents(lease.source) == []
+    after = ledger.renew_mirror(lease, ORDERS, "elsewhere")
+    assert after == orders(ledger, lease)
+    assert after == replace(before, mirror="elsewhere", mirror_generation=2, mirror_version=None)
+    assert [one.id for one in ledger.batches_of(lease.source, ORDERS)] == [batch.id]
+    assert ledger.batches_of(lease.source, STOCK) == []
 
 
 def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:

@@ -429,6 +429,13 @@ select pg_temp.hand_over(%(d)s, 'orders', 3, 1, 1)
 alter table lockstep.handovers disable trigger handovers_alone;
 select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1);
 delete from lockstep.handovers where source = %(s)s
+-- rule: table_states_remedy_paused
+update lockstep.table_states set remedy = 'backfill' where source = %(s)s
+-- rule: table_states_remedy_known
+select pg_temp.stop('paused', %(a)s);
+update lockstep.table_states set remedy = 'pray' where source = %(s)s and condition = 'paused'
+-- rule: table_states_mirror_generation_counts
+update lockstep.table_states set mirror_generation = 0 where source = %(s)s
 -- rule: table_states_adopted_counts
 update lockstep.table_states set adopted = -1 where source = %(s)s
 
@@ -447,8 +454,8 @@ values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '{}')
 -- rule: table_orders_begin_open
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, done_batch)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', %(d)s)
--- rule: table_orders_pause_active
-select pg_temp.stop('dropped', %(a)s), pg_temp.order('orders', 'pause', 'x')
+-- rule: table_orders_reload_there
+select pg_temp.stop('dropped', %(a)s), pg_temp.order('orders', 'reload', 'x')
 -- rule: table_orders_pause_at_once
 select pg_temp.carry_out(pg_temp.order('orders', 'pause', 'x'), %(d)s)
 -- rule: table_orders_resume_paused

@@ -37,8 +37,8 @@ def settings(mysql: MySqlStand, **changes: Any) -> ConnectionSettings:
     return ConnectionSettings(**{**chosen, **changes})
 
 
-def server(mysql: MySqlStand) -> MySqlServer:
-    return MySqlServer(settings(mysql))
+def server(mysql: MySqlStand, **changes: Any) -> MySqlServer:
+    return MySqlServer(settings(mysql, **changes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatc
 from pipeline.runs.merge import merge
 from pipeline.schema.policies import LakePolicies
 from pipeline.start.question import StartPolicies
+from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
@@ -90,7 +91,9 @@ class Follower:
 
     def mirror(self, table: str) -> list[dict[str, Any]]:
         """The mirror's rows now, in the order of their first column."""
-        path = f"{SOURCE}/{table.replace('.', '/')}"
+        name = TableName(*table.split(".", 1))
+        known = self.ledger.table_states(SOURCE).get(name)
+        path = f"{SOURCE}/{table.replace('.', '/')}" if known is None else known.mirror
         rows = self.lake.tables[path][-1].rows.to_pylist() if path in self.lake.tables else []
         return sorted(rows, key=lambda row: next(iter(row.values())))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.runs.expect import writes_expected
 from pipeline.start.question import Rule
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -31,3 +32,33 @@ def test_a_run_goes_on_where_the_last_one_ended(
     assert cursor.by_gtid
     assert follower.run().batch is None
     stand.execute(f"drop database {name}")
+
+
+def test_java_is_begun_early_where_it_will_probably_be_needed(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Behind a run with rows, once the log went on; not for a log full of other tables; and
+    always for what was captured and waits."""
+    mysql.execute(
+        "create table t (id int primary key)", "create table u (id int)", database=database
+    )
+    follower = Follower(server(mysql), [f"{database}.t"])
+    expected = []
+
+    def ask() -> None:
+        expected.append(writes_expected(follower.ledger, SOURCE, follower.server))
+
+    ask()
+    follower.run()
+    mysql.execute("insert into t values (1)", database=database)
+    ask()
+    follower.capture()
+    ask()
+    follower.run()
+    ask()
+    mysql.execute("insert into u values (1)", database=database)
+    ask()
+    follower.run()
+    mysql.execute("insert into t values (2)", database=database)
+    ask()
+    assert expected == [False, False, True, False, True, False]

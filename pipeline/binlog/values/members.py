@@ -6,7 +6,7 @@ invalid one became; SET is a bit per member in one to eight bytes, both little-e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +40,19 @@ def sets(column: Column, cells: Cells) -> pa.Array:
     for number in (int(value) & (1 << 64) - 1 for value in distinct):
         if number >> known:
             raise _unknown(column)
-        texts.append(",".join(m for bit, m in enumerate(column.members) if number >> bit & 1))
+        texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
     if cells.keyed and may_stray(column):
         several = [n for n, value in enumerate(distinct) if not is_own_number(column, int(value))]
         _note(cells, which.astype(np.int64), several)
     return pa.array(texts, pa.string()).take(_indexes(cells, which.astype(np.int64)))
+
+
+def _listed(members: Iterable[str]) -> str:
+    """As `Field_set::val_str` of MySQL's source: no comma before anything was printed."""
+    text = ""
+    for member in members:
+        text = f"{text},{member}" if text else member
+    return text
 
 
 def _note(cells: Cells, numbers: Integers, others: Sequence[int]) -> None:

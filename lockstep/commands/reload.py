@@ -1,0 +1,14 @@
+"""`lockstep reload`: have a table's mirror written anew with the next run; recorded."""
+
+from __future__ import annotations
+
+import argparse
+
+from lockstep.desk import Desk, Outcome
+from lockstep.table_orders import order
+from pipeline.table_state import OrderKind
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """One order in the ledger; 5 where the table was dropped."""
+    return order(arguments, desk, OrderKind.RELOAD)

@@ -1,0 +1,80 @@
+"""Storage engines by name: whose tables are captured, and why the others are not.
+
+Belongs here: the one list that `check`, a run and the page go by. Does not: which engine a
+table has, which the server says (`resources.mysql`), or a statement in the log
+(`pipeline.schema`).
+
+A table is captured if what its engine keeps is what the log says, no more and no less. An
+engine that is not named here is not captured: nobody tried what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_TRANSACTIONAL: Final = "its rows and the log are committed together"
+_IN_PART: Final = "a failed statement is logged in part, and a crash may leave log and rows apart"
+_ELSEWHERE: Final = "its rows are on other servers, whose changes this log does not hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`name` as people write it. `level`: "ok", "warning" or "refusal"; tables of a refused
+    one are set aside."""
+
+    name: str
+    level: str
+    why: str
+
+
+_LIST: Final = (
+    Engine("InnoDB", "ok", _TRANSACTIONAL),
+    Engine("RocksDB", "ok", _TRANSACTIONAL),
+    Engine("TokuDB", "ok", _TRANSACTIONAL),
+    Engine("MyISAM", "warning", _IN_PART),
+    Engine("Aria", "warning", _IN_PART),
+    Engine("ARCHIVE", "warning", _IN_PART),
+    Engine("MEMORY", "refusal", "its rows are gone at each restart, which the log tells later"),
+    Engine("BLACKHOLE", "refusal", "it keeps nothing: the log has rows that the table never has"),
+    Engine("EXAMPLE", "refusal", "it keeps nothing"),
+    Engine("CSV", "refusal", "its file has no key, and may be changed without the server"),
+    Engine(
+        "MERGE", "refusal", "its rows are other tables', whose changes the log has under theirs"
+    ),
+    Engine("FEDERATED", "refusal", _ELSEWHERE),
+    Engine("NDB", "refusal", "updates are logged as inserts, of the changed columns alone"),
+    Engine("SPIDER", "refusal", _ELSEWHERE),
+    Engine("CONNECT", "refusal", "its rows are in files, or on other servers"),
+    Engine("S3", "refusal", "its rows are in an object store that other servers read and write"),
+    Engine("COLUMNSTORE", "refusal", "rows are loaded into it past the log"),
+    Engine("SEQUENCE", "refusal", "it keeps nothing: its numbers are made as they are read"),
+)
+
+_OTHER_NAMES: Final = {
+    "FEDERATEDX": "FEDERATED",
+    "HEAP": "MEMORY",
+    "MARIA": "ARIA",
+    "MRG_MYISAM": "MERGE",
+    "NDBCLUSTER": "NDB",
+}
+
+ENGINES: Final[Mapping[str, Engine]] = {engine.name.upper(): engine for engine in _LIST}
+
+
+def engine_of(name: str) -> Engine:
+    """What is known of an engine; "" is a table that its server cannot open."""
+    upper = name.strip().upper()
+    known = ENGINES.get(_OTHER_NAMES.get(upper, upper))
+    if known is not None:
+        return Engine(name, known.level, known.why)
+    if not upper:
+        return Engine("no engine", "refusal", "the server cannot open it")
+    return Engine(name, "refusal", "nobody tried how its rows and the log go together")
+
+
+def why_refused(name: str) -> str | None:
+    """Why tables of an engine are set aside; None where they are captured."""
+    found = engine_of(name)
+    return f"its engine is {found.name}: {found.why}" if found.level == "refusal" else None

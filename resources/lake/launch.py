@@ -1,0 +1,139 @@
+"""The Java process that Spark runs in: its command, its beginning, and the way to talk to it.
+
+Belongs here: what `spark-submit` does in two shells and a Java of their own before Spark's begins,
+which is 0.4 s of processor time; and beginning Java before Python has read pyspark. Does not: what
+Spark is configured with (`settings`), how long it lives (`session`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import struct
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from time import sleep
+from typing import IO, TYPE_CHECKING, Final
+
+from resources.lake.java import Java
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
+
+_OPENED: Final = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+JAVA_OPTIONS: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+"""What Spark needs of Java (org.apache.spark.launcher.JavaModuleOptions of Spark 4.2), but for the
+module of vector instructions: only machine learning uses that, and Java starts slower with it."""
+
+_TOLD: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_POLL_SECONDS: Final = 0.02
+
+
+def spark_home() -> Path:
+    """The folder of the installed pyspark, which is not imported."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def java_command(java: Java, home: Path, settings: Mapping[str, str]) -> list[str]:
+    """The command of Spark's Java; `settings` are those that it must have from its beginning
+    (`SparkSettings.launch`)."""
+    jars = home / "jars"
+    first = jars.glob("slf4j-api-*.jar")
+    class_path = [settings.get("spark.driver.extraClassPath", ""), str(home / "conf")]
+    class_path += [*map(str, first), str(jars / "*")]
+    options = [settings.get(f"spark.driver.{name}JavaOptions", "") for name in ("default", "extra")]
+    return [
+        str(java.program),
+        "-cp",
+        ":".join(path for path in class_path if path),
+        f"-Xmx{settings['spark.driver.memory']}",
+        *(option for given in options for option in shlex.split(given)),
+        *JAVA_OPTIONS,
+        MAIN,
+        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+        "pyspark-shell",
+    ]
+
+
+def start_java(
+    command: Sequence[str], home: Path, settings: Mapping[str, str], told: Path, log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
+    else it says, does not hear Ctrl-C, and ends when this process does: its standard input is a
+    pipe from us."""
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0"}
+    library = settings.get("spark.driver.extraLibraryPath")
+    if library:
+        before = environment.get("LD_LIBRARY_PATH")
+        environment["LD_LIBRARY_PATH"] = library if not before else f"{library}:{before}"
+    return subprocess.Popen(
+        command,
+        env={**environment, _TOLD: str(told)},
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+
+
+def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | None:
+    """The way to talk to it, once it listens; None if it ended instead."""
+    from pyspark.java_gateway import launch_gateway
+
+    while not told.is_file():
+        if process.poll() is not None:
+            return None
+        sleep(_POLL_SECONDS)
+    info = told.read_bytes()
+    port, length = struct.unpack_from("!ii", info)
+    secret = info[8 : 8 + length].decode()
+    launch: Callable[[], JavaGateway] = launch_gateway
+    with _variables({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        gateway = launch()
+    gateway.proc = process
+    return gateway
+
+
+@contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """How pyspark is told of a Java that is there; nobody else is to find them."""
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del os.environ[name]

@@ -1,0 +1,119 @@
+"""Runs that hang, and runs that take the source over from them.
+
+Belongs here: stopping a run at a place, in Python or in Java inside a commit, and waking it up.
+Does not: what must be true then (`test_takeovers`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.e2e.project import TIMEOUT, Project, environment
+
+
+class Hanging:
+    """A run that is stopped, with its Java process where that is."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._stopped = [process.pid]
+
+    def stop(self) -> None:
+        """Stop Python and all that it started."""
+        self._stopped = [self._process.pid, *_below(self._process.pid)]
+        for number in self._stopped:
+            os.kill(number, signal.SIGSTOP)
+
+    def wake(self) -> None:
+        for number in self._stopped:
+            os.kill(number, signal.SIGCONT)
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code and what it said, once it is done."""
+        said = self._process.communicate(timeout=TIMEOUT)[1]
+        return self._process.returncode, said
+
+
+@contextmanager
+def asleep(project: Project, place: str, nth: int = 1) -> Iterator[Hanging]:
+    """A run whose Python has stopped itself before a call (`tests.e2e.killer`)."""
+    with _running(project, "tests.e2e.killer", place, "asleep", str(nth), "--", "run") as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "the run ended by itself"
+        yield Hanging(process)
+
+
+@contextmanager
+def asleep_in_java(project: Project, store: Path, commit: str) -> Iterator[Hanging]:
+    """A run whose Python and Java were stopped when the draft of a commit was written and had no
+    name yet. `store`: the folder of the class that waits there (`HeldLogStore.java`); `commit`:
+    the file it waits before, below the lake."""
+    gate = project.folder / "gate"
+    os.mkfifo(gate)
+    told = (str(store), str(gate), str(project.lake / commit))
+    with _running(project, "tests.hostile.held_commit", *told, "--", "run") as process:
+        with _opened(gate, process) as way:
+            hanging = Hanging(process)
+            hanging.stop()
+            os.write(way, b"go\n")
+        yield hanging
+
+
+def taking_over(project: Project) -> None:
+    """`lockstep run`, which takes a holder that is silent for a moment for one that hangs."""
+    with _running(project, "tests.e2e.impatient", "run") as process:
+        said = process.communicate(timeout=TIMEOUT)[1]
+    assert process.returncode == 0, said
+
+
+@contextmanager
+def _running(project: Project, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                for number in [process.pid, *_below(process.pid)]:
+                    os.kill(number, signal.SIGKILL)
+
+
+def _below(number: int) -> list[int]:
+    """The processes that a process started, and those that these did."""
+    found: list[int] = []
+    for task in Path(f"/proc/{number}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *_below(child)]
+    return found
+
+
+@contextmanager
+def _opened(gate: Path, process: subprocess.Popen[str]) -> Iterator[int]:
+    """A pipe's end for writing, once somebody reads at the other."""
+    way = None
+    while way is None:
+        try:
+            way = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO
+            assert process.poll() is None, "the run ended by itself"
+            time.sleep(0.01)
+    try:
+        yield way
+    finally:
+        os.close(way)

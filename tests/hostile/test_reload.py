@@ -1,0 +1,189 @@
+"""Mirrors that are lost, and made whole by a command: from the changelog where it has all, else
+from the source. A real server, whose rows are what the mirror must show."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pipeline.errors import LakeUnavailable
+from pipeline.runs.plan import make_plan
+from pipeline.table_state import OrderKind, TableCondition, TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.paused import Shop, open_shop
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    found = open_shop(mysql, database, ["z"])
+    found.do(*(f"create table {table} (id int primary key, v int)" for table in "ab"))
+    write(found, 1)
+    found.run()
+    return found
+
+
+def write(shop: Shop, number: int) -> None:
+    """Changes of both tables, older rows among them."""
+    for table in "ab":
+        shop.do(
+            f"insert into {table} (id, v) values ({number}, {number}), ({number + 100}, 0)",
+            f"update {table} set v = v + 1 where id < {number}",
+            f"delete from {table} where id = {number + 100}",
+        )
+
+
+def lose(shop: Shop, table: str) -> None:
+    """Its mirror's folder is gone."""
+    del shop.follower.lake.tables[shop.state(table).mirror]
+
+
+def reload(shop: Shop, table: str) -> None:
+    shop.order(OrderKind.RELOAD, table)
+
+
+@pytest.mark.parametrize("state", ["active", "paused", "quarantined"])
+def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
+    """The table alone is set aside, with the command that helps; its next mirror lies beside
+    the lost one, for what was acknowledged of that is not in it."""
+    before = shop.state("a").mirror
+    lose(shop, "a")
+    if state == "paused":
+        shop.pause("a")
+    if state == "quarantined":
+        write(shop, 2)
+        shop.run()
+        shop.require_whole("b")
+        assert shop.state("a").condition is TableCondition.QUARANTINED
+        assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
+    write(shop, 3)
+    reload(shop, "a")
+    told = make_plan(shop.follower.work()).returns
+    assert list(told.rebuilds) == [shop.table("a")]
+    assert told.rereads == {}
+    shop.run()
+    shop.require_whole("a")
+    shop.require_whole("b")
+    assert shop.events("a").count(TableEventKind.REBUILT) == 1
+    assert shop.state("a").mirror == f"{before}@1-2"
+    assert before not in shop.follower.lake.tables
+    write(shop, 4)
+    shop.run()
+    shop.require_whole("a")
+    assert shop.state("a").condition is TableCondition.ACTIVE
+
+
+def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
+    """The mirror comes from the source then; one that nobody reloads is not touched."""
+    write(shop, 2)
+    shop.run()
+    folder = f"memory:/{SOURCE}/_changes/{shop.name}/a/"
+    lost = min(path for path in shop.follower.lake.files if path.startswith(folder))
+    del shop.follower.lake.files[lost]
+    write(shop, 3)
+    shop.run()
+    shop.require_whole("a")
+    reload(shop, "a")
+    (why,) = make_plan(shop.follower.work()).returns.rereads.values()
+    assert f"its changelog is damaged: {lost} is missing" in why
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    assert shop.state("a").mirror == f"{SOURCE}/{shop.name}/a"
+
+
+def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database: str) -> None:
+    """Rows that were there before it are only in the source; emptied, the changelog has all."""
+    mysql.execute(
+        "create table a (id int primary key, v int)",
+        "create table b (id int primary key, v int)",
+        "insert into a values (1, 1)",
+        database=database,
+    )
+    shop = open_shop(mysql, database, [])
+    write(shop, 2)
+    shop.run()
+    reload(shop, "a")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    shop.do("truncate table a")
+    write(shop, 3)
+    shop.run()
+    reload(shop, "a")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    assert shop.events("a").count(TableEventKind.REBUILT) == 1
+
+
+def test_a_lake_that_is_away_is_nobody_s_table(shop: Shop) -> None:
+    """Nothing that was acknowledged is there: the folder is not mounted, and nothing is set
+    aside or begun again."""
+    kept = dict(shop.follower.lake.tables)
+    shop.follower.lake.tables.clear()
+    write(shop, 2)
+    with pytest.raises(LakeUnavailable, match="nothing is in the lake"):
+        shop.run()
+    shop.follower.lake.tables.update(kept)
+    shop.run()
+    shop.require_whole("a")
+    shop.require_whole("b")
+
+
+STATEMENTS = (
+    "alter table a add column c{n} int not null default {n}",
+    "alter table a add column c{n} varchar(20) default 'x{n}' first",
+    "alter table a drop column v, add column v bigint default {n}",
+    "alter table a rename column v to w{n}, add column v int default 3",
+    "alter table a modify v bigint",
+    "truncate table a",
+    "alter table a add column g{n} int generated always as (id * 2) stored",
+)
+
+
+def drawn(shop: Shop, seed: int, steps: int) -> None:
+    """Changes, statements, runs, losses and orders by chance: each reload ends with the
+    source's rows."""
+    chance = random.Random(seed)
+    for number in range(2, 2 + steps):
+        shop.do(f"replace into a (id, v) values ({chance.randrange(20)}, {number})")
+        for _ in range(chance.randrange(4)):
+            shop.do(
+                chance.choice(
+                    (
+                        f"replace into a (id, v) values ({chance.randrange(20)}, {number})",
+                        f"update a set v = {number} where id % 3 = {number % 3}",
+                        f"delete from a where id % 5 = {number % 5}",
+                        f"update ignore a set id = id + 20 where id = {chance.randrange(20)}",
+                    )
+                )
+            )
+        if chance.random() < 0.4:
+            shop.do(chance.choice(STATEMENTS).format(n=number))
+        if chance.random() < 0.2:
+            shop.pause("a")
+        if chance.random() < 0.3 and shop.state("a").mirror in shop.follower.lake.tables:
+            lose(shop, "a")
+        if chance.random() < 0.5:
+            shop.run()
+        if chance.random() < 0.5:
+            reload(shop, "a")
+            shop.run()
+            if shop.state("a").condition is TableCondition.QUARANTINED:
+                shop.release("a")
+                shop.run()
+            rows = sorted(map(str, shop.rows("a")))
+            assert sorted(map(str, shop.follower.mirror(f"{shop.name}.a"))) == rows, (seed, number)
+    shop.run()
+    reload(shop, "a")
+    shop.run()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reloads_at_random(shop: Shop, seed: int) -> None:
+    drawn(shop, seed, 12)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_reloads_at_random_for_long(shop: Shop, seed: int) -> None:
+    drawn(shop, seed, 40)

@@ -1,0 +1,184 @@
+"""Runs that hang at a place of their work, and wake up when another has done it.
+
+A run is stopped at one call, another takes the source over and finishes, then the first goes on.
+Both sides are equal then, each step is one commit, and the first says that it was taken over.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.lake import log_store
+from resources.lake.jars import jars_folder
+from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+from tests.hostile.takeovers import Hanging, asleep, asleep_in_java, taking_over
+
+LEDGER = "resources.postgres.ledger:PostgresLedger"
+CHANGELOG = "resources.lake.changelog"
+MIRRORS = "resources.lake.mirror:SparkMirrors"
+SEGMENTS = "resources.lake.segments:ParquetSegments"
+STEP = f"{MIRRORS}._step"
+TABLES = ("taken.changed", "taken.plain")
+
+PLACES = [
+    ("before the first step of a mirror's columns", STEP, 1),
+    ("before its changelog's commit", f"{CHANGELOG}:_commit", 1),
+    ("before the ledger has the capture", f"{LEDGER}.record_capture", 1),
+    ("before the second step", STEP, 2),
+    ("before the third", STEP, 3),
+    ("before a mirror's rows", f"{MIRRORS}._apply", 1),
+    ("before the last mirror's rows", f"{MIRRORS}._apply", 2),
+    ("before columns are added to a changelog", f"{CHANGELOG}:_add_columns", 1),
+    ("before the last changelog's commit", f"{CHANGELOG}:_commit", 4),
+    ("before a batch", f"{LEDGER}.begin_batch", 1),
+    ("before a segment", f"{SEGMENTS}.open", 1),
+    ("before an intent", f"{LEDGER}.open_intent", 1),
+    ("before the other intent", f"{LEDGER}.open_intent", 2),
+    ("before the holder is asked", f"{LEDGER}.require_held", 1),
+    ("before it is asked again", f"{LEDGER}.require_held", 3),
+    ("before a write is settled", f"{LEDGER}.settle", 1),
+    ("before the other is", f"{LEDGER}.settle", 2),
+    ("before all is merged", f"{LEDGER}.mark_merged", 1),
+    ("before it is acknowledged", f"{LEDGER}.acknowledge", 1),
+]
+IN_EVERY_TEST = 3
+"""So many of them; `make soak` has the others too."""
+
+COMMITS = [("changed", 1), ("changed", 4), ("plain", 1)]
+"""Commits that are stopped in the middle, by table and version."""
+
+EXAMPLE = (
+    "alter table taken.changed drop column x",
+    "alter table taken.changed add column x int",
+    "update taken.changed set x = id * 10 where id > 1",
+    "update taken.plain set v = v + 1",
+    "insert into taken.plain values (9, 9)",
+)
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmProcess]:
+    """For what is done around a takeover."""
+    process = WarmProcess()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
+    """A project after its first run; then a column went and another came in its name."""
+    start = head(mysql)
+    mysql.execute(
+        "create database taken",
+        "create table taken.changed (id int primary key, x int)",
+        "create table taken.plain (id int primary key, v int)",
+        "insert into taken.changed values (1, 1), (2, 2), (3, 3)",
+        "insert into taken.plain values (1, 1), (2, 2), (3, 3)",
+    )
+    made = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=["taken.*"],
+        start=start,
+        warm=warm,
+        extra='dropped_columns = "drop"\n',
+    )
+    made.run("run")
+    mysql.execute(*EXAMPLE)
+    yield made
+    mysql.execute("drop database taken")
+
+
+@pytest.mark.parametrize(
+    ("place", "nth"),
+    [
+        pytest.param(*one[1:], marks=[pytest.mark.soak] if number >= IN_EVERY_TEST else [])
+        for number, one in enumerate(PLACES)
+    ],
+    ids=[one[0] for one in PLACES],
+)
+def test_a_run_that_was_taken_over_changes_nothing(project: Project, place: str, nth: int) -> None:
+    with asleep(project, place, nth) as hanging:
+        require_too_late(project, hanging)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the log store that waits in the middle of a commit."""
+    if shutil.which("javac") is None:
+        pytest.skip("there is no javac")
+    folder = tmp_path_factory.mktemp("held")
+    against = f"{log_store.compile_path(jars_folder(sys.prefix))}:{log_store.JAR}"
+    source = Path(__file__).with_name("HeldLogStore.java")
+    command = ["javac", "--release", log_store.RELEASE, "-d", str(folder), "-cp", against]
+    subprocess.run([*command, str(source)], check=True)
+    shutil.make_archive(str(folder / "held"), "zip", folder, "lockstep")
+    (folder / "held.zip").rename(folder / "held.jar")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("table", "version"),
+    [
+        pytest.param(*one, marks=[pytest.mark.soak] if number else [])
+        for number, one in enumerate(COMMITS)
+    ],
+)
+def test_java_that_was_stopped_inside_a_commit_overwrites_nothing(
+    project: Project, store: Path, table: str, version: int
+) -> None:
+    """Its draft is written; the commit that has the name meanwhile keeps it."""
+    commit = f"shop/taken/{table}/_delta_log/{version:020d}.json"
+    with asleep_in_java(project, store, commit) as hanging:
+        assert not (project.lake / commit).exists()
+        require_too_late(project, hanging)
+
+
+def require_too_late(project: Project, hanging: Hanging) -> None:
+    """Another run takes over and finishes; the one that hung goes on, and what it does is of
+    no account."""
+    taking_over(project)
+    before, told = logs(project), books(project)
+    hanging.wake()
+    code, said = hanging.end()
+    assert (code, "took over" in said) == (3, True), said
+    assert (logs(project), books(project)) == (before, told)
+    require_equal(project)
+
+
+def logs(project: Project) -> dict[str, bytes]:
+    """Every commit in the lake."""
+    return {
+        str(path.relative_to(project.lake)): path.read_bytes()
+        for path in project.lake.rglob("_delta_log/*.json")
+    }
+
+
+def books(project: Project) -> dict[str, object]:
+    told = project.status()
+    return {key: told[key] for key in ("acknowledged", "captured", "open_batches")}
+
+
+def require_equal(project: Project) -> None:
+    """MySQL and the lake are, and each write and each step is one commit."""
+    told = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in told.items()} == dict.fromkeys(TABLES, True)
+    for table in (*TABLES, *(f"_changes.{table}" for table in TABLES), "_transactions", "_ddl"):
+        transactions = project.transactions(table)
+        assert len(transactions) == len(set(transactions))
+    said = [
+        json.loads(commit["commitInfo"]["userMetadata"])["lockstep"]
+        for commit in project.commits("taken.changed")
+    ]
+    steps = Counter(one["step"] for one in said if "step" in one)
+    assert steps == {1: 1, 2: 1, 3: 1}
