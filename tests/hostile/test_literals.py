@@ -18,6 +18,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 
+from pipeline.binlog.charsets import text_decoder
 from pipeline.position import Coordinates
 from pipeline.runs.verify import verify
 from pipeline.schema.comparable import disagreements
@@ -103,7 +104,8 @@ def _bytes(statement: str, session: Session) -> Any:
 def _taken(
     connection: pymysql.Connection[Any], session: Session, chance: Random, done: Trial
 ) -> Iterator[tuple[str, str]]:
-    """Pairs that the server takes."""
+    """Pairs that the server takes, and that leave no bytes without a character: those set their
+    table aside, whatever they come from."""
     while True:
         kind, literal = pair(chance, session)
         done.counts["tried"] += 1
@@ -112,8 +114,28 @@ def _taken(
             connection.query(_bytes(create, session))
         except (UnicodeEncodeError, pymysql.MySQLError):
             continue
+        if _is_text(connection):
+            yield kind, literal
         connection.query("drop temporary table tried")
-        yield kind, literal
+
+
+def _is_text(connection: pymysql.Connection[Any]) -> bool:
+    """Whether the default's bytes are characters of its column's set."""
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute("insert into tried values ()")
+            cursor.execute("select hex(charset(c)), cast(c as binary) from tried")
+        except pymysql.MySQLError:
+            return False
+        ((name, raw),) = cursor.fetchall()
+    charset = bytes.fromhex(str(name, "ascii") if isinstance(name, bytes) else name).decode()
+    if raw is None or charset == "binary":
+        return True
+    try:
+        text_decoder(charset)(raw)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _judge(
