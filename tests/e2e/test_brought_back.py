@@ -14,9 +14,9 @@ from tests.fix_mysql import MySqlStand
 def test_a_write_that_was_begun_in_vain_is_no_obstacle(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """A value that only the source rounds: the next run reads the table anew by itself. A name
-    that Delta refuses: it waits until the column is renamed and the table released. Both
-    end equal, though the batch of their first try was acknowledged without them."""
+    """A value that only the source rounds is read from there in the same run. A name that Delta
+    refuses: the table waits until the column is renamed and it is released, and ends equal,
+    though the batch of its first try was acknowledged without it."""
     start = head(mysql)
     mysql.execute(
         f"use {database}",
@@ -40,7 +40,6 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
     )
     told = project.json("run", expect=6)["sources"]["shop"]["set_aside"]
     assert {one["table"]: one["hint"] for one in told} == {
-        f"{database}.rounded": "the next run reads it from the source",
         f"{database}.named": "rename the column at the source, or exclude the table",
     }
     mysql.execute(
