@@ -61,7 +61,9 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
     try:
         found = _preflight(site, source, known=ledger is not None and ledger.error is None)
         if ledger is not None and ledger.error is None:
-            _note_tables(settings, site.workplace(source.name, Unwatched()))
+            work = site.workplace(source.name, Unwatched())
+            _note_tables(settings, work)
+            found = (*_lake_findings(work), *found)
     except LockstepError as error:
         found = (_refusal("source", error),)
     told = {type(finding.error) for finding in found}
@@ -146,6 +148,19 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
         for name in present
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
+
+
+def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
+    """Whether ledger and lake belong together, and what somebody else did to mirrors."""
+    from pipeline.runs.claiming import lake_trouble
+    from pipeline.runs.looking_back import astray
+
+    if (error := lake_trouble(work)) is not None:
+        return (_refusal("lake", error),)
+    return tuple(
+        Finding("warning", str(one.table), f"the next run sets it aside: {one.why}", one.hint)
+        for one in astray(work)
+    )
 
 
 def _code(findings: Iterable[Finding]) -> int:

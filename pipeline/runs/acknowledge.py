@@ -8,6 +8,7 @@ from time import perf_counter
 from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
@@ -16,6 +17,7 @@ from pipeline.table_state import SetAside, TableCondition, TableEventKind, Table
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     """Acknowledge every merged batch, oldest first, up to the first that is not."""
     clock = perf_counter()
+    require_claim(work)
     source = work.source.name
     done: list[int] = []
     held: dict[int, tuple[TableName, ...]] = {}
@@ -28,7 +30,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             held[batch.id] = _waited_for(work, batch.id)
-    remove_dropped(work)
+    remove_dropped(work, lease)
     cursor = work.ledger.acknowledged_cursor(source)
     return AcknowledgeReport(
         acknowledged=tuple(done),
@@ -61,13 +63,16 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
             ledger.end_mirror(lease, table)
 
 
-def remove_dropped(work: Workplace) -> None:
+def remove_dropped(work: Workplace, lease: Lease) -> None:
     """Delete the mirrors that ended; again where that was cut off."""
     if work.source.lake.dropped_tables != "drop":
         return
+    looked = work.ledger.looked(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         if state.mirror_ended:
             work.mirrors.remove(state.mirror)
+            if state.mirror in looked:
+                work.ledger.note_looked(lease, {state.mirror: None})
 
 
 def remove_ended(work: Workplace, batch: int) -> None:

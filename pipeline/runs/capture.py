@@ -17,6 +17,7 @@ from pipeline.decisions import Decision, Lease
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.finding import resolve_end
@@ -45,6 +46,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     clock = perf_counter()
+    require_claim(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare()
@@ -158,7 +160,7 @@ def _capture(
     active = [one.table for one in back.orders]
     tables = tables_of(work, begun.start, work.segments, batch.id, active)
     structures = structures_at(work, begun)
-    handing_over = HandingOver(work, begun, tables, structures, batch.id)
+    handing_over = HandingOver(work, begun, tables, structures, batch.id, lease)
     told = SourceRows(work.segments, source=source, batch=batch.id)
     segmenter = Segmenter(
         tables,

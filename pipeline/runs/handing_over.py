@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.changes.layout import application_id
-from pipeline.decisions import Continuity
+from pipeline.decisions import Continuity, Lease
 from pipeline.runs.acknowledge import remove_dropped
 from pipeline.runs.begin import Begun
 from pipeline.runs.captured import CapturedTables, TakenOver
@@ -70,8 +70,10 @@ class HandingOver:
         tables: CapturedTables,
         structures: SchemaTracker,
         batch: int,
+        lease: Lease,
     ) -> None:
         self._work = work
+        self._lease = lease
         self._tables = tables
         self._structures = structures
         self._batch = batch
@@ -117,7 +119,7 @@ class HandingOver:
             return {}
         # An ended mirror whose removal was cut off: once its name has another folder, nobody
         # would know of it.
-        remove_dropped(self._work)
+        remove_dropped(self._work, self._lease)
         return taken
 
     def _captured(self, effects: Sequence[Effect]) -> dict[TableName, TableName]:

@@ -174,7 +174,10 @@ def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
 
 
 def _refused_write(state: TableState) -> str | None:
-    """Why a table's mirror must be written as a whole: a merge set it aside."""
+    """Why a table's mirror must be written as a whole: a merge set it aside, or it begins
+    anew."""
+    if state.generation > 1 and state.mirror_version is None:
+        return f"its mirror begins anew: {state.reason}"
     at_its_merge = (state.position or "").startswith("batch ")
     if state.condition is not TableCondition.QUARANTINED or not at_its_merge:
         return None

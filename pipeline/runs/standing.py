@@ -14,12 +14,14 @@ from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather
+from pipeline.runs.claiming import lake_trouble
 from pipeline.runs.context import Workplace
+from pipeline.runs.looking_back import astray
 from pipeline.standing.facts import Headroom, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
-from pipeline.table_state import TableCondition
+from pipeline.table_state import SetAside, TableCondition
 
 _BATCHES = 1_000
 _DECISIONS = 100
@@ -74,7 +76,13 @@ def stand(source: str, ledger: Ledger, work: Workplace | LockstepError, now: dat
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         decisions=tuple(decisions),
+        lake=None if isinstance(work, LockstepError) else lake_trouble(work),
+        astray=() if isinstance(work, LockstepError) else _astray(work),
     )
+
+
+def _astray(work: Workplace) -> tuple[SetAside, ...]:
+    return tuple(SetAside(one.table, one.why, one.hint, "") for one in astray(work))
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:

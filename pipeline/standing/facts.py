@@ -73,7 +73,9 @@ class Standing:
     """Everything a person may want to know of a source. `facts` is None if the server did
     not answer, and then `trouble` says why. `start`: what the next run would decide; None if
     that was not looked into, and always while `override` is open. Of the tables `set_aside`,
-    those that a person `paused`, and those that the next run brings back."""
+    those that a person `paused`, and those that the next run brings back. `lake`: why ledger and
+    lake do not belong together; `astray`: tables that the next run sets aside for what
+    somebody did to their mirrors."""
 
     source: str
     captured: Cursor | None = None
@@ -94,6 +96,8 @@ class Standing:
     paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
     decisions: tuple[RecordedDecision, ...] = ()
+    lake: LockstepError | None = None
+    astray: tuple[SetAside, ...] = ()
 
     @property
     def other_server(self) -> bool:

@@ -674,3 +674,18 @@ from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 select pg_temp.end_delivery(newer, 'acknowledged') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
 -- rule: deliveries_rolled_back_newest_first
 select pg_temp.end_delivery(older, 'rolled back') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
+
+-- rule: ledger_pk
+insert into lockstep.ledger (id) select id from lockstep.ledger
+-- rule: ledger_alone
+insert into lockstep.ledger (id) values (gen_random_uuid())
+-- rule: ledger_alone_counts
+insert into lockstep.ledger (id, alone) values (gen_random_uuid(), false)
+-- rule: ledger_stays
+update lockstep.ledger set id = gen_random_uuid()
+-- rule: looked_source
+insert into lockstep.looked values ('nobody', 'x', 0)
+-- rule: looked_pk
+insert into lockstep.looked values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
+-- rule: looked_version_counts
+insert into lockstep.looked values (%(s)s, 'x', -1)
