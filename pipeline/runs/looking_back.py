@@ -106,10 +106,13 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
     return judge_changelog(look, looked, work.ledger.identity(), positions)
 
 
-def refuse_found(work: Workplace, folder: str, found: Found) -> None:
+def refuse_found(
+    work: Workplace, folder: str, found: Found, table: TableName | None = None
+) -> None:
     """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
     the source."""
     source = work.source.name
+    go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
     match found:
         case Ahead(commit, ledger):
             raise ahead(source, folder, commit, ledger, work.ledger.identity())
@@ -124,14 +127,13 @@ def refuse_found(work: Workplace, folder: str, found: Found) -> None:
             raise TableError(
                 f"{foreign_sentence(folder, commit)}: {how}. The changelog may not have every "
                 "change, or more than there were",
-                hint="find out who did it; `lockstep release TABLE --reason …` goes on with the "
-                "changelog as it is",
+                hint=f"find out who did it; {go_on}",
             )
         case Unknown(version):
             raise TableError(
                 f"nobody looked at version {version} of {folder}, and its log has no file of it "
                 "any more: somebody else may have written it",
-                hint="`lockstep release TABLE --reason …` goes on with the changelog as it is",
+                hint=go_on,
             )
         case Passed():
             return

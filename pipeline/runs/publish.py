@@ -72,20 +72,24 @@ class _Publishing:
     aside: list[SetAside] = field(default_factory=list)
 
     def segments(self, batch: Batch, together: Sequence[_Versioned], state: TableState) -> None:
-        """One table's, unless somebody else wrote to its changelog."""
+        """One table's. What somebody else did to its changelog sets the table aside, once the
+        batch is in it: a table that comes back is not published a second time."""
         table, generation = together[0].table, together[0].version.generation
         folder = changelog_path(batch.source, table, generation)
-        if state.table in {one.table for one in self.aside}:
-            return
+        errors = []
         try:
-            self._look(folder)
+            self._look(folder, table)
         except TableError as error:
-            aside = SetAside(table, error.reason, error.hint, str(batch.start.at))
+            errors.append(error)
+        try:
+            self.after[folder] = _publish(self.work, batch, together, state).delta_version
+        except TableError as error:
+            errors.append(error)
+        for first in errors[:1]:
+            aside = SetAside(table, first.reason, first.hint, str(batch.start.at))
             self.work.ledger.set_aside(self.lease, aside)
             self.work.progress.note(f"{table} was set aside: {aside.reason}")
             self.aside.append(aside)
-        else:
-            self.after[folder] = _publish(self.work, batch, together, state).delta_version
 
     def part(self, batch: Batch, part: SourcePart) -> None:
         """One of the source's own tables: nothing is made of them, so that somebody else wrote
@@ -103,22 +107,17 @@ class _Publishing:
         if moved:
             self.work.ledger.note_looked(self.lease, moved)
 
-    def _look(self, folder: str) -> None:
+    def _look(self, folder: str, table: TableName | None = None) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
         table stays set aside until somebody releases it."""
         looked = self.after.get(folder, self.before.get(folder))
-        if looked is None or (folder not in self.after and not self._moved(folder, looked)):
-            return
-        if folder in self.after:
+        if looked is None or folder in self.after or self.work.changelog.ends_at(folder, looked):
             return
         found = judged_changelog(self.work, folder, looked)
         if isinstance(found, Foreign | Unknown):
             newest = self.work.changelog.look(folder, looked).newest
             self.after[folder] = looked if newest is None else newest
-        refuse_found(self.work, folder, found)
-
-    def _moved(self, folder: str, looked: int) -> bool:
-        return not self.work.changelog.ends_at(folder, looked)
+        refuse_found(self.work, folder, found, table)
 
 
 def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
