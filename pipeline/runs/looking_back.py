@@ -168,14 +168,16 @@ def changelogs_parted(work: Workplace) -> ForeignCommit | None:
 
 
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Tables that are active and whose mirrors do not end where they were looked at last."""
+    """Tables that are active and whose mirrors do not end where they were looked at last, or
+    that nobody looked at yet."""
     return [
         state
         for state in work.ledger.table_states(work.source.name).values()
         if state.condition is TableCondition.ACTIVE
         and state.mirror_version is not None
-        and state.mirror in looked
-        and not work.mirrors.ends_at(state.mirror, looked[state.mirror])
+        and not (
+            state.mirror in looked and work.mirrors.ends_at(state.mirror, looked[state.mirror])
+        )
     ]
 
 
@@ -189,7 +191,7 @@ def astray(work: Workplace) -> list[Parted]:
     looked = work.ledger.looked(work.source.name)
     found = []
     for state in moved(work, looked):
-        one = judged(work, state, looked[state.mirror])
+        one = judged(work, state, looked.get(state.mirror))
         if isinstance(one, Behind | Foreign | Unknown):
             error = _error(work, state, one)
             found.append(Parted(state.table, str(error), error.hint))

@@ -88,7 +88,7 @@ class _Merging:
             if state.table in pending or newest is None:
                 continue
             try:
-                self._note(state, look_at(work, state, self.looked[state.mirror]))
+                self._note(state, look_at(work, state, self.looked.get(state.mirror)))
             except TableError as error:
                 self._put_aside(state.table, newest.batch, error)
 
@@ -118,13 +118,13 @@ class _Merging:
         run made is found. Only what can be carried out becomes an intent."""
         try:
             task = task_of(self.work, intent, state, batches)
-            self._look(task, intent if intent.id else None)
             made = commit_made(self.work, task) if intent.id else None
             if made is not None:
                 found = self.work.mirrors.schema(state.mirror, made.delta_version)
                 columns = [one for one in found if one.name != DELETED_AT.name]
                 self._settle(task, made, columns, 0.0)
                 return None
+            self._look(task, intent if intent.id else None)
             job = prepare_job(self.work, task)
         except TableError as error:
             self._put_aside(intent.table, intent.first_batch, error)

@@ -72,6 +72,9 @@ class DeltaChangelog:
             if table is not None and newest is not None and newest >= batch:
                 at = _published_before(path, table, app_id, batch, files, user_metadata)
                 return Published(at, skipped=True)
+            if table is not None and newest is None and _lists(table, files):
+                # A table that begins anew has another application; its batches are there.
+                return Published(table.version(), skipped=True)
             refuse_damaged(path, files)
             with lake_errors(path):
                 committed = _commit(path, table, schema, files, commit)
@@ -185,6 +188,12 @@ def _listed(table: DeltaTable) -> dict[str, int]:
     if not found.num_rows:
         return {}
     return dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
+
+
+def _lists(table: DeltaTable, files: Sequence[SegmentFile]) -> bool:
+    """Whether all of the files, and any, are in the table."""
+    listed = _listed(table)
+    return bool(files) and all(file.path in listed for file in files)
 
 
 def _remove(path: str, size: int, moment: int) -> RemoveAction:
