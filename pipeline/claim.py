@@ -52,7 +52,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """There is no claim. `empty`: nothing is there at all."""
+    """There is no claim. `empty`: no table is there; files of a capture that nobody recorded
+    are none."""
 
     empty: bool
 
@@ -96,7 +97,7 @@ def _unclaimed(
     if folder.empty and published is not None:
         return _refusal(
             source,
-            f"the lake is behind its ledger: there is no folder {source} in it, and "
+            f"the lake is behind its ledger: there is no table of {source} in it, and "
             f"{_stands('the ledger', newest)}",
             "mount or restore the lake's folder, then run again; or, if it is gone for good, "
             f"{_ADOPT} ({_ONLY})",

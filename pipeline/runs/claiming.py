@@ -34,6 +34,8 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
     batches = work.ledger.batches(source, limit=_NEWEST)
     newest = next((one for one in batches if _captured(one)), None)
     published = next((one for one in batches if one.state in _PUBLISHED), None)
+    if isinstance(folder, Unclaimed) and not _expects_tables(work):
+        published = None
     error = judge_claim(
         source,
         folder,
@@ -77,6 +79,14 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
     told = folder.at(batch)
     if told != folder:
         work.claims.write(told)
+
+
+def _expects_tables(work: Workplace) -> bool:
+    """Whether the ledger knows of a table in the lake. A source in which nothing was written
+    yet has none, whatever was acknowledged."""
+    source = work.source.name
+    states = work.ledger.table_states(source).values()
+    return bool(work.ledger.looked(source)) or any(one.mirror_version for one in states)
 
 
 def _captured(batch: Batch) -> bool:

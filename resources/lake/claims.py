@@ -31,7 +31,7 @@ class FileClaims:
             try:
                 text = (folder / NAME).read_text(encoding="utf-8")
             except FileNotFoundError:
-                return Unclaimed(empty=not _holds_anything(folder))
+                return Unclaimed(empty=not _holds_tables(folder))
         try:
             found = json.loads(text)
             captured = found["captured_at"]
@@ -88,6 +88,6 @@ class FileClaims:
         return kept
 
 
-def _holds_anything(folder: Path) -> bool:
-    """Whether there is a file in it, at any depth; empty folders are nothing."""
-    return any(path.is_file() for path in folder.rglob("*"))
+def _holds_tables(folder: Path) -> bool:
+    """Whether there is a Delta table in it, at any depth."""
+    return any(True for _ in folder.rglob("_delta_log"))

@@ -16,10 +16,9 @@ class MemoryClaims:
         self._lake = lake
 
     def read(self, source: str) -> Claim | Unclaimed:
-        below = (self._lake.path(f"{source}/"), f"{source}/")
-        names = [*self._lake.files, *(name for name, kept in self._lake.tables.items() if kept)]
+        names = [name for name, kept in self._lake.tables.items() if kept]
         found = self._lake.claims.get(source)
-        return found or Unclaimed(empty=not any(name.startswith(below) for name in names))
+        return found or Unclaimed(empty=not any(name.startswith(f"{source}/") for name in names))
 
     def write(self, claim: Claim) -> None:
         self._lake.claims[claim.source] = claim
