@@ -22,10 +22,12 @@ import pyarrow as pa
 from pipeline.batch import Batch
 from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, ForeignCommit, Remedy, TableError
+from pipeline.errors import CommitConflict, Remedy, TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
+from pipeline.runs.looking_back import MirrorLost, look_at, moved
 from pipeline.runs.merging import Job, Task, prepare_job, task_of
 from pipeline.runs.publish import publish
 from pipeline.runs.writing import commit_made, write_once
@@ -39,16 +41,17 @@ CONFLICT_TRIES = 3
 def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
     """Publish, then merge every table that has captured changes, or those of `only`."""
     clock = perf_counter()
+    require_claim(work)
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()
-    publish(work, lease)
+    aside = publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
-    _require_mirrors(work)
     published = perf_counter()
-    merging = _Merging(work, lease, only)
+    merging = _Merging(work, lease, only, failed=list(aside))
+    merging.look_around()
     while merging.round():
         pass
     moved = work.ledger.mark_merged(lease)
@@ -63,25 +66,6 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     )
 
 
-def _require_mirrors(work: Workplace) -> None:
-    """The mirrors about to be written still show what the ledger acknowledged: a folder
-    that was removed, or is not mounted, is never quietly begun again."""
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
-    if cursor is None:
-        return
-    states = work.ledger.table_states(work.source.name)
-    written = {states[table].mirror for table in work.ledger.pending(work.source.name)}
-    for entry in work.ledger.version_set(work.source.name, cursor.batch):
-        found = work.mirrors.version(entry.mirror) if entry.mirror in written else None
-        if entry.mirror in written and (found is None or found < entry.delta_version):
-            there = "is not there" if found is None else f"ends at version {found}"
-            raise ForeignCommit(
-                f"the mirror {entry.mirror} {there}, but version {entry.delta_version} of it "
-                "is acknowledged",
-                hint="mount or restore the lake's folder, then run again",
-            )
-
-
 @dataclass(slots=True)
 class _Merging:
     """Tables merged and set aside so far."""
@@ -91,6 +75,28 @@ class _Merging:
     only: frozenset[TableName] | None
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[SetAside] = field(default_factory=list)
+    looked: dict[str, int] = field(default_factory=dict)
+
+    def look_around(self) -> None:
+        """Tables that have nothing to merge are looked at too: what somebody else wrote into a
+        mirror, and a mirror that is gone, is said by the next run."""
+        work = self.work
+        self.looked = work.ledger.looked(work.source.name)
+        pending = work.ledger.pending(work.source.name)
+        newest = work.ledger.captured_cursor(work.source.name)
+        for state in moved(work, self.looked):
+            if state.table in pending or newest is None:
+                continue
+            try:
+                self._note(state, look_at(work, state, self.looked.get(state.mirror)))
+            except TableError as error:
+                self._put_aside(state.table, newest.batch, error)
+
+    def _note(self, state: TableState, version: int | None) -> None:
+        """Up to there the mirror's log was looked at."""
+        if version is not None and version != self.looked.get(state.mirror):
+            self.work.ledger.note_looked(self.lease, {state.mirror: version})
+            self.looked[state.mirror] = version
 
     def round(self) -> bool:
         """One write per table: its open intent as it stands, else a new one over all that it
@@ -118,9 +124,10 @@ class _Merging:
                 columns = [one for one in found if one.name != DELETED_AT.name]
                 self._settle(task, made, columns, 0.0)
                 return None
+            self._look(task, intent if intent.id else None)
             job = prepare_job(self.work, task)
         except TableError as error:
-            self._put_aside(intent, error)
+            self._put_aside(intent.table, intent.first_batch, error)
             return None
         if intent.id:
             return job
@@ -144,7 +151,7 @@ class _Merging:
                 try:
                     commit, seconds = future.result()
                 except TableError as error:
-                    self._put_aside(job.task.intent, error)
+                    self._put_aside(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
@@ -154,11 +161,26 @@ class _Merging:
         if errors:
             raise errors[0]
 
+    def _look(self, task: Task, intent: Intent | None) -> int | None:
+        """At what was committed to the mirror since the last look."""
+        looked = self.looked.get(task.state.mirror)
+        return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
+
     def _settle(
         self, task: Task, commit: MirrorCommit, columns: Collection[pa.Field], seconds: float
     ) -> None:
-        version = commit.delta_version
-        self.work.ledger.settle(self.lease, task.intent, version, shows=task.plan.final)
+        version, intent = commit.delta_version, task.intent
+        foreign: TableError | None = None
+        try:
+            # Somebody may have committed between the snapshot that was read and the commit.
+            self._look(task, intent)
+        except TableError as error:
+            foreign = error
+        self.work.ledger.settle(self.lease, intent, version, shows=task.plan.final)
+        if foreign is None:
+            self._note(task.state, version)
+        else:
+            self._put_aside(intent.table, intent.last_batch, foreign)
         self.merged.append(
             TableMerge(
                 table=task.intent.table,
@@ -173,16 +195,24 @@ class _Merging:
             )
         )
 
-    def _put_aside(self, intent: Intent, error: TableError) -> None:
-        """Nothing of the intent is in the lake, or `commit_made` had found it."""
+    def _put_aside(self, table: TableName, batch: int, error: TableError) -> None:
+        """Nothing of an open intent is in the lake, or `commit_made` had found it."""
         remedy = error.remedy
         if remedy is Remedy.CATCH_UP:
             remedy = Remedy.REWRITE_MIRROR
-        place = f"batch {intent.first_batch}"
-        aside = SetAside(intent.table, error.reason, error.hint, place, remedy=remedy)
+        aside = SetAside(table, error.reason, error.hint, f"batch {batch}", remedy=remedy)
         self.work.ledger.set_aside(self.lease, aside)
+        if isinstance(error, MirrorLost):
+            self._begin_anew(table)
         self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
         self.failed.append(aside)
+
+    def _begin_anew(self, table: TableName) -> None:
+        """What is there of a lost mirror is not taken for the table's."""
+        state = self.work.ledger.table_states(self.work.source.name)[table]
+        self.work.ledger.begin_anew(self.lease, table)
+        version = self.work.mirrors.version(state.mirror)
+        self.work.ledger.note_looked(self.lease, {state.mirror: version})
 
 
 def _lacking(work: Workplace) -> Mapping[TableName, list[Batch]]:
