@@ -26,7 +26,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         )
     reason = (arguments.reason or "").strip()
     if arguments.reason is not None and not reason:
-        raise UsageError("--reason is empty.", hint="lockstep adopt --help")
+        raise UsageError("--reason is empty.", hint="`lockstep adopt --help`")
     source = sources[0].name
     author = arguments.author or getpass.getuser()
 

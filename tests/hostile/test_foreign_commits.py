@@ -4,7 +4,8 @@ came, and what leaves them as they were keeps nobody from going on."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from pipeline.table_state import TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.claims import FileClaims
 from resources.lake.commits import look
+from resources.lake.log_store import CLASS, SETTING
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
@@ -215,7 +217,9 @@ class Stand:
 
     def sql(self, statement: str) -> None:
         t = f"delta.`{self.mirrors.path('shop/shop/t')}`"
-        self.spark.session({}).sql(statement.format(t=t)).collect()
+        session = self.spark.session({})
+        with delta_as_it_comes(session):
+            session.sql(statement.format(t=t)).collect()
 
     def release(self) -> None:
         with self.follower.ledger.lock(SOURCE, "test", None) as lease:
@@ -227,6 +231,21 @@ class Stand:
         batches = self.mirrors.rows("shop/shop/t", ["id", "v"], version)
         rows = [(row["id"], row["v"]) for batch in batches for row in batch.to_pylist()]
         assert sorted(rows) == sorted(self.fake.rows.items())
+
+
+@contextmanager
+def delta_as_it_comes(session: SparkSession) -> Iterator[None]:
+    """Spark as others have it: its log store commits wherever it can."""
+    jvm, context = session.sparkContext._jvm, session.sparkContext._jsc
+    assert jvm is not None and context is not None
+    settings, logs = context.sc().conf(), jvm.org.apache.spark.sql.delta.DeltaLog
+    logs.clearCache()
+    settings.set(SETTING, "io.delta.storage.HDFSLogStore")
+    try:
+        yield
+    finally:
+        settings.set(SETTING, CLASS)
+        logs.clearCache()
 
 
 @pytest.fixture
