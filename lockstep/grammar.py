@@ -97,6 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
     _until(run)
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
+    _adopt(command("adopt", "go on with a lake folder that this ledger does not agree with"))
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
     _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
@@ -153,6 +154,14 @@ def _start_at(parser: argparse.ArgumentParser) -> None:
         "counts",
     )
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _adopt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
+    )
     parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 

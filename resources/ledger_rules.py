@@ -105,6 +105,14 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_states_condition_known": "a table is active, quarantined, paused or dropped",
         "table_states_generation_counts": "generations count from 1",
         "table_states_dropped": "only a dropped table's mirror is removed",
+        "table_states_anew": "only a table that is set aside or paused begins anew",
+        "ledger_pk": "a ledger has a name",
+        "ledger_alone": "a ledger has one name",
+        "ledger_alone_counts": "a ledger has one name",
+        "ledger_stays": "a ledger keeps its name",
+        "looked_source": "what was looked at belongs to a known source",
+        "looked_pk": "how far a folder was looked at is kept once",
+        "looked_version_counts": "Delta versions count from 0",
         "table_states_quarantine_explained": (
             "a table set aside or paused has a reason, a hint and a position; others have none"
         ),

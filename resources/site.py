@@ -141,6 +141,7 @@ class Site:
             spool=lake.spool,
             changelog=lake.changelog,
             mirrors=lake.mirrors,
+            claims=lake.claims,
             progress=progress,
             clock=lambda: datetime.now(UTC),
         )

@@ -65,6 +65,7 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
         if ledger is not None and ledger.error is None:
             work = site.workplace(source.name, Unwatched())
             _note_tables(settings, work)
+            found = (*_lake_findings(work), *found)
             if not any(finding.error for finding in found):
                 found = (*found, next_start_finding(work))
     except LockstepError as error:
@@ -171,6 +172,19 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
         for name in present
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
+
+
+def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
+    """Whether ledger and lake belong together, and what somebody else did to mirrors."""
+    from pipeline.runs.claiming import lake_trouble
+    from pipeline.runs.looking_back import astray
+
+    if (error := lake_trouble(work)) is not None:
+        return (_refusal("lake", error),)
+    return tuple(
+        Finding("warning", str(one.table), f"the next run sets it aside: {one.why}", one.hint)
+        for one in astray(work)
+    )
 
 
 def _code(findings: Iterable[Finding]) -> int:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.lake_commit import Look
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 
@@ -21,6 +22,17 @@ class Published:
 
     delta_version: int
     skipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """What a changelog was told anew: files that it lists no more, files that it lists again,
+    and those that nobody has. `delta_version`: None where there is no table."""
+
+    delta_version: int | None
+    removed: int = 0
+    added: int = 0
+    lost: tuple[str, ...] = ()
 
 
 class Changelog(Protocol):
@@ -44,5 +56,28 @@ class Changelog(Protocol):
         """Add the files as application transaction (app_id, batch); creates the table
         at its first batch, and adds the columns of `schema` that it lacks (a commit before).
         `TableError` for a column of another type: see `changes.generations`. A recorded
-        version ≥ batch means it was done: skipped. `held` is asked once the log was read; a
-        commit that somebody made since is read again and retried, then `CommitConflict`."""
+        version ≥ batch means that it was done and is skipped, if the commit that did it has
+        these files and says the same; else `ForeignCommit`. `held` is asked once the log was
+        read; a commit that somebody made since is read again and retried, then
+        `CommitConflict`."""
+
+    def ends_at(self, folder: str, version: int) -> bool:
+        """As for mirrors: whether that is the newest version."""
+
+    def look(self, folder: str, above: int) -> Look:
+        """As for mirrors: the log above a version."""
+
+    def restate(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Restated:
+        """The table lists these files and no others, as its application transaction
+        (app_id, batch); files that are not there as they were recorded are left out. Where
+        there is no table, none is made. `held` as for `publish`; `CommitConflict` where
+        somebody else committed meanwhile."""

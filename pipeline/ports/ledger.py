@@ -17,6 +17,7 @@ from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDec
 from pipeline.gaps import Gap
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.ports.history import HistoryBooks
+from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.orders import OrderBooks
 from pipeline.position import Lineage, Position, SetWitness
 from pipeline.segment import Segment, SourcePart
@@ -24,7 +25,7 @@ from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside, TableState
 
 
-class Ledger(HistoryBooks, OrderBooks, Protocol):
+class Ledger(HistoryBooks, OrderBooks, LakeBooks, Protocol):
     """The books. Each writing method is one transaction that checks the lease's token
     (`LeaseLost` if an other run took over) and is refused whole (`LedgerRefused`) when
     it is out of order. Connection trouble is `LedgerUnavailable`.

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.lake_commit import Look
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 
@@ -86,6 +87,13 @@ class Mirrors(Protocol):
 
     def version(self, mirror: str) -> int | None:
         """The mirror's newest Delta version; None where there is no table."""
+
+    def ends_at(self, mirror: str, version: int) -> bool:
+        """Whether that is the mirror's newest version; asks for two files, whatever the log's
+        length."""
+
+    def look(self, mirror: str, above: int) -> Look:
+        """The mirror's log above a version: reads the commits since then, and the version's."""
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         """All rows of the mirror at a version, deletion vectors honoured; no JVM, except

@@ -9,6 +9,7 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
@@ -18,6 +19,7 @@ from pipeline.table_state import SetAside, TableCondition, TableEventKind, Table
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     """Acknowledge every merged batch, oldest first, up to the first that is not."""
     clock = perf_counter()
+    require_claim(work)
     source = work.source.name
     done: list[int] = []
     held: dict[int, tuple[TableName, ...]] = {}
@@ -73,9 +75,12 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
     def held() -> None:
         work.ledger.require_held(lease)
 
+    looked = work.ledger.looked(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         if state.mirror_ended:
             work.mirrors.remove(state.mirror, held)
+            if state.mirror in looked:
+                work.ledger.note_looked(lease, {state.mirror: None})
 
 
 def remove_ended(work: Workplace, batch: int) -> None:

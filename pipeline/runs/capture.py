@@ -19,6 +19,7 @@ from pipeline.errors import BY_ITSELF, TableError
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
 from pipeline.runs.extents import extents_of
@@ -49,6 +50,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     clock = perf_counter()
+    require_claim(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare()

@@ -14,6 +14,7 @@ from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.places import Place
 from pipeline.ports.changelog import Changelog
+from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
@@ -109,6 +110,7 @@ class Workplace:
     spool: Spool
     changelog: Changelog
     mirrors: Mirrors
+    claims: Claims
     progress: Progress
     clock: Callable[[], datetime]
     pause: Callable[[float], None] = sleep

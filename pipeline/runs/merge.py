@@ -12,7 +12,7 @@ the refused write made of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -22,24 +22,17 @@ import pyarrow as pa
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
 from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
-from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
-from pipeline.errors import (
-    CommitConflict,
-    ForeignCommit,
-    LakeUnavailable,
-    MirrorRefused,
-    Remedy,
-    TableError,
-)
-from pipeline.intent import Intent, SettledWrite
+from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
+from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.runs.claiming import require_claim
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
+from pipeline.runs.looking_back import look_at, moved
 from pipeline.runs.merging import Job, Task, prepare_job, task_of
 from pipeline.runs.publish import publish
 from pipeline.runs.versions import reload_hint
 from pipeline.runs.writing import commit_made, write_once
-from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableEventKind, TableState
 
@@ -51,18 +44,17 @@ CONFLICT_TRIES = 3
 def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
     """Publish, then merge every table that has captured changes, or those of `only`."""
     clock = perf_counter()
+    require_claim(work)
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()
-    damaged = _damaged_mirrors(work)
-    publish(work, lease)
+    aside = publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
     published = perf_counter()
-    merging = _Merging(work, lease, only)
-    for table, error in damaged.items():
-        merging.refused(table, error)
+    merging = _Merging(work, lease, only, failed=list(aside))
+    merging.look_around()
     while merging.round():
         pass
     moved = work.ledger.mark_merged(lease)
@@ -77,69 +69,6 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     )
 
 
-def _damaged_mirrors(work: Workplace) -> dict[TableName, MirrorRefused]:
-    """The mirrors about to be written that no longer show what was settled last: a folder that
-    was removed is never quietly begun again. `LakeUnavailable` where it is not one table's:
-    nothing that was settled is there."""
-    states = work.ledger.table_states(work.source.name)
-    pending = work.ledger.pending(work.source.name)
-    found = {table: mirror_damage(work, states[table]) for table in pending}
-    damaged = {table: wrong for table, wrong in found.items() if wrong is not None}
-    if damaged and all(mirror_damage(work, state) for state in _written(work, states)):
-        _require_lake(work)
-    return damaged
-
-
-def _written(work: Workplace, states: Mapping[TableName, TableState]) -> Iterator[TableState]:
-    """Tables whose mirrors were written."""
-    return (one for one in states.values() if one.mirror_version is not None)
-
-
-def mirror_damage(work: Workplace, state: TableState) -> MirrorRefused | None:
-    """What keeps a mirror from showing what was settled of it last."""
-    app_id = application_id(work.source.name, state, "mirror")
-    settled = work.ledger.last_settled(work.source.name, app_id)
-    least = state.adopted if settled is None else settled.delta_version
-    if least is None:
-        return None
-    try:
-        found = work.mirrors.version(state.mirror)
-        ours = found is None or settled is None or _holds(work, state, settled)
-    except MirrorRefused as error:
-        return error
-    if found is not None and found >= least and ours:
-        return None
-    there = "is not there" if found is None else f"ends at version {found}"
-    if not ours:
-        there = "is another table"
-    return MirrorRefused(
-        f"its mirror {state.mirror} {there}, but version {least} of it was written",
-        hint="write the mirror anew",
-    )
-
-
-def _holds(work: Workplace, state: TableState, settled: SettledWrite) -> bool:
-    """Whether the mirror's log tells of the write; a commit file that was cleaned up is taken
-    as told."""
-    intent = settled.intent
-    try:
-        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
-    except ForeignCommit:
-        return True
-    return commit is not None
-
-
-def _require_lake(work: Workplace) -> None:
-    """The source's own table in the lake goes with the whole of it, and with no mirror."""
-    source = work.source.name
-    told, app_id = SourceTable.TRANSACTIONS, source_table_id(source, SourceTable.TRANSACTIONS)
-    if work.changelog.recorded(source_table_path(source, told), app_id) is None:
-        raise LakeUnavailable(
-            f"nothing is in the lake of what was acknowledged of {source}",
-            hint="mount or restore the lake's folder, then run again",
-        )
-
-
 @dataclass(slots=True)
 class _Merging:
     """Tables merged and set aside so far."""
@@ -150,6 +79,28 @@ class _Merging:
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[SetAside] = field(default_factory=list)
     renewed: set[TableName] = field(default_factory=set)
+    looked: dict[str, int] = field(default_factory=dict)
+
+    def look_around(self) -> None:
+        """Tables that have nothing to merge are looked at too: what somebody else wrote into a
+        mirror, and a mirror that is gone, is said by the next run."""
+        work = self.work
+        self.looked = work.ledger.looked(work.source.name)
+        pending = work.ledger.pending(work.source.name)
+        newest = work.ledger.captured_cursor(work.source.name)
+        for state in moved(work, self.looked):
+            if state.table in pending or newest is None:
+                continue
+            try:
+                self._note(state, look_at(work, state, self.looked.get(state.mirror)))
+            except TableError as error:
+                self._put_aside(state.table, newest.batch, error)
+
+    def _note(self, state: TableState, version: int | None) -> None:
+        """Up to there the mirror's log was looked at."""
+        if version is not None and version != self.looked.get(state.mirror):
+            self.work.ledger.note_looked(self.lease, {state.mirror: version})
+            self.looked[state.mirror] = version
 
     def round(self) -> bool:
         """One write per table: its open intent as it stands, else a new one over all that it
@@ -178,9 +129,10 @@ class _Merging:
                     columns = [one for one in found if one.name != DELETED_AT.name]
                     self._settle(task, made, columns, 0.0)
                     return None
+                self._look(task, intent if intent.id else None)
                 job = prepare_job(self.work, task)
         except TableError as error:
-            self.refused(intent.table, error)
+            self._refused(intent.table, intent.first_batch, error)
             return None
         if intent.id:
             return job
@@ -204,7 +156,7 @@ class _Merging:
                 try:
                     commit, seconds = future.result()
                 except TableError as error:
-                    self.refused(job.task.intent.table, error)
+                    self._refused(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
@@ -214,11 +166,26 @@ class _Merging:
         if errors:
             raise errors[0]
 
+    def _look(self, task: Task, intent: Intent | None) -> int | None:
+        """At what was committed to the mirror since the last look."""
+        looked = self.looked.get(task.state.mirror)
+        return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
+
     def _settle(
         self, task: Task, commit: MirrorCommit, columns: Collection[pa.Field], seconds: float
     ) -> None:
-        version = commit.delta_version
-        self.work.ledger.settle(self.lease, task.intent, version, shows=task.plan.final)
+        version, intent = commit.delta_version, task.intent
+        foreign: TableError | None = None
+        try:
+            # Somebody may have committed between the snapshot that was read and the commit.
+            self._look(task, intent)
+        except TableError as error:
+            foreign = error
+        self.work.ledger.settle(self.lease, intent, version, shows=task.plan.final)
+        if foreign is None:
+            self._note(task.state, version)
+        else:
+            self._put_aside(intent.table, intent.last_batch, foreign)
         self.merged.append(
             TableMerge(
                 table=task.intent.table,
@@ -233,20 +200,20 @@ class _Merging:
             )
         )
 
-    def refused(self, table: TableName, error: TableError) -> None:
+    def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A table whose mirror is to be written anew gets another one where this one cannot be
         written; any other is set aside."""
         if isinstance(error, MirrorRefused) and table not in self.renewed and self._anew(table):
             self._renew(table, error)
         else:
-            self._put_aside(table, error)
+            self._put_aside(table, batch, error)
 
     def _anew(self, table: TableName) -> bool:
         """Whether all rows of the table are among what waits for its mirror."""
         source = self.work.source.name
         return any(
             event.table == table and event.kind in _ANEW
-            for batch in self.work.ledger.pending(source)[table]
+            for batch in self.work.ledger.pending(source).get(table, ())
             for event in self.work.ledger.table_events(source, batch)
         )
 
@@ -260,13 +227,12 @@ class _Merging:
         self.renewed.add(table)
         self.work.progress.note(f"the mirror of {table} is {mirror} from now on: {error.reason}")
 
-    def _put_aside(self, table: TableName, error: TableError) -> None:
-        """Nothing of its open intent is in the lake, or `commit_made` had found it."""
+    def _put_aside(self, table: TableName, batch: int, error: TableError) -> None:
+        """Nothing of an open intent is in the lake, or `commit_made` had found it."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        first = min(self.work.ledger.pending(self.work.source.name)[table])
         catches_up = error.remedy is Remedy.CATCH_UP
         remedy = Remedy.REWRITE_MIRROR if catches_up else error.remedy
-        aside = SetAside(table, error.reason, hint, f"batch {first}", remedy=remedy)
+        aside = SetAside(table, error.reason, hint, f"batch {batch}", remedy=remedy)
         self.work.ledger.set_aside(self.lease, aside)
         self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
         self.failed.append(aside)

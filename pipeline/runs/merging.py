@@ -81,7 +81,10 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     plan = plan_merge(_parts(work, covered, intent.table))
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
-    metadata = commit_metadata(intent.table, covered)
+    files = [file for segment in plan.segments for file in segment.files]
+    read = [part for part in (plan.snapshot, plan.completion) if part is not None]
+    files += [file for part in read for file in part.files]
+    metadata = commit_metadata(work, intent.table, covered, files)
     return Task(intent, state, tuple(covered), plan, metadata)
 
 

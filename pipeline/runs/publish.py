@@ -8,20 +8,26 @@ already has is skipped, so publishing again is always right.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import application_id, changelog_path, published_schema
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
+from pipeline.errors import TableError
+from pipeline.foreign_commits import Foreign, Unknown
+from pipeline.lake_commit import digest
+from pipeline.ports.changelog import Published
 from pipeline.ports.held import Held
+from pipeline.runs.claiming import claim_up_to
 from pipeline.runs.context import Workplace
+from pipeline.runs.looking_back import judged_changelog, refuse_found
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import Segment, SourcePart, SourceTable
+from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import SetAside, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +42,88 @@ class _Versioned:
         return self.segment.table
 
 
-def publish(work: Workplace, lease: Lease) -> None:
+def publish(work: Workplace, lease: Lease) -> tuple[SetAside, ...]:
     """Add every captured batch's segments to their changelogs, and its parts to the source's
-    own tables, oldest batch first."""
+    own tables, oldest batch first. The tables that were set aside, because somebody else wrote
+    to their changelogs."""
     source = work.source.name
-    states = work.ledger.table_states(source)
-
-    def held() -> None:
-        work.ledger.require_held(lease)
-
-    for batch in work.ledger.unfinished(source):
-        if batch.state is not BatchState.CAPTURED:
-            continue
+    captured = [one for one in work.ledger.unfinished(source) if one.state is BatchState.CAPTURED]
+    if not captured:
+        return ()
+    claim_up_to(work, captured[-1])
+    publishing = _Publishing(work, lease, work.ledger.looked(source))
+    for batch in captured:
+        states = work.ledger.table_states(source)
         for segments in _together(work, batch):
-            _publish(work, batch, segments, states[segments[0].table], held)
+            publishing.segments(batch, segments, states[segments[0].table])
         for part in work.ledger.source_parts(batch.id):
-            _publish_part(work, batch, part, held)
+            publishing.part(batch, part)
+    publishing.note()
+    return tuple(publishing.aside)
+
+
+@dataclass(slots=True)
+class _Publishing:
+    """How far each changelog's log was looked at."""
+
+    work: Workplace
+    lease: Lease
+    before: Mapping[str, int]
+    after: dict[str, int] = field(default_factory=dict)
+    aside: list[SetAside] = field(default_factory=list)
+
+    def segments(self, batch: Batch, together: Sequence[_Versioned], state: TableState) -> None:
+        """One table's. What somebody else did to its changelog sets the table aside, once the
+        batch is in it: a table that comes back is not published a second time."""
+        table, generation = together[0].table, together[0].version.generation
+        folder = changelog_path(batch.source, table, generation)
+        errors = []
+        try:
+            self._look(folder, table)
+        except TableError as error:
+            errors.append(error)
+        try:
+            done = _publish(self.work, batch, together, state, self._held)
+            self.after[folder] = done.delta_version
+        except TableError as error:
+            errors.append(error)
+        for first in errors[:1]:
+            place = str(batch.start.at)
+            aside = SetAside(table, first.reason, first.hint, place, remedy=first.remedy)
+            self.work.ledger.set_aside(self.lease, aside)
+            self.work.progress.note(f"{table} was set aside: {aside.reason}")
+            self.aside.append(aside)
+
+    def part(self, batch: Batch, part: SourcePart) -> None:
+        """One of the source's own tables: nothing is made of them, so that somebody else wrote
+        there is said and no more."""
+        folder = source_table_path(batch.source, part.table)
+        try:
+            self._look(folder)
+        except TableError as error:
+            self.work.progress.note(error.reason)
+        self.after[folder] = _publish_part(self.work, batch, part, self._held).delta_version
+
+    def note(self) -> None:
+        """How far all of them were looked at."""
+        moved = {f: at for f, at in self.after.items() if self.before.get(f) != at}
+        if moved:
+            self.work.ledger.note_looked(self.lease, moved)
+
+    def _held(self) -> None:
+        self.work.ledger.require_held(self.lease)
+
+    def _look(self, folder: str, table: TableName | None = None) -> None:
+        """At what was committed since the last look. What was seen once is not told again: the
+        table stays set aside until somebody releases it."""
+        looked = self.after.get(folder, self.before.get(folder))
+        if looked is None or folder in self.after or self.work.changelog.ends_at(folder, looked):
+            return
+        found = judged_changelog(self.work, folder, looked)
+        if isinstance(found, Foreign | Unknown):
+            newest = self.work.changelog.look(folder, looked).newest
+            self.after[folder] = looked if newest is None else newest
+        refuse_found(self.work, folder, found, table)
 
 
 def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
@@ -66,10 +138,10 @@ def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
 
 def _publish(
     work: Workplace, batch: Batch, together: Sequence[_Versioned], state: TableState, held: Held
-) -> None:
+) -> Published:
     table, generation = together[0].table, together[0].version.generation
     files = [file for one in together for file in one.segment.files]
-    work.changelog.publish(
+    return work.changelog.publish(
         changelog_path(batch.source, table, generation),
         app_id=application_id(batch.source, state, "changelog", generation),
         batch=batch.id,
@@ -77,36 +149,62 @@ def _publish(
             published_schema(one.version.structure, one.segment.files) for one in together
         ),
         files=files,
-        user_metadata=commit_metadata(table, [batch]),
+        user_metadata=commit_metadata(work, table, [batch], files),
         held=held,
     )
 
 
-def _publish_part(work: Workplace, batch: Batch, part: SourcePart, held: Held) -> None:
-    work.changelog.publish(
+def _publish_part(work: Workplace, batch: Batch, part: SourcePart, held: Held) -> Published:
+    return work.changelog.publish(
         source_table_path(batch.source, part.table),
         app_id=source_table_id(batch.source, part.table),
         batch=batch.id,
         schema=SCHEMAS[part.table],
         files=part.files,
-        user_metadata=commit_metadata(part.table, [batch]),
+        user_metadata=commit_metadata(work, part.table, [batch], part.files),
         held=held,
     )
 
 
-def commit_metadata(table: TableName | SourceTable, batches: Iterable[Batch]) -> str:
-    """What a commit in the lake says of itself: source, table, batches, and the position
-    it shows (JSON, keys sorted)."""
+def commit_metadata(
+    work: Workplace,
+    table: TableName | SourceTable,
+    batches: Iterable[Batch],
+    files: Iterable[SegmentFile],
+) -> str:
+    """What a commit in the lake says of itself: ledger, source, table, batches, the position it
+    shows, and a name for the content of the files it comes from (JSON, keys sorted)."""
     ordered = list(batches)
     last = ordered[-1]
     position = last.end.at if last.end is not None else None
     return json.dumps(
         {
             "lockstep": {
+                "ledger": work.ledger.identity(),
                 "source": last.source,
                 "table": str(table),
                 "batches": [ordered[0].id, last.id],
                 "position": str(position),
+                "files": digest(file.sha256 for file in files),
+            }
+        },
+        sort_keys=True,
+    )
+
+
+def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
+    """What the commit of a hand-over says of itself."""
+    found = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
+    end = found[0].end if found else None
+    return json.dumps(
+        {
+            "lockstep": {
+                "ledger": work.ledger.identity(),
+                "source": work.source.name,
+                "table": str(table),
+                "batches": [batch, batch],
+                "position": None if end is None else str(end.at),
+                "restated": True,
             }
         },
         sort_keys=True,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.claim import HINT
 from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
 from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
@@ -63,7 +64,7 @@ def foreseen(work: Workplace, choice: Override | None) -> Iterator[Abandonment]:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
     damaged = next(
-        ((at, why) for at, batch in enumerate(captured) if (why := _damage(work, batch))), None
+        ((at, why) for at, batch in enumerate(captured) if (why := damage(work, batch))), None
     )
     if damaged is not None:
         first, why = damaged
@@ -98,7 +99,8 @@ def _discard(work: Workplace, batch: Batch) -> int:
     return files + work.spool.discard(work.source.name, batch.id)
 
 
-def _damage(work: Workplace, batch: Batch) -> str | None:
+def damage(work: Workplace, batch: Batch) -> str | None:
+    """What is wrong with a captured batch's files; None where nothing is."""
     for segment in work.ledger.segments(batch.id):
         folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
         if wrong := work.segments.damaged(folder, segment.files):
@@ -150,5 +152,5 @@ def _require_unused(work: Workplace, batch: Batch, why: str) -> None:
         raise SegmentsLost(
             f"captured files of batch {batch.id} are damaged ({why}), and {used[0]} already "
             "shows part of it",
-            hint="restore the source's folder in the lake from a backup, then run again",
+            hint=HINT.format(source=work.source.name),
         )

@@ -210,7 +210,10 @@ def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
 
 
 def _refused_write(state: TableState) -> str | None:
-    """Why a table's mirror must be written as a whole: a merge set it aside."""
+    """Why a table's mirror must be written as a whole: a merge set it aside, or it begins
+    anew."""
+    if state.generation > 1 and state.mirror_version is None:
+        return f"its mirror begins anew: {state.reason}"
     if remedy_of(state) is not Remedy.REWRITE_MIRROR:
         return None
     return f"its mirror refused a write: {state.reason}"

@@ -17,13 +17,15 @@ from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.acknowledge import those_set_aside
 from pipeline.runs.begin import gather
+from pipeline.runs.claiming import lake_trouble
 from pipeline.runs.context import Workplace
 from pipeline.runs.extents import partial_tables
+from pipeline.runs.looking_back import astray
 from pipeline.standing.facts import Headroom, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
-from pipeline.table_state import TableCondition
+from pipeline.table_state import SetAside, TableCondition
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
@@ -87,7 +89,13 @@ def stand(
         partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
         batches=tuple(batches),
+        lake=None if isinstance(work, LockstepError) else lake_trouble(work),
+        astray=() if isinstance(work, LockstepError) else _astray(work),
     )
+
+
+def _astray(work: Workplace) -> tuple[SetAside, ...]:
+    return tuple(SetAside(one.table, one.why, one.hint, "") for one in astray(work))
 
 
 def _since(

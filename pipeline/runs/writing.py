@@ -18,8 +18,10 @@ from pipeline.changes.coalescing import coalesced
 from pipeline.changes.layout import changelog_names, origin_names
 from pipeline.changes.mapping import folded, kept_columns
 from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
+from pipeline.claim import HINT
 from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit
+from pipeline.lake_commit import same_write
 from pipeline.ports.held import Held
 from pipeline.ports.mirror_writes import MirrorWrite, Part
 from pipeline.ports.mirrors import MirrorCommit
@@ -37,12 +39,11 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     old lake."""
     intent = task.intent
     commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
-    if commit is not None and commit.user_metadata != task.metadata:
+    if commit is not None and not same_write(commit.user_metadata, task.metadata):
         raise ForeignCommit(
             f"version {commit.delta_version} of {task.state.mirror} carries write "
             f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
-            hint="the ledger and the lake do not belong together (was one restored or deleted "
-            "alone?): restore both from one moment, or begin again with a new lake folder",
+            hint=HINT.format(source=work.source.name),
         )
     return commit
 

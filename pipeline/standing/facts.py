@@ -75,7 +75,8 @@ class Standing:
     not answer, and then `trouble` says why. `start`: what the next run would decide; None if
     that was not looked into, and always while `override` is open. Of the tables `set_aside`,
     those that a person `paused`, and those that the next run brings back. `partial`: tables
-    that the lake can have but a part of."""
+    that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
+    `astray`: tables that the next run sets aside for what somebody did to their mirrors."""
 
     source: str
     captured: Cursor | None = None
@@ -98,6 +99,8 @@ class Standing:
     partial: tuple[Extent, ...] = ()
     decisions: tuple[RecordedDecision, ...] = ()
     batches: tuple[Batch, ...] = ()
+    lake: LockstepError | None = None
+    astray: tuple[SetAside, ...] = ()
 
     @property
     def other_server(self) -> bool:

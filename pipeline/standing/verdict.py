@@ -63,7 +63,7 @@ _START_RULES = frozenset(rule.value for rule in Rule)
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
     """What matters most. `pause`: the longest between two scheduled runs, if any."""
-    for judge in (_busy, _next_refused, _failed, _unreachable, _never_ran, _chosen):
+    for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
         if (found := judge(standing, now)) is not None:
             return found
     return _at_risk(standing, pause) or _with_lake(standing, pause)
@@ -86,6 +86,11 @@ def _busy(standing: Standing, now: datetime) -> Verdict | None:
         "a run that has been silent for a minute",
         Recovery.RETRY,
     )
+
+
+def _lake_refused(standing: Standing, _: datetime) -> Verdict | None:
+    error = standing.lake
+    return None if error is None else Verdict(State.REFUSED, error.message, error.hint)
 
 
 def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
@@ -200,6 +205,11 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
     faults = [one for one in aside if one.table not in standing.paused]
     if faults:
         return Verdict(State.SET_ASIDE, _set_aside(faults), faults[0].hint)
+    if standing.astray:
+        lost = standing.astray[0]
+        return Verdict(
+            State.SET_ASIDE, f"the next run sets {lost.table} aside: {lost.reason}", lost.hint
+        )
     run = f"`lockstep run --source {standing.source}`"
     if back := sorted(standing.ordered_back):
         comes = "comes" if len(back) == 1 else "come"

@@ -11,19 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import time
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from pipeline.errors import CommitConflict
-from pipeline.ports.changelog import Published
+from pipeline.errors import CommitConflict, ForeignCommit
+from pipeline.lake_commit import Look, same_write
+from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
+from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
-from resources.lake.segments import refuse_damaged
+from resources.lake.segments import damaged_files, refuse_damaged
 from resources.lake.storage import lake_errors
 
 ATTEMPTS = 5
@@ -60,27 +63,94 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = CommitProperties(
-            app_transactions=[Transaction(app_id, batch)],
-            custom_metadata={"userMetadata": user_metadata},
-            max_commit_retries=0,
-        )
+        commit = _properties(app_id, batch, user_metadata)
         for _ in range(ATTEMPTS):
             with lake_errors(path):
                 table = _opened(path)
                 newest = None if table is None else table.transaction_version(app_id)
-            if newest is not None and newest >= batch:
-                return Published(_published_at(path, app_id, batch), skipped=True)
+            if table is not None and newest is not None and newest >= batch:
+                at = _published_before(path, table, app_id, batch, files, user_metadata)
+                return Published(at, skipped=True)
+            if table is not None and newest is None and _lists(table, files):
+                # A table that begins anew has another application; its batches are there.
+                return Published(table.version(), skipped=True)
             held()
             refuse_damaged(path, files)
             with lake_errors(path):
                 committed = _commit(path, table, schema, files, commit)
             if committed:
-                return Published(_published_at(path, app_id, batch), skipped=False)
-        raise CommitConflict(
-            f"Others kept committing to the changelog {folder}",
-            hint="only Lockstep may write changelogs: stop the other writer, then run again",
-        )
+                return Published(_newest(path), skipped=False)
+        raise _conflict(folder)
+
+    def ends_at(self, folder: str, version: int) -> bool:
+        return ends_at(self._lake / folder, version)
+
+    def look(self, folder: str, above: int) -> Look:
+        return look(self._lake / folder, above)
+
+    def restate(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Restated:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = _opened(path)
+        if table is None:
+            return Restated(None, lost=tuple(file.path for file in files))
+        with lake_errors(path):
+            listed = _listed(table)
+        lacking = [file for file in files if file.path not in listed]
+        lost = {file.path for file in lacking if damaged_files(path, [file])}
+        back = [file for file in lacking if file.path not in lost]
+        wanted = {file.path for file in files}
+        gone = {name: size for name, size in listed.items() if name not in wanted}
+        with lake_errors(path):
+            told = table.transaction_version(app_id)
+        if not back and not gone and told == batch:
+            return Restated(table.version(), lost=tuple(sorted(lost)))
+        held()
+        commit = _properties(app_id, batch, words)
+        with lake_errors(path):
+            actions: list[AddAction | RemoveAction] = [_add(path, file) for file in back]
+            actions += [_remove(name, size, _now()) for name, size in gone.items()]
+            try:
+                table.create_write_transaction(
+                    actions, "append", table.schema(), commit_properties=commit
+                )
+            except CommitFailedError as error:
+                raise _conflict(folder) from error
+        return Restated(_newest(path), len(gone), len(back), tuple(sorted(lost)))
+
+
+def _properties(app_id: str, batch: int, words: str) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(app_id, batch)],
+        custom_metadata={"userMetadata": words},
+        max_commit_retries=0,
+    )
+
+
+def _conflict(folder: str) -> CommitConflict:
+    return CommitConflict(
+        f"Others kept committing to the changelog {folder}",
+        hint="only Lockstep may write changelogs: stop the other writer, then run again",
+    )
+
+
+def _now() -> int:
+    return int(time() * 1000)
+
+
+def _newest(path: Path) -> int:
+    version = newest_version(path)
+    assert version is not None, "there is a table"
+    return version
 
 
 def _opened(path: Path) -> DeltaTable | None:
@@ -92,15 +162,59 @@ def _opened(path: Path) -> DeltaTable | None:
         return None
 
 
-def _published_at(path: Path, app_id: str, batch: int) -> int:
-    """The version at which a batch was published; the newest one where an older batch's
-    commit file has been cleaned up."""
+def _published_before(
+    path: Path,
+    table: DeltaTable,
+    app_id: str,
+    batch: int,
+    files: Sequence[SegmentFile],
+    user_metadata: str,
+) -> int:
+    """The version at which these very files were published, or `ForeignCommit`: a number
+    alone does not say that it is the same batch."""
+    names = {file.path for file in files}
     for found in transactions(path, app_id):
-        if found.txn_version == batch:
+        if found.txn_version > batch:
+            continue
+        commit = read_commit(path, found.delta_version)
+        if found.txn_version < batch or commit is None:
+            break
+        if same_write(found.user_metadata, user_metadata) and names == {
+            file.path for file in commit.adds
+        }:
             return found.delta_version
-    newest = newest_version(path)
-    assert newest is not None
-    return newest
+        raise _another_batch(path, batch, found.delta_version)
+    # Its commit file has been cleaned up: what the table lists must have all of it.
+    if names <= {Path(uri).name for uri in table.file_uris()}:
+        return table.version()
+    raise _another_batch(path, batch, table.version())
+
+
+def _another_batch(path: Path, batch: int, version: int) -> ForeignCommit:
+    return ForeignCommit(
+        f"version {version} of {path} has batch {batch}, or later ones, with other files than "
+        "the ledger's: the ledger is behind its lake",
+        hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes on "
+        "with this ledger; without `--reason` it only tells what it would do",
+    )
+
+
+def _listed(table: DeltaTable) -> dict[str, int]:
+    """Path as the log has it → size."""
+    found = pa.table(table.get_add_actions(flatten=True))
+    if not found.num_rows:
+        return {}
+    return dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
+
+
+def _lists(table: DeltaTable, files: Sequence[SegmentFile]) -> bool:
+    """Whether all of the files, and any, are in the table."""
+    listed = _listed(table)
+    return bool(files) and all(file.path in listed for file in files)
+
+
+def _remove(path: str, size: int, moment: int) -> RemoveAction:
+    return RemoveAction(path, True, moment, size, {})
 
 
 def _commit(

@@ -19,6 +19,8 @@ from pipeline.errors import ForeignCommit
 from resources.lake.storage import lake_errors
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+_STEPS = 200
+"""So many files are asked for one by one before the folder is listed, or the snapshot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +33,58 @@ class LoggedTransaction:
 
 
 def newest_version(table: Path) -> int | None:
-    """The newest Delta version in a table's folder; None where there is no table."""
+    """The newest Delta version in a table's folder; None where there is no table.
+
+    From the newest checkpoint on, files are asked for by name; only where that leads nowhere
+    is the folder listed.
+    """
+    with lake_errors(table):
+        version = checkpointed(table) or 0
+        if not commit_file(table, version).is_file():
+            return max(_versions(table), default=None)
+        for _ in range(_STEPS):
+            if not commit_file(table, version + 1).is_file():
+                return version
+            version += 1
     return max(_versions(table), default=None)
+
+
+def checkpointed(table: Path) -> int | None:
+    """The version of the newest checkpoint (protocol, "Last Checkpoint File")."""
+    try:
+        text = (table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
+        return int(json.loads(text)["version"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, NotADirectoryError):
+        return None
+
+
+def commit_file(table: Path, version: int) -> Path:
+    """Where a commit stands."""
+    return table / "_delta_log" / f"{version:020d}.json"
 
 
 def transactions(table: Path, app_id: str) -> Iterator[LoggedTransaction]:
     """The transactions an application recorded, newest commit first, as far back as
     the log's commit files reach."""
-    for version in sorted(_versions(table), reverse=True):
+    newest = newest_version(table)
+    version = -1 if newest is None else newest
+    while version >= 0 and commit_file(table, version).is_file():
         found = _transaction(commit_file(table, version), app_id)
         if found is not None:
             yield LoggedTransaction(version, *found)
+        version -= 1
 
 
 def said_since(table: Path, version: int) -> Iterator[tuple[int, str]]:
     """(Delta version, userMetadata) of the commits behind a version that say something,
     oldest first, as far as the log's commit files reach."""
-    for number in sorted(found for found in _versions(table) if found > version):
+    newest = newest_version(table)
+    for number in range(version + 1, 0 if newest is None else newest + 1):
         commit = commit_file(table, number)
+        if not commit.is_file():
+            continue
         with lake_errors(commit), commit.open(encoding="utf-8") as lines:
             for line in lines:
                 if line.startswith('{"commitInfo"'):
@@ -63,20 +99,28 @@ def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | 
     `ForeignCommit` when the table recorded a higher version of this application and
     none that is ours: a later write would be skipped by Delta without a word.
     """
-    newest: int | None = None
-    for found in transactions(table, app_id):
-        if found.txn_version == txn_version:
-            return found
-        if newest is None:
-            newest = found.txn_version
-    if newest is None:
-        newest = _from_checkpoint(table, app_id)
-    if newest is not None and newest >= txn_version:
+    newest = newest_version(table)
+    version = -1 if newest is None else newest
+    latest: int | None = None
+    while version >= 0 and commit_file(table, version).is_file():
+        found = _transaction(commit_file(table, version), app_id)
+        if found is not None and found[0] == txn_version:
+            return LoggedTransaction(version, *found)
+        if found is not None:
+            latest = found[0] if latest is None else latest
+            if found[0] < txn_version:
+                break  # an application's transactions ascend: an older commit has a lower one
+        elif latest is None and newest is not None and newest - version >= _STEPS:
+            break  # nothing of it for long: the snapshot knows
+        version -= 1
+    if latest is None and version >= 0:
+        latest = _from_snapshot(table, app_id)
+    if latest is not None and latest >= txn_version:
         raise ForeignCommit(
-            f"{table} recorded transaction {newest} of {app_id}, and its log does not show "
+            f"{table} recorded transaction {latest} of {app_id}, and its log does not show "
             f"transaction {txn_version}",
-            hint="compare the ledger with the table's history: one of them was restored or "
-            "written by something else",
+            hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
+            "on with this ledger; without `--reason` it only tells what it would do",
         )
     return None
 
@@ -88,10 +132,6 @@ def _versions(table: Path) -> list[int]:
         except FileNotFoundError:
             return []
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
-
-
-def commit_file(table: Path, version: int) -> Path:
-    return table / "_delta_log" / f"{version:020d}.json"
 
 
 def _transaction(commit: Path, app_id: str) -> tuple[int, str | None] | None:
@@ -109,9 +149,7 @@ def _transaction(commit: Path, app_id: str) -> tuple[int, str | None] | None:
     return None if version is None else (version, metadata)
 
 
-def _from_checkpoint(table: Path, app_id: str) -> int | None:
-    if not _versions(table) or commit_file(table, 0).is_file():
-        return None
+def _from_snapshot(table: Path, app_id: str) -> int | None:
     with lake_errors(table):
         version: int | None = DeltaTable(table).transaction_version(app_id)
     return version

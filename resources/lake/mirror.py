@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.errors import CommitConflict, ForeignCommit
+from pipeline.lake_commit import Look, same_write
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
@@ -37,6 +38,7 @@ from resources.lake.altering import (
     words,
 )
 from resources.lake.columns import refuse_other_columns
+from resources.lake.commits import ends_at, look
 from resources.lake.delta_log import newest_version, recorded
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
@@ -98,7 +100,8 @@ class SparkMirrors:
         with self._sessions.one(few=few) as session:
             try:
                 if head.exists and write.mode == "replace":
-                    with self._about(write.mirror), behind(path, head):
+                    said = {USER_METADATA: write.user_metadata}
+                    with self._about(write.mirror), behind(path, head), stamped(session, said):
                         enabled = enable_types(session, path, write.schema.types, head)
                     head = self._planned_on(write.mirror, held) if enabled else head
                 with self._about(write.mirror), behind(path, head):
@@ -174,6 +177,14 @@ class SparkMirrors:
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
+
+    def ends_at(self, mirror: str, version: int) -> bool:
+        with self._about(mirror) as path:
+            return ends_at(path, version)
+
+    def look(self, mirror: str, above: int) -> Look:
+        with self._about(mirror) as path:
+            return look(path, above)
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror
@@ -283,11 +294,11 @@ def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:
 
 
 def _ours(write: MirrorWrite, commit: MirrorCommit) -> MirrorCommit:
-    if commit.user_metadata != write.user_metadata:
+    if not same_write(commit.user_metadata, write.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {write.mirror} carries transaction "
             f"{write.txn_version} of {write.app_id}, but not this write's description",
-            hint="compare the ledger with the table's history: one of them was restored or "
-            "written by something else",
+            hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
+            "on with this ledger; without `--reason` it only tells what it would do",
         )
     return commit

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.lake.changelog import DeltaChangelog
+from resources.lake.claims import FileClaims
 from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
@@ -22,6 +23,7 @@ class LakeRoom:
     spool: FileSpool
     changelog: DeltaChangelog
     mirrors: SparkMirrors
+    claims: FileClaims
     close: Callable[[], None]
 
 
@@ -47,5 +49,6 @@ def open_lake(
         spool=FileSpool(lake, passing / "spool"),
         changelog=DeltaChangelog(lake),
         mirrors=SparkMirrors(lake, staging=passing, spark=spark),
+        claims=FileClaims(lake),
         close=spark.stop,
     )

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from uuid import uuid4
 
 from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
 from pipeline.decisions import LeaseView, Override, RecordedDecision
@@ -78,14 +79,17 @@ class MemoryBooks:
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
     version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)
+    looked: dict[tuple[str, str], int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
     consumers: dict[int, ConsumerEntry] = field(default_factory=dict)
     deliveries: dict[int, DeliveryEntry] = field(default_factory=dict)
+    identity: str = field(default_factory=lambda: str(uuid4()))
     turn: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of a step or nothing of it, one step at a time."""
-        kept = [one.name for one in fields(self) if one.name != "turn"]
+        kept = [one.name for one in fields(self) if one.name not in ("identity", "turn")]
         with self.turn:
             before = {name: getattr(self, name).copy() for name in kept}
             try:
@@ -94,6 +98,14 @@ class MemoryBooks:
                 for name, content in before.items():
                     setattr(self, name, content)
                 raise
+
+    def next_number(self, kind: str, given: int) -> int:
+        """The next one of a sequence that gave so many."""
+        return given + 1 + self.skipped.get(kind, 0)
+
+    def skip_to(self, kind: str, given: int, number: int) -> None:
+        """The next one is above that."""
+        self.skipped[kind] = max(self.skipped.get(kind, 0), number - given)
 
     def of_source(self, source: str, *states: BatchState) -> list[Batch]:
         """The source's batches in these states (all without any), oldest first."""

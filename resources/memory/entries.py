@@ -75,6 +75,15 @@ def take_back_handovers(books: MemoryBooks, batch: Batch) -> None:
         )
 
 
+def begin_anew(books: MemoryBooks, source: str, table: TableName) -> None:
+    state = books.states.get((source, table))
+    if state is None or state.condition not in _ASIDE:
+        raise refusal("table_states_anew")
+    books.states[source, table] = replace(
+        state, generation=state.generation + 1, mirror_version=None, adopted=None
+    )
+
+
 def _require_told(state: TableState) -> None:
     told = [text is not None for text in (state.reason, state.hint, state.position)]
     if told != [state.condition in _ASIDE] * 3:

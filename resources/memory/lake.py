@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
+from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
-from pipeline.ports.changelog import Published
+from pipeline.lake_commit import LakeCommit, Look, same_write
+from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
@@ -33,6 +35,13 @@ class MemoryCommit:
     txn_version: int
     user_metadata: str
     rows: pa.Table
+    files: tuple[str, ...] = ()
+    restates: bool = False
+
+    def told(self, version: int) -> LakeCommit:
+        """As a log would tell it. Without an application it is somebody else's."""
+        recorded = {self.app_id: self.txn_version} if self.app_id else {}
+        return LakeCommit(version, "WRITE", None, self.user_metadata, recorded)
 
 
 @dataclass(slots=True)
@@ -41,7 +50,14 @@ class MemoryLake:
 
     files: dict[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, list[MemoryCommit]] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def look(self, folder: str, above: int) -> Look:
+        commits = [one.told(at) for at, one in enumerate(self.tables.get(folder, []))]
+        base = commits[above] if 0 <= above < len(commits) else None
+        newest = len(commits) - 1 if commits else None
+        return Look(newest, base, tuple(commits[above + 1 :]))
 
     def path(self, relative: str) -> str:
         return f"memory:/{relative}"
@@ -150,7 +166,12 @@ class MemoryChangelog:
             commits = self._lake.tables.setdefault(folder, [])
             for version, commit in reversed(list(enumerate(commits))):
                 if commit.app_id == app_id and commit.txn_version >= batch:
+                    _refuse_another(folder, commits, app_id, batch, files, user_metadata)
                     return Published(version, skipped=True)
+            others = [commit for commit in commits if commit.app_id != app_id]
+            known = len(others) == len(commits) and _names(commits)
+            if known and files and all(file.path in known for file in files):
+                return Published(len(commits) - 1, skipped=True)
             wrong = _damaged(self._lake, folder, files)
             if wrong:
                 raise SegmentsLost(f"Captured changes are lost: {wrong[0]}", hint="restore them")
@@ -162,8 +183,45 @@ class MemoryChangelog:
                 for file in files
             ]
             rows = pa.concat_tables([before, *added], promote_options="default")
-            commits.append(MemoryCommit(app_id, batch, user_metadata, rows))
+            names = tuple(file.path for file in files)
+            commits.append(MemoryCommit(app_id, batch, user_metadata, rows, names))
             return Published(len(commits) - 1, skipped=False)
+
+    def ends_at(self, folder: str, version: int) -> bool:
+        return len(self._lake.tables.get(folder, [])) == version + 1
+
+    def look(self, folder: str, above: int) -> Look:
+        return self._lake.look(folder, above)
+
+    def restate(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Restated:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables.get(folder)
+            if not commits:
+                return Restated(None, lost=tuple(file.path for file in files))
+            listed = _names(commits)
+            lost = {one.path for one in files if _damaged(self._lake, folder, [one])}
+            wanted = [one.path for one in files if one.path in listed or one.path not in lost]
+            schema = commits[-1].rows.schema
+            found = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{name}")], schema)
+                for name in wanted
+            ]
+            rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
+            commits.append(MemoryCommit(app_id, batch, words, rows, tuple(wanted), True))
+            gone, back = listed - set(wanted), set(wanted) - listed
+            return Restated(
+                len(commits) - 1, len(gone), len(back), tuple(sorted(lost - set(wanted)))
+            )
 
 
 class MemoryMirrors:
@@ -196,7 +254,7 @@ class MemoryMirrors:
         with self._lake.lock:
             held()
             done = self.recorded(write.mirror, write.app_id, write.txn_version)
-            if done is not None and done.user_metadata != write.user_metadata:
+            if done is not None and not same_write(done.user_metadata, write.user_metadata):
                 raise ForeignCommit(f"{write.mirror} holds another's commit", hint="compare them")
             if done is not None:
                 return done
@@ -208,6 +266,12 @@ class MemoryMirrors:
             rows = written(self._lake.files, before, write)
             commits.append(MemoryCommit(write.app_id, write.txn_version, write.user_metadata, rows))
             return MirrorCommit(len(commits) - 1, write.user_metadata)
+
+    def ends_at(self, mirror: str, version: int) -> bool:
+        return self.version(mirror) == version
+
+    def look(self, mirror: str, above: int) -> Look:
+        return self._lake.look(mirror, above)
 
     def evolve(
         self,
@@ -271,6 +335,23 @@ class MemoryMirrors:
         yield from table.select(list(columns)).to_batches()
 
 
+def _refuse_another(
+    folder: str,
+    commits: Sequence[MemoryCommit],
+    app_id: str,
+    batch: int,
+    files: Sequence[SegmentFile],
+    user_metadata: str,
+) -> None:
+    """A number alone does not say that it is the same batch."""
+    for commit in commits:
+        if (commit.app_id, commit.txn_version) == (app_id, batch):
+            names = {file.path for file in files}
+            if names == set(commit.files) and same_write(commit.user_metadata, user_metadata):
+                return
+    raise ForeignCommit(f"{folder} has batch {batch} with other files", hint="compare them")
+
+
 def _refuse_other_columns(before: pa.Table, write: MirrorWrite) -> None:
     shown = [DELETED_AT] if write.deletes == "soft" else []
     have = {field.name: field.type for field in before.schema}
@@ -281,6 +362,14 @@ def _refuse_other_columns(before: pa.Table, write: MirrorWrite) -> None:
 def _listed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Without columns that only the file has."""
     return table.select([name for name in table.column_names if name in schema.names])
+
+
+def _names(commits: Sequence[MemoryCommit]) -> set[str]:
+    """The files that a changelog lists: what was restated last, and what came since."""
+    found: set[str] = set()
+    for commit in commits:
+        found = set(commit.files) if commit.restates else found | set(commit.files)
+    return found
 
 
 def _print(table: pa.Table) -> tuple[int, str]:

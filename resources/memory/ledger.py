@@ -5,7 +5,7 @@ Does not belong here: the rules of order, which are in `books`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -35,6 +35,7 @@ from resources.memory import continuity, history, orders
 from resources.memory.books import ENDED, MemoryBooks, covers
 from resources.memory.consumers import MemoryConsumers
 from resources.memory.entries import (
+    begin_anew,
     end_mirror,
     partial_of,
     quarantine,
@@ -222,6 +223,39 @@ class MemoryLedger:
             return []
         return list(self.books.version_sets.get(batch, ()))
 
+    # -- the lake ----------------------------------------------------------------------
+
+    def identity(self) -> str:
+        return self.books.identity
+
+    def looked(self, source: str) -> dict[str, int]:
+        return {folder: at for (of, folder), at in self.books.looked.items() if of == source}
+
+    def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
+        with self._step(lease) as books:
+            for folder, version in looked.items():
+                if version is None:
+                    books.looked.pop((lease.source, folder), None)
+                else:
+                    books.looked[lease.source, folder] = version
+
+    def last_intended(self, source: str, app_id: str) -> int:
+        found = [
+            intent.txn_version
+            for of, intent in self.books.intents.values()
+            if of == source and intent.app_id == app_id
+        ]
+        return max(found, default=0)
+
+    def begin_anew(self, lease: Lease, table: TableName) -> None:
+        with self._step(lease) as books:
+            begin_anew(books, lease.source, table)
+
+    def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
+        with self._step(lease) as books:
+            books.skip_to("batch", len(books.batches), batch)
+            books.skip_to("write", len(books.intents), txn_version)
+
     # -- the history of structures -----------------------------------------------------
 
     def has_history(self, source: str) -> bool:
@@ -314,7 +348,7 @@ class MemoryLedger:
             base, follows = books.may_begin(lease.source, start, predecessor, start_decision)
             decided = start_decision and books.decision(start_decision).decision
             batch = Batch(
-                id=len(books.batches) + 1,
+                id=books.next_number("batch", len(books.batches)),
                 source=lease.source,
                 state=BatchState.CAPTURING,
                 start=start,
@@ -394,7 +428,8 @@ class MemoryLedger:
     ) -> Intent:
         with self._step(lease) as books:
             number = len(books.intents) + 1
-            intent = Intent(number, table, app_id, number, first_batch, last_batch, step)
+            txn = books.next_number("write", len(books.intents))
+            intent = Intent(number, table, app_id, txn, first_batch, last_batch, step)
             books.may_intend(lease.source, intent)
             books.intents[number] = (lease.source, intent)
             return intent

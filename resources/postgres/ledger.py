@@ -6,7 +6,7 @@ in `queries.sql`, the rules of order in `migrations/`, the errors in `connection
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ from pipeline.table_state import (
     TableOrder,
     TableState,
 )
-from resources.postgres import history, orders, reads, writes
+from resources.postgres import history, lake_books, orders, reads, writes
 from resources.postgres.connection import Session, Target, connect, translated
 from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.embedded import EmbeddedServer
@@ -81,6 +81,7 @@ class PostgresLedger:
         self._target = target
         self._server = server
         self._session = Session(target)
+        self._identity: str | None = None
         self.consumers = PostgresConsumers(self._session)
         connection = connect(target)
         try:
@@ -269,6 +270,28 @@ class PostgresLedger:
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return self._read(reads.version_set, source, batch)
+
+    # -- the lake ----------------------------------------------------------------------
+
+    def identity(self) -> str:
+        if self._identity is None:
+            self._identity = self._session.read(lake_books.identity)
+        return self._identity
+
+    def looked(self, source: str) -> dict[str, int]:
+        return self._read(lake_books.looked, source)
+
+    def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
+        self._write(lease, lake_books.note_looked, looked)
+
+    def last_intended(self, source: str, app_id: str) -> int:
+        return self._read(lake_books.last_intended, source, app_id)
+
+    def begin_anew(self, lease: Lease, table: TableName) -> None:
+        self._write(lease, lake_books.begin_anew, table)
+
+    def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
+        self._write(lease, lake_books.number_above, batch=batch, txn_version=txn_version)
 
     # -- the history of structures -----------------------------------------------------
 

@@ -823,3 +823,34 @@ from (
     select min(coalesce(lockstep.consumed(c.id), 0)) as cursor from lockstep.consumers c
     where c.source = %(source)s and c.dropped_at is null
 ) held
+
+-- The ledger and its lake.
+
+-- name: identity
+select id::text as id from lockstep.ledger
+
+-- name: looked
+select folder, delta_version from lockstep.looked where source = %(source)s order by folder
+
+-- name: note_looked
+insert into lockstep.looked (source, folder, delta_version)
+values (%(source)s, %(folder)s, %(delta_version)s)
+on conflict (source, folder) do update set delta_version = excluded.delta_version
+
+-- name: forget_looked
+delete from lockstep.looked where source = %(source)s and folder = %(folder)s
+
+-- name: last_intended
+select coalesce(max(txn_version), 0) as txn_version from lockstep.writes
+where source = %(source)s and app_id = %(app_id)s
+
+-- name: begin_anew
+update lockstep.table_states set generation = generation + 1, mirror_version = null, adopted = null
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and condition in ('quarantined', 'paused')
+
+-- name: number_above
+select setval(pg_get_serial_sequence('lockstep.batches', 'id'),
+              greatest(%(batch)s, nextval(pg_get_serial_sequence('lockstep.batches', 'id')))),
+       setval('lockstep.txn_versions',
+              greatest(%(txn_version)s, nextval('lockstep.txn_versions')))

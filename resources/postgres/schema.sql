@@ -200,6 +200,24 @@ create table lockstep.leases (
     constraint leases_token_counts CHECK ((token > 0))
 );
 
+create table lockstep.ledger (
+    id uuid not null,
+    made_at timestamp with time zone not null default clock_timestamp(),
+    alone boolean not null default true,
+    constraint ledger_alone UNIQUE (alone),
+    constraint ledger_alone_counts CHECK (alone),
+    constraint ledger_pk PRIMARY KEY (id)
+);
+
+create table lockstep.looked (
+    source text not null,
+    folder text not null,
+    delta_version bigint not null,
+    constraint looked_pk PRIMARY KEY (source, folder),
+    constraint looked_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint looked_version_counts CHECK ((delta_version >= 0))
+);
+
 create table lockstep.overrides (
     id bigint not null generated always as identity,
     source text not null,
@@ -1314,6 +1332,8 @@ CREATE TRIGGER handovers_begin BEFORE INSERT ON lockstep.handovers FOR EACH ROW 
 CREATE TRIGGER handovers_stay BEFORE DELETE OR UPDATE ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('handovers_stay');
 
 CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
+
+CREATE TRIGGER ledger_stays BEFORE DELETE OR UPDATE ON lockstep.ledger FOR EACH ROW EXECUTE FUNCTION lockstep.stays('ledger_stays');
 
 CREATE TRIGGER overrides_stay BEFORE DELETE OR UPDATE ON lockstep.overrides FOR EACH ROW EXECUTE FUNCTION lockstep.stays('overrides_stay');
 

@@ -20,6 +20,7 @@ from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 from resources.config.load import parse_settings
+from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
@@ -70,6 +71,7 @@ class MemorySite:
             spool=self.spool,
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
+            claims=MemoryClaims(self.lake),
             progress=progress,
             clock=now,
         )

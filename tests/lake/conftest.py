@@ -1,4 +1,4 @@
-"""Lakes to test on: one in memory, one on disk, which shares one Spark a test session."""
+"""Lakes to test on: one in memory, one on disk, which shares one Spark a folder of tests."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Lake:
     folder: Path | None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkProcess]:
+    """One for the tests of a folder: a process has one Spark at a time."""
     process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
     yield process
     process.stop()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, Schema
 
-from pipeline.errors import CommitConflict, SegmentsLost, TableError
+from pipeline.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.segment import SegmentFile
 from resources.lake import changelog
@@ -22,6 +22,7 @@ from tests.lake.made import PEOPLE, changes
 
 FOLDER = "shop/_changes/shop/t=C3=A4ble"
 WRITERS = 6
+ROWS = changes(PEOPLE, [{"id": 1}])
 MOMENT = datetime(2026, 3, 29, 2, 30, 0, 123456)
 
 
@@ -58,13 +59,30 @@ def test_each_batch_is_one_commit(lake: Lake) -> None:
     ]
 
 
-def test_a_repeated_or_older_batch_is_skipped(lake: Lake) -> None:
-    """What the changelog has already is not added a second time."""
-    rows = changes(PEOPLE, [{"id": 1}])
-    published(lake, 3, rows)
-    published(lake, 5, rows)
-    assert [published(lake, batch, rows).skipped for batch in (5, 3, 4)] == [True, True, True]
-    assert published(lake, 6, rows) == Published(2, skipped=False)
+def test_a_repeated_batch_is_skipped(lake: Lake) -> None:
+    """What the changelog has already is not added a second time, also behind a later one."""
+    files = []
+    for batch in (3, 5):
+        writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=ROWS.schema)
+        writer.write(ROWS)
+        files.append(writer.close())
+        published(lake, batch, ROWS, files[-1])
+    assert [published(lake, *one).skipped for one in ((5, ROWS, files[1]), (3, ROWS, files[0]))]
+    assert published(lake, 6, ROWS) == Published(2, skipped=False)
+
+
+def test_a_number_that_is_there_with_other_files_is_refused(lake: Lake) -> None:
+    """A ledger that was restored gives its numbers a second time: nothing is skipped by a
+    number alone."""
+    writer = lake.segments.open(FOLDER, batch=9, schema_version=1, schema=ROWS.schema)
+    writer.write(ROWS)
+    others = writer.close()
+    for batch in (3, 5):
+        published(lake, batch, ROWS)
+    for batch in (3, 4, 5):
+        with pytest.raises(ForeignCommit):
+            published(lake, batch, ROWS, others)
+    assert lake.changelog.recorded(FOLDER, "app") == 5
 
 
 def test_the_newest_published_batch_is_known(lake: Lake) -> None:

@@ -37,7 +37,7 @@ ATTEMPTS = list(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 # Refused by the adapter: there is no row for the database to judge.
 WITHOUT_ROW = {
     *("batches_known", "writes_known", "table_states_known", "prepared_known"),
-    *("deliveries_known", "table_orders_known", "table_states_dropped"),
+    *("deliveries_known", "table_orders_known", "table_states_dropped", "table_states_anew"),
 }
 
 

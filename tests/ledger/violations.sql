@@ -744,3 +744,17 @@ values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4)
 -- rule: extents_stay
 insert into lockstep.extents (source, batch, database, name) values (%(s)s, %(a)s, 'shop', 'x');
 delete from lockstep.extents where source = %(s)s
+-- rule: ledger_pk
+insert into lockstep.ledger (id) select id from lockstep.ledger
+-- rule: ledger_alone
+insert into lockstep.ledger (id) values (gen_random_uuid())
+-- rule: ledger_alone_counts
+insert into lockstep.ledger (id, alone) values (gen_random_uuid(), false)
+-- rule: ledger_stays
+update lockstep.ledger set id = gen_random_uuid()
+-- rule: looked_source
+insert into lockstep.looked values ('nobody', 'x', 0)
+-- rule: looked_pk
+insert into lockstep.looked values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
+-- rule: looked_version_counts
+insert into lockstep.looked values (%(s)s, 'x', -1)

@@ -18,6 +18,7 @@ from pipeline.runs.context import SourcePlan, Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.tables import TablePatterns
+from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
@@ -47,6 +48,7 @@ class Stand:
             spool=self.spool,
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
+            claims=MemoryClaims(self.lake),
             progress=Unwatched(),
             clock=lambda: datetime.now(UTC),
         )

@@ -22,6 +22,7 @@ from pipeline.schema.policies import LakePolicies
 from pipeline.start.question import StartPolicies
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
+from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
@@ -65,6 +66,7 @@ class Follower:
             spool=self.spool,
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
+            claims=MemoryClaims(self.lake),
             progress=Unwatched(),
             clock=lambda: datetime.now(UTC),
             pause=self.pauses.append,

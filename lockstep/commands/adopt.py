@@ -1,0 +1,87 @@
+"""`lockstep adopt`: a ledger goes on with a source's folder in the lake; once, recorded."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError
+
+if TYPE_CHECKING:
+    from pipeline.runs.adopting import HandOver
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """Without a reason it tells what it would do, and writes nothing."""
+    sources = desk.sources(arguments.source)
+    if len(sources) > 1:
+        names = ", ".join(source.name for source in sources)
+        raise UsageError(
+            f"There are several sources: {names}.", hint="say which one: --source NAME"
+        )
+    reason = (arguments.reason or "").strip()
+    if arguments.reason is not None and not reason:
+        raise UsageError("--reason is empty.", hint="`lockstep adopt --help`")
+    source = sources[0].name
+    author = arguments.author or getpass.getuser()
+
+    from pipeline.runs.adopting import adopt, foresee
+    from pipeline.runs.context import Unwatched
+    from resources.site import Site
+
+    holder = f"{socket.gethostname()}, process {os.getpid()} (adopt)"
+    with Site(desk.settings, on_warning=desk.note) as site:
+        work = site.workplace(source, Unwatched())
+        if reason:
+            with work.ledger.lock(source, holder, None) as lease:
+                done = adopt(work, lease, author=author, reason=reason)
+        else:
+            done = foresee(work)
+    for line in _lines(source, done, recorded=f"{author}: {reason}" if reason else None):
+        desk.say(line)
+    return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_json(done)})
+
+
+def _json(done: HandOver) -> dict[str, Any]:
+    return {
+        "disagreement": done.disagreement,
+        "moves": done.moves,
+        "moved_to": list(done.moved_to),
+        "read_again": {str(table): why for table, why in done.rereads},
+        "changelogs": {
+            folder: {"removed": one.removed, "added": one.added, "lost": list(one.lost)}
+            for folder, one in done.restated
+        },
+    }
+
+
+def _lines(source: str, done: HandOver, recorded: str | None) -> list[str]:
+    told = [f"{source}: {done.disagreement or 'the ledger and the lake agree'}"]
+    will = "it" if recorded else "with --reason it"
+    if done.moves:
+        told.append(
+            f"  {will} moves the folder {source} of the lake to _before, with all that is in "
+            "it; the next run begins as a first one does"
+        )
+    for table, why in done.rereads:
+        told.append(f"  the next run reads {table} from the source: {why}")
+    for folder, one in done.restated:
+        told.append(
+            f"  {folder}: {one.removed} files that this ledger does not have are not listed any "
+            f"more, {one.added} are listed again, {len(one.lost)} are lost"
+        )
+    if not recorded and done.disagreement and not done.moves:
+        told.append(
+            "  with --reason changelogs list what this ledger acknowledged and no more, and the "
+            "log is read on from where it is"
+        )
+    told += [f"  now at {folder}" for folder in done.moved_to]
+    if recorded:
+        told.append(f"  recorded ({recorded}); the folder {source} belongs to this ledger")
+        told.append(f"  next: `lockstep run --source {source}`")
+    return told

@@ -1,0 +1,145 @@
+"""A source's folder in the lake belongs to one ledger, and both tell the same. Pure.
+
+Belongs here: what the folder says of itself (its claim), and whether a ledger may go on with
+it. Does not: reading and writing it (`ports.claims`), each table's log
+(`pipeline.foreign_commits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pipeline.batch import Batch, BatchState
+from pipeline.errors import ForeignCommit, LockstepError
+
+_ADOPT: Final = "`lockstep adopt --source {source} --reason …`"
+
+_ONLY: Final = "without `--reason` it only tells what it would do"
+
+HINT: Final = (
+    "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
+    f"go on with, {_ADOPT} ({_ONLY})"
+)
+"""The cure, with a place for the source's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a source's folder says: the ledger it belongs to, and the newest batch of which
+    something may be in its tables, with that batch's end and the moment of its capture."""
+
+    source: str
+    ledger: str
+    claimed_at: datetime
+    batch: int | None = None
+    position: str | None = None
+    captured_at: datetime | None = None
+
+    def at(self, batch: Batch) -> Claim:
+        """The same once that batch is about to be published."""
+        return Claim(
+            self.source,
+            self.ledger,
+            self.claimed_at,
+            batch.id,
+            None if batch.end is None else str(batch.end.at),
+            batch.captured_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """There is no claim. `empty`: no table is there; files of a capture that nobody recorded
+    are none."""
+
+    empty: bool
+
+
+def judge_claim(
+    source: str,
+    folder: Claim | Unclaimed,
+    ledger: str,
+    newest: Batch | None,
+    published: Batch | None,
+    batch: Callable[[int], Batch | None],
+) -> LockstepError | None:
+    """Why a ledger may not go on with a folder. `newest`: the last batch it captured;
+    `published`: the last one that is merged or acknowledged; `batch`: one of its batches, None
+    for a number it never gave."""
+    if isinstance(folder, Unclaimed):
+        return _unclaimed(source, folder, newest, published)
+    mine = _stands("the ledger", newest)
+    if folder.ledger != ledger:
+        return _refusal(
+            source,
+            f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
+            f"{_told(folder)}); this one is {ledger}, and {mine}",
+        )
+    if folder.batch is not None:
+        known = batch(folder.batch)
+        if known is None or not _same(known, folder):
+            return _refusal(
+                source, f"the ledger is behind its lake: the folder {_told(folder)}, and {mine}"
+            )
+    if published is not None and (folder.batch is None or folder.batch < published.id):
+        return _refusal(
+            source, f"the lake is behind its ledger: the folder {_told(folder)}, and {mine}"
+        )
+    return None
+
+
+def _unclaimed(
+    source: str, folder: Unclaimed, newest: Batch | None, published: Batch | None
+) -> LockstepError | None:
+    if folder.empty and published is not None:
+        return _refusal(
+            source,
+            f"the lake is behind its ledger: there is no table of {source} in it, and "
+            f"{_stands('the ledger', newest)}",
+            "mount or restore the lake's folder, then run again; or, if it is gone for good, "
+            f"{_ADOPT} ({_ONLY})",
+        )
+    if not folder.empty and newest is None:
+        return _refusal(
+            source,
+            f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
+            "wrote, and this ledger captured nothing yet",
+            "restore the ledger that wrote it, or give this source another name or another "
+            f"[lake] path; or, if that ledger is gone for good, {_ADOPT} ({_ONLY})",
+        )
+    return None
+
+
+def _same(batch: Batch, folder: Claim) -> bool:
+    end = None if batch.end is None else str(batch.end.at)
+    return (
+        batch.state is not BatchState.CAPTURING
+        and end == folder.position
+        and batch.captured_at == folder.captured_at
+    )
+
+
+def _told(folder: Claim) -> str:
+    if folder.batch is None:
+        return "holds no batch yet"
+    since = "" if folder.captured_at is None else f", captured {_clock(folder.captured_at)}"
+    return f"has batch {folder.batch} up to {folder.position}{since}"
+
+
+def _stands(who: str, batch: Batch | None) -> str:
+    if batch is None:
+        return f"{who} captured nothing yet"
+    end = None if batch.end is None else batch.end.at
+    since = "" if batch.captured_at is None else f", captured {_clock(batch.captured_at)}"
+    return f"{who} ends with batch {batch.id} at {end}{since}"
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refusal(source: str, message: str, hint: str = HINT) -> ForeignCommit:
+    return ForeignCommit(message, hint=hint.format(source=source))

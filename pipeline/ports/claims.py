@@ -1,0 +1,27 @@
+"""Whose a source's folder in the lake is.
+
+Belongs here: the port to the folder's own words. Does not: what they mean (`pipeline.claim`).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pipeline.claim import Claim, Unclaimed
+
+
+class Claims(Protocol):
+    """What the folders of sources say of themselves."""
+
+    def read(self, source: str) -> Claim | Unclaimed:
+        """The claim in a source's folder."""
+
+    def write(self, claim: Claim) -> None:
+        """Durable, and whole or not at all; makes the folder."""
+
+    def tables(self, source: str) -> list[str]:
+        """The folders of all Delta tables of a source, relative to the lake."""
+
+    def move_away(self, folder: str, name: str) -> str:
+        """A folder of the lake is at `_before/<name>/<folder>` from here on, with all that is
+        in it: that path, relative to the lake. None there is no error."""

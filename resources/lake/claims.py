@@ -1,0 +1,93 @@
+"""The claim in a source's folder: a small file that names the ledger it belongs to.
+
+Belongs here: reading and replacing it. Does not: what it means (`pipeline.claim`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pipeline.claim import Claim, Unclaimed
+from pipeline.errors import ForeignCommit
+from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+
+NAME: Final = "_lockstep.json"
+"""The file's name; no database's folder begins with `_`."""
+
+
+class FileClaims:
+    """`pipeline.ports.Claims` on a folder of this machine."""
+
+    def __init__(self, lake: Path) -> None:
+        self._lake = lake
+
+    def read(self, source: str) -> Claim | Unclaimed:
+        folder = self._lake / source
+        with lake_errors(folder):
+            try:
+                text = (folder / NAME).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                return Unclaimed(empty=not _holds_tables(folder))
+        try:
+            found = json.loads(text)
+            captured = found["captured_at"]
+            return Claim(
+                source=source,
+                ledger=str(found["ledger"]),
+                claimed_at=datetime.fromisoformat(found["claimed_at"]),
+                batch=found["batch"],
+                position=found["position"],
+                captured_at=None if captured is None else datetime.fromisoformat(captured),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ForeignCommit(
+                f"{folder / NAME} does not say which ledger the folder belongs to",
+                hint="restore the file from a backup; or delete it and run `lockstep adopt "
+                f"--source {source} --reason …`",
+            ) from error
+
+    def write(self, claim: Claim) -> None:
+        folder = self._lake / claim.source
+        captured = claim.captured_at
+        told = {
+            "source": claim.source,
+            "ledger": claim.ledger,
+            "claimed_at": claim.claimed_at.isoformat(),
+            "batch": claim.batch,
+            "position": claim.position,
+            "captured_at": None if captured is None else captured.isoformat(),
+        }
+        with lake_errors(folder):
+            make_durable_folder(folder)
+            draft = folder / f".{NAME}.{os.getpid()}"
+            with draft.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(told, indent=2) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(folder / NAME)
+            sync_folder(folder)
+
+    def tables(self, source: str) -> list[str]:
+        folder = self._lake / source
+        with lake_errors(folder):
+            logs = sorted(folder.rglob("_delta_log"))
+        return [str(log.parent.relative_to(self._lake)) for log in logs]
+
+    def move_away(self, folder: str, name: str) -> str:
+        here, kept = self._lake / folder, f"_before/{name}/{folder}"
+        with lake_errors(here):
+            if here.exists():
+                make_durable_folder((self._lake / kept).parent)
+                here.rename(self._lake / kept)
+                sync_folder(here.parent)
+                sync_folder((self._lake / kept).parent)
+        return kept
+
+
+def _holds_tables(folder: Path) -> bool:
+    """Whether there is a Delta table in it, at any depth."""
+    return any(True for _ in folder.rglob("_delta_log"))

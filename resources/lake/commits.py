@@ -1,0 +1,153 @@
+"""A Delta commit file as a value, and a table's log above a version.
+
+Format: Delta protocol, sections "Actions" and "Commit Provenance Information". Files are asked
+for by name, so that what a look costs are the commits since then, however long the log is.
+Belongs here: reading. Does not: what the commits mean (`pipeline.foreign_commits`), which one
+recorded a transaction (`delta_log`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from pipeline.errors import LakeUnavailable
+from pipeline.lake_commit import Altered, FileAction, LakeCommit, Look
+from resources.lake.delta_log import checkpointed, commit_file, newest_version
+from resources.lake.scan import mirror_schema
+from resources.lake.storage import lake_errors
+
+
+def ends_at(table: Path, version: int) -> bool:
+    """Whether that is the table's newest version, as far as two file names tell."""
+    with lake_errors(table):
+        there = commit_file(table, version).is_file()
+        return there and not commit_file(table, version + 1).is_file()
+
+
+def look(table: Path, above: int) -> Look:
+    """The log above a version (-1: from the beginning), and the commit of that version."""
+    base = read_commit(table, above) if above >= 0 else None
+    commits = list(_commits(table, above + 1))
+    last = commits[-1].delta_version if commits else above
+    found = [one if one.ours else _looked_into(table, one) for one in commits]
+    if not commits and base is None:
+        # Nothing under these names: the log ends before, was cleaned up, or there is none.
+        newest = newest_version(table)
+        missing = above + 1 if newest is not None and newest > above else None
+        return Look(newest, None, (), missing)
+    behind = checkpointed(table)
+    missing = last + 1 if behind is not None and behind > last else None
+    newest = last if missing is None else newest_version(table)
+    return Look(newest, base, tuple(found), missing)
+
+
+def read_commit(table: Path, version: int) -> LakeCommit | None:
+    """A commit; None where the log has no file of it."""
+    file = commit_file(table, version)
+    with lake_errors(file):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+    return _parsed(version, text)
+
+
+def _commits(table: Path, first: int) -> Iterator[LakeCommit]:
+    version = first
+    while (commit := read_commit(table, version)) is not None:
+        yield commit
+        version += 1
+
+
+def _parsed(version: int, text: str) -> LakeCommit:
+    info: Mapping[str, Any] = {}
+    transactions: dict[str, int] = {}
+    adds, removes = [], []
+    altered = None
+    for line in text.splitlines():
+        action: Mapping[str, Any] = json.loads(line) if line else {}
+        match action:
+            case {"commitInfo": found}:
+                info = found
+            case {"txn": found}:
+                transactions[found["appId"]] = int(found["version"])
+            case {"add": found}:
+                adds.append(_file(found))
+            case {"remove": found}:
+                removes.append(_file(found))
+            case {"metaData": _} | {"protocol": _} | {"domainMetadata": _}:
+                altered = Altered(None)
+    moment = info.get("inCommitTimestamp", info.get("timestamp"))
+    return LakeCommit(
+        version,
+        operation=str(info.get("operation", "")),
+        committed_at=None if moment is None else datetime.fromtimestamp(moment / 1000, UTC),
+        user_metadata=info.get("userMetadata"),
+        transactions=transactions,
+        adds=tuple(adds),
+        removes=tuple(removes),
+        altered=altered,
+    )
+
+
+def _file(action: Mapping[str, Any]) -> FileAction:
+    deleted = int((action.get("deletionVector") or {}).get("cardinality", 0))
+    try:
+        total = json.loads(action.get("stats") or "{}").get("numRecords")
+    except ValueError:
+        total = None
+    rows = None if total is None else int(total) - deleted
+    return FileAction(action["path"], rows, bool(action.get("dataChange", True)), deleted)
+
+
+def _looked_into(table: Path, commit: LakeCommit) -> LakeCommit:
+    """With what is known of the table before and after somebody else's commit."""
+    if commit.altered is not None:
+        commit = replace(commit, altered=_altered(table, commit.delta_version))
+    if any(one.rows is None for one in commit.removes) or commit.operation == "COMPUTE STATS":
+        before = _rows_before(table, commit.delta_version)
+        removes = [_counted(one, before) for one in commit.removes]
+        if commit.operation == "COMPUTE STATS":
+            # It adds files that are there once more, with other statistics.
+            removes += [_counted(one, before) for one in commit.adds if one.path in before]
+        commit = replace(commit, removes=tuple(removes))
+    return commit
+
+
+def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
+    """With its rows, where the table listed it; delta-rs does not repeat them in a removal."""
+    if file.rows is not None or file.path not in before:
+        return file
+    return replace(file, rows=before[file.path] - file.deleted)
+
+
+def _rows_before(table: Path, version: int) -> Mapping[str, int]:
+    """Rows of each file that the table listed before a version, deleted ones among them."""
+    try:
+        with lake_errors(table):
+            found = DeltaTable(table, version=version - 1).get_add_actions(flatten=True)
+        rows = pa.table(found).select(["path", "num_records"]).to_pylist()
+    except (DeltaError, LakeUnavailable, OSError, pa.ArrowException, KeyError):
+        return {}
+    return {row["path"]: row["num_records"] for row in rows if row["num_records"] is not None}
+
+
+def _altered(table: Path, version: int) -> Altered:
+    try:
+        with lake_errors(table):
+            before = DeltaTable(table, version=version - 1).metadata().configuration
+            after = DeltaTable(table, version=version).metadata().configuration
+        names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        columns = mirror_schema(table, version - 1) != mirror_schema(table, version)
+    except (DeltaError, LakeUnavailable, OSError):
+        return Altered(None)
+    return Altered(columns, tuple(sorted(names)))

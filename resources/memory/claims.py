@@ -1,0 +1,42 @@
+"""Whose the folders of a lake in memory are: `pipeline.ports.Claims` over `MemoryLake`.
+
+Does not belong here: the tables in them (`lake`).
+"""
+
+from __future__ import annotations
+
+from pipeline.claim import Claim, Unclaimed
+from resources.memory.lake import MemoryLake
+
+
+class MemoryClaims:
+    """`pipeline.ports.Claims`."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+
+    def read(self, source: str) -> Claim | Unclaimed:
+        names = [name for name, kept in self._lake.tables.items() if kept]
+        found = self._lake.claims.get(source)
+        return found or Unclaimed(empty=not any(name.startswith(f"{source}/") for name in names))
+
+    def write(self, claim: Claim) -> None:
+        self._lake.claims[claim.source] = claim
+
+    def tables(self, source: str) -> list[str]:
+        return [name for name in self._lake.tables if name.startswith(f"{source}/")]
+
+    def move_away(self, folder: str, name: str) -> str:
+        kept = f"_before/{name}/{folder}"
+        for one in [one for one in self._lake.tables if _within(one, folder)]:
+            self._lake.tables[f"_before/{name}/{one}"] = self._lake.tables.pop(one)
+        path = self._lake.path
+        for one in [one for one in self._lake.files if _within(one, path(folder))]:
+            moved = path(f"_before/{name}/{one.removeprefix(path(''))}")
+            self._lake.files[moved] = self._lake.files.pop(one)
+        self._lake.claims.pop(folder, None)
+        return kept
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")

@@ -1,0 +1,223 @@
+"""A source's history with everything kept: its ledger and its lake as they were at each step.
+
+Belongs here: making the history, and putting any two of its moments together. Does not: what
+must be true then (`test_restored`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from pipeline.errors import ForeignCommit, SegmentsLost
+from pipeline.ports.source import SourceServer
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.adopting import adopt
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched
+from pipeline.runs.merge import merge
+from pipeline.runs.publish import publish
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
+from resources.memory.books import MemoryBooks
+from resources.memory.lake import MemoryLake
+from resources.memory.ledger import MemoryLedger
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.fake import FakeServer
+from tests.positions.follower import SOURCE, Follower
+
+
+class Source(Protocol):
+    """Who writes to the source."""
+
+    name: str
+    tables: Sequence[str]
+
+    def server(self) -> SourceServer: ...
+
+    def write(self, round_: int) -> None:
+        """New rows, changes and deletions, of other tables in each round."""
+
+    def rows(self, table: str) -> list[tuple[int, int]]: ...
+
+
+@dataclass
+class Made:
+    """A server that is nothing but its log, with one table: all pairs take seconds."""
+
+    fake: FakeServer
+    name: str = "shop"
+    tables: Sequence[str] = ("t",)
+
+    def server(self) -> Any:
+        return self.fake
+
+    def write(self, round_: int) -> None:
+        self.fake.write(round_, round_)
+        self.fake.write(-round_, 0)
+        self.fake.write(1, round_)
+        self.fake.write(1 - round_, None)
+
+    def rows(self, table: str) -> list[tuple[int, int]]:
+        return sorted(self.fake.rows.items())
+
+
+@dataclass
+class Real:
+    """A real one: a table with a key, one without, and one that is made on the way."""
+
+    stand: MySqlStand
+    name: str
+    tables: Sequence[str] = ("keyed", "bare", "late")
+
+    def __post_init__(self) -> None:
+        self.stand.execute(
+            f"create table {self.name}.keyed (id int primary key, v int)",
+            f"create table {self.name}.bare (id int, v int)",
+        )
+
+    def server(self) -> SourceServer:
+        return server(self.stand)
+
+    def write(self, round_: int) -> None:
+        if round_ == ROUNDS:
+            self.stand.execute(f"create table {self.name}.late (id int primary key, v int)")
+        which = {1: ("keyed", "bare"), 2: ("keyed",)}.get(round_, self.tables)
+        for table in which:
+            self.stand.execute(
+                f"insert into {self.name}.{table} values ({round_}, 0), ({-round_}, 0)",
+                f"update {self.name}.{table} set v = v + 1 where id > 0",
+                f"delete from {self.name}.{table} where id = {1 - round_}",
+            )
+
+    def rows(self, table: str) -> list[tuple[int, int]]:
+        return self.stand.rows(f"select id, v from {self.name}.{table} order by id, v")
+
+
+ROUNDS = 3
+"""Batches of a history."""
+
+
+def _kept(books: MemoryBooks) -> MemoryBooks:
+    copied = {
+        one.name: getattr(books, one.name)
+        if one.name == "identity"
+        else getattr(books, one.name).copy()
+        for one in fields(books)
+        if one.name != "turn"
+    }
+    return MemoryBooks(**copied)
+
+
+def _lake(lake: MemoryLake) -> MemoryLake:
+    tables = {name: list(commits) for name, commits in lake.tables.items()}
+    return MemoryLake(lake.files.copy(), tables, lake.claims.copy())
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Both sides as they were."""
+
+    step: str
+    books: MemoryBooks
+    lake: MemoryLake
+
+
+class _Watch(Unwatched):
+    """Keeps both sides whenever a table was merged."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        self._history.keep(f"{table} merged")
+
+
+@dataclass
+class History:
+    """A source, its writers, and what was kept of it so far."""
+
+    source: Source
+    follower: Follower
+    moments: list[Moment] = field(default_factory=list)
+    round: int = 0
+
+    def keep(self, step: str) -> None:
+        follower = self.follower
+        self.moments.append(Moment(step, _kept(follower.ledger.books), _lake(follower.lake)))
+
+    def write(self) -> None:
+        self.round += 1
+        self.source.write(self.round)
+
+    def run(self) -> None:
+        """All steps of a run, both sides kept after each."""
+        chosen = self.follower
+        with chosen.ledger.lock(SOURCE, "test", None) as lease:
+            work = replace(chosen.work(), progress=_Watch(self))
+            capture(work, lease)
+            self.keep("captured")
+            publish(work, lease)
+            self.keep("published")
+            merge(work, lease)
+            self.keep("merged")
+            acknowledge(work, lease)
+            self.keep("acknowledged")
+
+    def together(self, ledger: int, lake: int) -> Follower:
+        """The ledger of one moment and the lake of another, followed."""
+        books, content = _kept(self.moments[ledger].books), _lake(self.moments[lake].lake)
+        books.leases.clear()
+        return replace(
+            self.follower,
+            ledger=MemoryLedger(lambda: datetime.now(UTC), books),
+            lake=content,
+        )
+
+
+def make_history(source: Source) -> History:
+    """Batches one after another, both sides kept at every step."""
+    history = History(source, Follower(source.server(), [f"{source.name}.*"], start="earliest"))
+    history.keep("nothing")
+    history.run()
+    for _ in range(ROUNDS):
+        history.write()
+        history.run()
+    return history
+
+
+def go_on(follower: Follower) -> bool:
+    """Run until every table is back; whether a person had to sign a hand-over."""
+    signed = False
+    for _ in range(4):
+        try:
+            follower.run()
+        except (ForeignCommit, SegmentsLost) as error:
+            assert "lockstep adopt --source shop --reason" in error.hint
+            assert not signed, f"signed, and refused again: {error}"
+            signed = True
+            with follower.ledger.lock(SOURCE, "test", None) as lease:
+                adopt(follower.work(), lease, author="somebody", reason="a trial")
+            continue
+        states = follower.ledger.table_states(SOURCE)
+        aside = [t for t, one in states.items() if one.condition is TableCondition.QUARANTINED]
+        if not aside:
+            break
+        with follower.ledger.lock(SOURCE, "test", None) as lease:
+            for table in aside:
+                follower.ledger.release_table(lease, table, author="somebody", reason="a trial")
+    return signed
+
+
+def changelog(follower: Follower, name: str, table: str) -> list[tuple[Any, ...]]:
+    """Where each row image of the changelog comes from."""
+    commits = follower.lake.tables.get(f"{SOURCE}/_changes/{name}/{table}") or []
+    rows = commits[-1].rows.to_pylist() if commits else []
+    return [
+        (row["_file"], row["_offset"], row["_row"], row["_change_type"])
+        for row in rows
+        if row["_change_type"] not in ("truncate", "resnapshot")
+    ]

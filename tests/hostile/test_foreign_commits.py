@@ -1,0 +1,325 @@
+"""Commits of somebody else in our tables: what may have changed them is found, whenever it
+came, and what leaves them as they were keeps nobody from going on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
+
+from pipeline.foreign_commits import Foreign, Unknown, foreign, judge_changelog
+from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.looking_back import astray
+from pipeline.runs.merge import merge
+from pipeline.table_state import TableCondition, TableState
+from resources.lake import delta_log
+from resources.lake.claims import FileClaims
+from resources.lake.commits import look
+from resources.lake.log_store import CLASS, SETTING
+from resources.lake.mirror import SparkMirrors
+from resources.lake.pin import Head
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import Lake
+from tests.positions.fake import TABLE, FakeServer
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.one_table import NOBODY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# -- by delta-rs, which needs no Java --------------------------------------------------------
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "v": ["a", "b", "c"]})
+
+
+def _restore(table: DeltaTable) -> None:
+    table.restore(0)
+
+
+def _add_column(table: DeltaTable) -> None:
+    table.alter.add_columns([Field("z", PrimitiveType("integer"))])
+
+
+def _set(name: str, value: str) -> Callable[[DeltaTable], None]:
+    return lambda table: table.alter.set_table_properties({name: value}, raise_if_not_exists=False)
+
+
+CHANGING: dict[str, Callable[[DeltaTable], Any]] = {
+    "insert": lambda table: write_deltalake(table, ROWS, mode="append"),
+    "overwrite": lambda table: write_deltalake(table, ROWS, mode="overwrite"),
+    "delete": lambda table: table.delete("id = 2"),
+    "delete all": lambda table: table.delete(),
+    "update": lambda table: table.update(updates={"v": "'x'"}, predicate="id = 1"),
+    "restore": _restore,
+    "add column": _add_column,
+    "our property": _set("delta.logRetentionDuration", "interval 1 days"),
+}
+NEUTRAL: dict[str, Callable[[DeltaTable], Any]] = {
+    "compact": lambda table: table.optimize.compact(),
+    "vacuum": lambda table: table.vacuum(dry_run=False),
+    "a property": _set("delta.checkpointInterval", "20"),
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> DeltaTable:
+    """Two files, two commits."""
+    for _ in range(2):
+        write_deltalake(tmp_path / "t", ROWS, mode="append")
+    return DeltaTable(tmp_path / "t")
+
+
+def _path(table: DeltaTable) -> Path:
+    return Path(table.table_uri.removeprefix("file://"))
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -> None:
+    """Whatever the operation is called: what it did to files and columns decides."""
+    CHANGING[name](made)
+    found = look(_path(made), 1)
+    assert [one.delta_version for one in found.commits][:1] == [2]
+    assert any(foreign(one) is not None for one in found.commits)
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_what_leaves_a_table_as_it_was_is_neutral(made: DeltaTable, name: str) -> None:
+    NEUTRAL[name](made)
+    found = look(_path(made), 1)
+    assert [foreign(one) for one in found.commits] == [None] * len(found.commits)
+
+
+def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
+    """`dataChange` is a claim: an OPTIMIZE that drops a row does not have as many rows."""
+    path = _path(made)
+    made.optimize.compact()
+    file = delta_log.commit_file(path, 2)
+    lines = file.read_text().splitlines()
+    for number, line in enumerate(lines):
+        action = json.loads(line)
+        if "add" in action:
+            stats = json.loads(action["add"]["stats"])
+            action["add"]["stats"] = json.dumps({**stats, "numRecords": stats["numRecords"] - 1})
+            lines[number] = json.dumps(action)
+    file.write_text("\n".join(lines) + "\n")
+    (commit,) = look(path, 1).commits
+    assert foreign(commit) is not None
+
+
+def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> None:
+    """What Delta cleans up behind a checkpoint passes only if it was looked at before."""
+    path = _path(made)
+    for _ in range(3):
+        made.optimize.compact()
+        write_deltalake(made, ROWS, mode="append")
+    DeltaTable(path).create_checkpoint()
+    newest = DeltaTable(path).version()
+    for version in range(newest):
+        delta_log.commit_file(path, version).unlink()
+    unseen = judge_changelog(look(path, 1), 1, "ledger", {})
+    assert isinstance(unseen, Unknown | Foreign)
+    assert look(path, newest).commits == ()
+    assert look(path, newest).missing is None
+
+
+def test_a_look_reads_what_came_since_then(
+    made: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the log is: no folder is listed, and a number that is not there is looked
+    for up to the first one below it."""
+    path = _path(made)
+    log = delta_log.commit_file(path, 0).parent
+    for version in range(2, 3000):
+        txn = {"txn": {"appId": "lockstep/a", "version": version * 2}}
+        delta_log.commit_file(path, version).write_text(json.dumps(txn) + "\n")
+    (log / "_last_checkpoint").write_text('{"version": 2990, "size": 1}')
+    reads: list[Path] = []
+    parse = delta_log._transaction
+
+    def counted(commit: Path, app_id: str) -> Any:
+        reads.append(commit)
+        return parse(commit, app_id)
+
+    def nobody(_: Path) -> list[int]:
+        raise AssertionError("the folder was listed")
+
+    monkeypatch.setattr(delta_log, "_transaction", counted)
+    monkeypatch.setattr(delta_log, "_versions", nobody)
+    assert delta_log.newest_version(path) == 2999
+    assert delta_log.recorded(path, "lockstep/a", 2999 * 2 + 1) is None
+    assert len(reads) == 1
+    assert len(look(path, 2997).commits) == 2
+
+
+# -- by Spark, in a source's mirror ----------------------------------------------------------
+
+BY_SPARK = {
+    "INSERT": "insert into {t} values (77, 77)",
+    "UPDATE": "update {t} set v = 77 where id = 1",
+    "DELETE": "delete from {t} where id = 1",
+    "MERGE": "merge into {t} t using (select 1 as id) s on t.id = s.id when matched then delete",
+    "ADD COLUMN": "alter table {t} add columns (z int)",
+    "TRUNCATE": "truncate table {t}",
+    "RESTORE": "restore table {t} to version as of 0",
+    "OUR PROPERTY": "alter table {t} set tblproperties ('delta.enableDeletionVectors'='false')",
+}
+LEFT_AS_IT_WAS = (
+    "optimize {t}",
+    "reorg table {t} apply (purge)",
+    "alter table {t} set tblproperties ('team'='us', 'delta.checkpointInterval'='20')",
+    "alter table {t} unset tblproperties ('team')",
+    "vacuum {t}",
+)
+
+
+@dataclass
+class Stand:
+    """A source whose mirror is on disk, and somebody with a Spark of their own."""
+
+    fake: FakeServer
+    follower: Follower
+    disk: Lake
+    mirrors: SparkMirrors
+    spark: SparkProcess
+
+    def work(self) -> Any:
+        assert self.disk.folder is not None
+        return replace(
+            self.follower.work(),
+            segments=self.disk.segments,
+            changelog=self.disk.changelog,
+            mirrors=self.mirrors,
+            claims=FileClaims(self.disk.folder),
+        )
+
+    def run(self) -> TableState:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            work = self.work()
+            capture(work, lease)
+            merge(work, lease)
+            acknowledge(work, lease)
+        return self.follower.ledger.table_states(SOURCE)[TABLE]
+
+    def write(self) -> None:
+        key = len(self.fake.writes) + 2
+        self.fake.write(key, 0)
+        self.fake.write(1, key)
+
+    def sql(self, statement: str) -> None:
+        t = f"delta.`{self.mirrors.path('shop/shop/t')}`"
+        session = self.spark.session({})
+        with delta_as_it_comes(session):
+            session.sql(statement.format(t=t)).collect()
+
+    def release(self) -> None:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            self.follower.ledger.release_table(lease, TABLE, author="us", reason="a trial")
+
+    def require_same(self) -> None:
+        version = self.mirrors.version("shop/shop/t")
+        assert version is not None
+        batches = self.mirrors.rows("shop/shop/t", ["id", "v"], version)
+        rows = [(row["id"], row["v"]) for batch in batches for row in batch.to_pylist()]
+        assert sorted(rows) == sorted(self.fake.rows.items())
+
+
+@contextmanager
+def delta_as_it_comes(session: SparkSession) -> Iterator[None]:
+    """Spark as others have it: its log store commits wherever it can."""
+    jvm, context = session.sparkContext._jvm, session.sparkContext._jsc
+    assert jvm is not None and context is not None
+    settings, logs = context.sc().conf(), jvm.org.apache.spark.sql.delta.DeltaLog
+    logs.clearCache()
+    settings.set(SETTING, "io.delta.storage.HDFSLogStore")
+    try:
+        yield
+    finally:
+        settings.set(SETTING, CLASS)
+        logs.clearCache()
+
+
+@pytest.fixture
+def stand(disk: Lake, spark: SparkProcess) -> Stand:
+    fake: Any = FakeServer(NOBODY, 1)
+    follower = Follower(fake, ["shop.*"], start="earliest")
+    assert isinstance(disk.mirrors, SparkMirrors)
+    made = Stand(fake, follower, disk, disk.mirrors, spark)
+    made.write()
+    made.run()
+    return made
+
+
+def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
+    """Somebody did it since the last run; the table comes back whole."""
+    stand.sql(BY_SPARK[name])
+    version = stand.mirrors.version("shop/shop/t")
+    (told,) = astray(stand.work())
+    assert f"version {version}" in told.why
+    if not idle:
+        stand.write()
+    state = stand.run()
+    assert state.condition is TableCondition.QUARANTINED
+    assert state.reason == told.why
+    assert "lockstep release shop.t --reason" in (state.hint or "")
+    stand.release()
+    assert stand.run().condition is TableCondition.ACTIVE
+    assert astray(stand.work()) == []
+    stand.require_same()
+
+
+def test_a_mirror_that_somebody_wrote_to_is_set_aside(stand: Stand) -> None:
+    """Also where nothing of the table changed since; and what leaves it as it was is none of
+    our business."""
+    for statement in LEFT_AS_IT_WAS:
+        stand.sql(statement)
+    assert astray(stand.work()) == []
+    stand.write()
+    assert stand.run().condition is TableCondition.ACTIVE
+    stand.require_same()
+    try_operation(stand, "INSERT", idle=True)
+    try_operation(stand, "ADD COLUMN", idle=False)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("idle", [True, False])
+@pytest.mark.parametrize("name", BY_SPARK)
+def test_each_operation_is_found(stand: Stand, name: str, idle: bool) -> None:
+    stand.write()
+    stand.run()
+    try_operation(stand, name, idle=idle)
+
+
+class Interrupted(SparkMirrors):
+    """Somebody commits when the mirror was looked at, before our own commit."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
+        then, self.meanwhile = self.meanwhile, None
+        if then is not None:
+            then()
+        super()._apply(session, write, head, few=few)
+
+
+def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> None:
+    """It came behind the look and before our append: the newest commit is ours all the same."""
+    mirrors = Interrupted(folder, staging=folder.parent / "staging", spark=stand.spark)
+    stand.mirrors = mirrors
+    mirrors.meanwhile = lambda: stand.sql(BY_SPARK["INSERT"])
+    stand.write()
+    for _ in range(2):
+        state = stand.run()
+    assert state.condition is TableCondition.QUARANTINED
+    stand.release()
+    assert stand.run().condition is TableCondition.ACTIVE
+    stand.require_same()

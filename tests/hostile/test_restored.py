@@ -1,0 +1,157 @@
+"""A ledger of one moment and a lake of another: a run either refuses both, or ends equal to
+the source, with each change once.
+
+Both sides are kept in memory at every step of a history, tables half merged among it, while
+the source's log goes on.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from pipeline.decisions import RecordedDecision
+from pipeline.errors import ForeignCommit
+from pipeline.runs.adopting import KIND, adopt
+from pipeline.runs.claiming import disagreement
+from resources.memory.books import MemoryBooks
+from resources.memory.ledger import MemoryLedger
+from tests.fix_mysql import MySqlStand
+from tests.hostile.histories import History, Made, Real, changelog, go_on, make_history
+from tests.positions.fake import FakeServer
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.one_table import NOBODY
+
+DRAWN = 8
+"""Pairs of moments on a real server in each `make test`; all of them in `make soak`."""
+
+
+@pytest.fixture
+def history() -> History:
+    return make_history(Made(FakeServer(NOBODY, 1)))
+
+
+@pytest.fixture
+def real(mysql: MySqlStand, database: str) -> History:
+    return make_history(Real(mysql, database))
+
+
+def require_equal(history: History, follower: Follower) -> None:
+    """Each mirror is its table, and no change is in a changelog twice."""
+    source = history.source
+    for table in source.tables:
+        mirror = follower.mirror(f"{source.name}.{table}")
+        assert sorted((row["id"], row["v"]) for row in mirror) == list(source.rows(table)), table
+        marks = changelog(follower, source.name, table)
+        assert len(marks) == len(set(marks)), table
+
+
+def try_pair(history: History, ledger: int, lake: int) -> None:
+    follower = history.together(ledger, lake)
+    signed = go_on(follower)
+    assert not (signed and ledger == lake), "both sides are of one moment"
+    history.write()
+    assert not go_on(follower), "a hand-over is signed once"
+    require_equal(history, follower)
+
+
+def tried(history: History, pairs: list[tuple[int, int]]) -> None:
+    for ledger, lake in pairs:
+        steps = history.moments[ledger].step, history.moments[lake].step
+        try:
+            try_pair(history, ledger, lake)
+        except Exception as error:
+            error.add_note(f"ledger of moment {ledger} ({steps[0]}), lake of {lake} ({steps[1]})")
+            raise
+
+
+def test_all_pairs_of_moments(history: History) -> None:
+    numbers = range(len(history.moments))
+    tried(history, list(product(numbers, numbers)))
+
+
+def test_two_moments_drawn_at_random(real: History) -> None:
+    numbers = range(len(real.moments))
+    tried(real, Random().sample(list(product(numbers, numbers)), DRAWN))
+
+
+@pytest.mark.soak
+def test_all_pairs_of_moments_of_a_real_server(real: History) -> None:
+    numbers = range(len(real.moments))
+    tried(real, list(product(numbers, numbers)))
+
+
+# -- two ledgers, one lake -------------------------------------------------------------------
+
+
+def of_another(history: History) -> Follower:
+    """A new ledger on the lake as it is now: `.lockstep` was deleted, or there is a second
+    configuration."""
+    follower = history.together(-1, -1)
+    follower.ledger = MemoryLedger(follower.work().clock, MemoryBooks())
+    return follower
+
+
+def refusal(follower: Follower) -> ForeignCommit:
+    """A run is refused before anything is written to either side."""
+    files, tables = set(follower.lake.files), dict(follower.lake.tables)
+    batches = follower.ledger.batches(SOURCE)
+    with pytest.raises(ForeignCommit) as caught:
+        follower.run()
+    assert set(follower.lake.files) == files
+    assert follower.lake.tables == tables
+    assert follower.ledger.batches(SOURCE) == batches
+    told = disagreement(follower.work())
+    assert told is not None
+    assert told.message == caught.value.message
+    return caught.value
+
+
+def test_a_folder_belongs_to_one_ledger(history: History) -> None:
+    """The refusal names both ledgers, and where each of them is."""
+    mine, follower = history.follower.ledger.identity(), of_another(history)
+    error = refusal(follower)
+    assert mine in error.message
+    assert follower.ledger.identity() in error.message
+    newest = history.follower.ledger.batches(SOURCE)[0]
+    assert newest.end is not None
+    assert f"batch {newest.id} up to {newest.end.at}" in error.message
+
+
+def test_a_new_ledger_that_takes_over_begins_anew(history: History) -> None:
+    """What was in the folder stays, in another one; who signed, and why, is on record."""
+    follower = of_another(history)
+    before = follower.mirror(f"{history.source.name}.t")
+    refusal(follower)
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        done = adopt(follower.work(), lease, author="somebody", reason="the old one is gone")
+    (kept,) = done.moved_to
+    moved = follower.lake.tables[f"{kept}/shop/t"][-1].rows.to_pylist()
+    assert sorted(row["id"] for row in moved) == [row["id"] for row in before]
+    (decided,) = _handovers(follower)
+    assert (decided.decision.author, decided.decision.reason) == ("somebody", "the old one is gone")
+    follower.run()
+    assert follower.ledger.acknowledged_cursor(SOURCE) is not None
+
+
+def _handovers(follower: Follower) -> list[RecordedDecision]:
+    found = follower.ledger.decisions(SOURCE, limit=100)
+    return [one for one in found if one.decision.kind == KIND]
+
+
+def test_the_ledger_that_was_left_refuses(history: History) -> None:
+    """Once another one has taken the folder over, the first one's runs end."""
+    follower = of_another(history)
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        adopt(follower.work(), lease, author="somebody", reason="moved")
+    old = history.together(-1, -1)
+    old.lake = follower.lake
+    assert follower.ledger.identity() in refusal(old).message
+
+
+def test_a_lake_that_is_gone_is_not_begun_again(history: History) -> None:
+    """A folder that is not mounted looks as if it had been removed."""
+    follower = history.together(-1, 0)
+    assert "the lake is behind its ledger" in refusal(follower).message

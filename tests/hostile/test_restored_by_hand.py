@@ -1,0 +1,84 @@
+"""The chapters of docs/operations.md on restored ledgers and lakes, typed as they are written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project, head
+from tests.e2e.warm import REPOSITORY, WarmProcess
+from tests.fix_mysql import MySqlStand
+
+REFUSED = 5
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmProcess]:
+    process = WarmProcess()
+    yield process
+    process.stop()
+
+
+def commands(chapter: str) -> list[list[str]]:
+    """The words of each command that a chapter has in its first block."""
+    text = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^### {chapter}\n.*?^```\n(.*?)^```$", text, re.M | re.S)
+    typed = [shlex.split(line) for line in found.splitlines()]
+    assert {words[0] for words in typed} == {"lockstep"}
+    return [words[1:] for words in typed]
+
+
+def replaced(project: Project, part: str, kept: Path) -> None:
+    shutil.rmtree(project.folder / part)
+    shutil.copytree(kept / part, project.folder / part, symlinks=True)
+
+
+def healed(project: Project, chapter: str, told: str) -> None:
+    """A run refuses, in words that name both sides; what the chapter says to type ends equal."""
+    refused = project.run("run", expect=REFUSED)
+    assert told in refused.stderr
+    assert "lockstep adopt --source shop --reason" in refused.stderr
+    for words in commands(chapter):
+        done = project.run(*words, expect=None if words == ["status"] else 0)
+        if words == ["status"]:
+            assert told in done.stdout + done.stderr
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert all(one["equal"] for one in compared.values())
+
+
+def test_the_chapters_as_they_are_written(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    start = head(mysql)
+    mysql.execute(
+        f"use {database}", "create table a (id int primary key, v int)", "create table b (id int)"
+    )
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+
+    def write(number: int) -> None:
+        mysql.execute(
+            f"use {database}",
+            f"insert into a values ({number}, 0)",
+            "update a set v = v + 1",
+            f"insert into b values ({number})",
+        )
+        project.run("run")
+
+    write(1)
+    kept = project.copied(tmp_path / "kept").folder
+    write(2)
+    write(3)
+    replaced(project, ".lockstep", kept)
+    healed(project, "The ledger is behind its lake", "the ledger is behind its lake")
+    write(4)
+    replaced(project, "lake", kept)
+    healed(project, "The lake is behind its ledger", "the lake is behind its ledger")
+    write(5)
+    project.run("verify")
