@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pipeline.errors import LakeUnavailable
+from pipeline.errors import ForeignCommit
 from pipeline.runs.plan import make_plan
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
@@ -121,7 +121,7 @@ def test_a_lake_that_is_away_is_nobody_s_table(shop: Shop) -> None:
     kept = dict(shop.follower.lake.tables)
     shop.follower.lake.tables.clear()
     write(shop, 2)
-    with pytest.raises(LakeUnavailable, match="nothing is in the lake"):
+    with pytest.raises(ForeignCommit, match="the lake is behind its ledger"):
         shop.run()
     shop.follower.lake.tables.update(kept)
     shop.run()

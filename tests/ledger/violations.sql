@@ -429,8 +429,6 @@ select pg_temp.hand_over(%(d)s, 'orders', 3, 1, 1)
 alter table lockstep.handovers disable trigger handovers_alone;
 select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1);
 delete from lockstep.handovers where source = %(s)s
--- rule: table_states_remedy_paused
-update lockstep.table_states set remedy = 'backfill' where source = %(s)s
 -- rule: table_states_remedy_known
 select pg_temp.stop('paused', %(a)s);
 update lockstep.table_states set remedy = 'pray' where source = %(s)s and condition = 'paused'
