@@ -58,7 +58,10 @@ def start_place(text: str) -> Place:
     """Where a source starts; ValueError names the forms there are."""
     place = parse_place(text)
     if isinstance(place, OfRun):
-        raise ValueError(f"{text!r} names a run, which no source can start with")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"{text!r} names a run, which no source can start with; "
+            f"`lockstep start-at {text} --reason …` goes on behind it, once"
+        )
     return place
 
 
