@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ForeignCommit
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.context import CaptureReport
 from pipeline.runs.merge import merge
@@ -425,11 +424,18 @@ def test_abandoning_restores_all_of_the_states(shop: Shop) -> None:
 
 
 def test_a_folder_that_is_gone_is_not_begun_anew(shop: Shop) -> None:
-    """Also under its new name."""
-    shop.put("rename table a to c")
-    del shop.follower.lake.tables[f"{SOURCE}/{shop.name}/a"]
-    with pytest.raises(ForeignCommit):
-        shop.run()
+    """Also under its new name: that table alone is set aside, with what makes it whole."""
+    shop.put("rename table a to c", "insert into b values (30, 0)")
+    gone = f"{SOURCE}/{shop.name}/a"
+    del shop.follower.lake.tables[gone]
+    shop.run()
+    state = shop.states()["c"]
+    assert state.condition is TableCondition.QUARANTINED
+    assert f"its mirror {gone} is not there" in str(state.reason)
+    assert f"`lockstep release {shop.name}.c --reason …`" in str(state.hint)
+    assert shop.paths() == {"b": "b"}
+    assert {gone, f"{SOURCE}/{shop.name}/c"}.isdisjoint(shop.follower.lake.tables)
+    assert [row["id"] for row in shop.commits("b")[-1].rows.to_pylist()] == [10, 20, 30]
 
 
 def test_the_default_reads_it(mysql: MySqlStand, database: str) -> None:
