@@ -129,7 +129,9 @@ class _Merging:
                     columns = [one for one in found if one.name != DELETED_AT.name]
                     self._settle(task, made, columns, 0.0)
                     return None
-                self._look(task, intent if intent.id else None)
+                # Noted before it is written to: of all writes behind the last look, one is
+                # settled.
+                self._note(state, self._look(task, intent if intent.id else None))
                 job = prepare_job(self.work, task)
         except TableError as error:
             self._refused(intent.table, intent.first_batch, error)
