@@ -19,7 +19,7 @@ from pipeline.errors import BY_ITSELF, TableError
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
-from pipeline.runs.claiming import require_claim
+from pipeline.runs.claiming import require_agreement, require_claim
 from pipeline.runs.completing import enough
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
 from pipeline.runs.extents import extents_of
@@ -50,7 +50,7 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     clock = perf_counter()
-    require_claim(work)
+    require_agreement(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare()
@@ -153,6 +153,8 @@ def _capture(
 ) -> CaptureReport:
     clock = perf_counter()
     decision = begun.decision
+    # Not before: a first run that is refused leaves nothing behind.
+    require_claim(work)
     batch = work.ledger.begin_batch(
         lease,
         begun.start,

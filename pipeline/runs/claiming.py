@@ -17,9 +17,16 @@ _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
 _NEWEST = 50
 
 
-def require_claim(work: Workplace) -> None:
+def require_agreement(work: Workplace) -> None:
     """`ForeignCommit` where the folder belongs to another ledger, or the two tell different
-    histories. A folder of a version that made no claims is claimed once they agree."""
+    histories; writes nothing."""
+    if (error := disagreement(work)) is not None:
+        raise error
+
+
+def require_claim(work: Workplace) -> None:
+    """`require_agreement`; a folder that nobody claimed, a new one or one of a version that made
+    no claims, is this ledger's from here on."""
     folder = work.claims.read(work.source.name)
     if (error := disagreement(work, folder)) is not None:
         raise error

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 
 from resources.lake.storage import lake_errors
 
@@ -22,8 +23,14 @@ def scanned(path: Path, columns: Sequence[str], version: int) -> Iterator[pa.Rec
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         builder = QueryBuilder().register("mirror", table)
-        for batch in builder.execute(f"select {names} from mirror"):
-            yield pa.record_batch(batch).cast(wanted)
+        try:
+            for batch in builder.execute(f"select {names} from mirror"):
+                yield pa.record_batch(batch).cast(wanted)
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            # A file that is gone or damaged has no class of its own there.
+            raise DeltaError(str(error)) from error
 
 
 def mirror_schema(path: Path, version: int) -> pa.Schema:

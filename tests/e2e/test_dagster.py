@@ -260,10 +260,10 @@ def test_a_failing_table_leaves_the_others_their_commits(
     mirrors = place.site.lake().mirrors
     write: Callable[..., Any] = type(mirrors).write
 
-    def failing(self: Any, one: Any) -> Any:
+    def failing(self: Any, one: Any, *more: Any) -> Any:
         if one.mirror.endswith("/b"):
             raise OSError("the disk is on fire")
-        return write(self, one)
+        return write(self, one, *more)
 
     monkeypatch.setattr(type(mirrors), "write", failing)
     record = place.run()
