@@ -153,8 +153,6 @@ def _capture(
 ) -> CaptureReport:
     clock = perf_counter()
     decision = begun.decision
-    # Not before: a first run that is refused leaves nothing behind.
-    require_claim(work)
     batch = work.ledger.begin_batch(
         lease,
         begun.start,
@@ -236,6 +234,8 @@ def _capture(
         life=begun.facts.life,
         scope=work.source.patterns,
     )
+    # Not before: a first run that is refused leaves nothing behind.
+    require_claim(work)
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:
         work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
