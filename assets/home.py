@@ -5,6 +5,7 @@ The same home for the command line, the page and the demo, with a dagster.yaml o
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -40,18 +41,24 @@ def dagster_home(state_folder: Path) -> Path:
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
     home.mkdir(parents=True, exist_ok=True)
     file = home / "dagster.yaml"
-    if not file.exists():
-        file.write_text(_YAML, encoding="utf-8")
+    with _turn(home):
+        if not file.exists():
+            file.write_text(_YAML, encoding="utf-8")
     return home
 
 
 @contextmanager
 def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     """Dagster's instance for runs of the command line. `ConfigurationError` where its storage
-    cannot be opened or worked with: which one that is stands in dagster.yaml."""
+    cannot be opened or worked with: which one that is stands in dagster.yaml.
+
+    One process at a time opens it: Dagster makes the tables of a new storage without a lock,
+    so that of two first runs one would fail on what the other has just made.
+    """
     try:
-        reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
-        instance = dg.DagsterInstance.from_ref(reference)
+        with _turn(home):
+            reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
+            instance = dg.DagsterInstance.from_ref(reference)
     except Exception as error:
         raise _storage(home, error) from error
     with instance:
@@ -59,6 +66,13 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
             yield instance
         except (SQLAlchemyError, DagsterPostgresException) as error:
             raise _storage(home, error) from error
+
+
+@contextmanager
+def _turn(home: Path) -> Iterator[None]:
+    with (home / ".opening").open("ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 def _storage(home: Path, error: Exception) -> ConfigurationError:

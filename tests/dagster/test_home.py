@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,21 @@ def test_the_home_is_beside_the_configuration(
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     assert dagster_home(tmp_path / "elsewhere") == home
     assert (home / "dagster.yaml").read_text() == ""
+
+
+def _open(home: str, together: Barrier) -> None:
+    together.wait()
+    with open_instance(Path(home)) as instance:
+        instance.get_runs_count()
+
+
+def test_processes_may_open_a_new_storage_at_once(tmp_path: Path) -> None:
+    """Two first runs: whoever comes second finds the tables made, not half of them."""
+    spawn = multiprocessing.get_context("spawn")
+    together = spawn.Barrier(3)
+    processes = [spawn.Process(target=_open, args=(str(tmp_path), together)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
