@@ -22,7 +22,7 @@ from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.segment import ENDINGS, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
 
@@ -70,9 +70,16 @@ class MemorySegments:
         self._lake = lake
 
     def open(
-        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+        self,
+        folder: str,
+        *,
+        batch: int,
+        schema_version: int,
+        schema: pa.Schema,
+        updated: bool = False,
     ) -> MemorySegmentWriter:
-        name = f"batch-{batch:012d}-v{schema_version}-00000.parquet"
+        mark = UPDATED if updated else ""
+        name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
