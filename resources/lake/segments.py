@@ -284,7 +284,7 @@ def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
     wrong = damaged_files(folder, files)
     if wrong:
         raise SegmentsLost(
-            f"Captured changes are lost: {wrong[0]}",
+            wrong[0],
             hint="restore the file from a copy of the lake, or run again: a batch of which "
             "nothing is merged is captured anew",
         )
