@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.errors import LakeUnavailable, TableError
+from resources.lake.checksums import drop_stray_checksum
 from resources.lake.delta_log import commit_file, newest_version
 from resources.lake.java_errors import conflict, spark_errors
 from resources.lake.storage import lake_errors
@@ -45,12 +46,15 @@ class Head:
 
 
 def head_of(table: Path) -> Head:
+    """As it is now; what is planned on it goes by its log and by no stray checksum file."""
     version = newest_version(table)
     if version is None:
         return Head(-1, None)
     file = commit_file(table, version)
     with lake_errors(file):
-        return Head(version, hashlib.sha256(file.read_bytes()).hexdigest())
+        commit = file.read_bytes()
+        drop_stray_checksum(file, commit)
+        return Head(version, hashlib.sha256(commit).hexdigest())
 
 
 @contextmanager
