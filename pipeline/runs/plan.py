@@ -16,6 +16,7 @@ from pipeline.batch import Batch, BatchState, Cursor
 from pipeline.binlog.looking import log_between
 from pipeline.decisions import Continuity, LeaseView
 from pipeline.errors import LockstepError, Recovery
+from pipeline.hints import naming
 from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
@@ -214,7 +215,8 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
     unkept = replace(work, spool=tally.spool(work.spool))
     reading = Reading(unkept, tally, begun, bounds, prepared, structures, stops=stops.append)
     try:
-        reading.run()
+        with naming(work.source.name):
+            reading.run()
         if reading.spent is None:
             require_whole(work, bounds, begun, reading.end.gtid_set)
         require_followed(begun, reading)
