@@ -63,6 +63,21 @@ def test_a_transaction_has_its_statements(mysql: MySqlStand, database: str) -> N
     assert [row["statements_cut"] for row in told(follower) if row["rows"]] == [None, False, False]
 
 
+def test_what_others_wrote_is_not_told(mysql: MySqlStand, database: str) -> None:
+    """A transaction that changed no captured table keeps its words to itself."""
+    mysql.execute(TABLE, TABLE.replace("table t", "table secret"), database=database)
+    follower = Follower(server(mysql), [f"{database}.t"])
+    follower.run()
+    mysql.execute(
+        LOGGED,
+        "insert into secret values (1, 'diagnosis')",
+        "insert into t values (1, 'x')",
+        database=database,
+    )
+    follower.run()
+    assert statements(follower, changing=False) == [None, ["insert into t values (1, 'x')"]]
+
+
 def test_what_is_taken_back_is_not_there(mysql: MySqlStand, database: str) -> None:
     """Nor is it in the log."""
     follower = followed(mysql, database)
@@ -86,8 +101,8 @@ def test_what_is_taken_back_is_not_there(mysql: MySqlStand, database: str) -> No
     ]
 
 
-def test_a_prepared_transaction_has_them_in_its_own_row(mysql: MySqlStand, database: str) -> None:
-    """Its rows count where it is committed, here a run later."""
+def test_a_prepared_transaction_has_none(mysql: MySqlStand, database: str) -> None:
+    """The log has them with the prepare; rows count where it is committed, here a run later."""
     follower = followed(mysql, database)
     xid = f"'{database}'"
     mysql.execute(
@@ -99,9 +114,7 @@ def test_a_prepared_transaction_has_them_in_its_own_row(mysql: MySqlStand, datab
         database=database,
     )
     follower.run()
-    assert [(row["rows"], row["statements"]) for row in told(follower)] == [
-        (0, ["insert into t values (1, 'x')"])
-    ]
+    assert [(row["rows"], row["statements"]) for row in told(follower)] == [(0, None)]
     mysql.execute(f"xa commit {xid}", database=database)
     follower.run()
     assert [(row["rows"], row["statements"]) for row in told(follower)] == [(1, None)]
