@@ -108,6 +108,16 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="how it is built from where it stopped: what `show create table` prints",
     )
+    release.add_argument(
+        "--rename",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="with --schema: the column OLD of before is NEW; once for each",
+    )
+    release.add_argument(
+        "--dry-run", action="store_true", help="tell what the next run would do; record nothing"
+    )
     reload = command("reload", "write a table's mirror anew, from its changelog or the source")
     _order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")

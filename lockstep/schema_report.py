@@ -211,8 +211,11 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
         yield from _disagreement(one, "history, server")
     if found.differing:
         yield (
-            "  hint: somebody altered it with sql_log_bin=0, or on another server; once it is set "
-            "aside, `lockstep release TABLE --reason …` reads it anew"
+            "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
+            "Lockstep reads one otherwise than this server: `lockstep schema TABLE` shows which "
+            "statement the history has each part from. If nobody altered the table elsewhere, "
+            "report it to us. Where rows do not fit, the table is set aside, and `lockstep release "
+            "TABLE --reason …` brings it back"
         )
     for version in found.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"

@@ -15,38 +15,76 @@ from lockstep.commands.verify import table_name
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from pipeline.table_state import OrderKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.runs.ordering import Ordered
+    from pipeline.runs.ordering import Asked, Ordered
     from pipeline.table import TableName
-    from pipeline.table_state import OrderKind
     from resources.config import SourceSettings
     from resources.site import Site
 
 
+Renames = tuple[tuple[str, str], ...]
+
+
 def order(
-    arguments: argparse.Namespace, desk: Desk, kind: OrderKind, statement: str | None = None
+    arguments: argparse.Namespace,
+    desk: Desk,
+    kind: OrderKind,
+    statement: str | None = None,
+    renames: Renames = (),
 ) -> Outcome:
     """Record the order; what no run could carry out is refused, and nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.ordering import give_order
     from resources.site import Site
 
-    table = table_name(arguments.table)
-    reason = _reason(arguments, kind)
-    author = arguments.author or getpass.getuser()
+    asked = _asked(arguments, kind, statement, renames)
     with Site(desk.settings, on_warning=desk.note) as site:
-        source = _source(site, desk.sources(arguments.source), table)
+        source = _source(site, desk.sources(arguments.source), asked.table)
         work = site.workplace(source, Unwatched())
         with work.ledger.lock(source, holder(kind), None) as lease:
+            told: list[str] = []
             done = give_order(
-                work, lease, kind, table, author=author, reason=reason, statement=statement
+                work, lease, kind, asked, lambda line: _tell(desk, source, line, told)
             )
-    why = f": {reason}" if reason else ""
-    desk.say(f"{source}: recorded: {kind} {table} ({author}{why})\n  {done.next}")
+    why = f": {asked.reason}" if asked.reason else ""
+    recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
+    desk.say(recorded if told else f"{recorded}\n  {done.next}")
     return Outcome(exits.DONE, {"source": source, **ordered_json(done)})
+
+
+def _tell(desk: Desk, source: str, line: str, told: list[str]) -> None:
+    told.append(line)
+    desk.say(f"{source}: {line}")
+
+
+def foresee(
+    arguments: argparse.Namespace, desk: Desk, statement: str | None, renames: Renames
+) -> Outcome:
+    """What a release would do, without the source's lock; nothing is recorded."""
+    from pipeline.runs.context import Unwatched
+    from pipeline.runs.ordering import foresee_release
+    from resources.site import Site
+
+    asked = _asked(arguments, OrderKind.RELEASE, statement, renames)
+    with Site(desk.settings, on_warning=desk.note) as site:
+        source = _source(site, desk.sources(arguments.source), asked.table)
+        found = foresee_release(site.workplace(source, Unwatched()), asked)
+    desk.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
+    return Outcome(exits.DONE, {"source": source, **ordered_json(found), "order": None})
+
+
+def _asked(
+    arguments: argparse.Namespace, kind: OrderKind, statement: str | None, renames: Renames
+) -> Asked:
+    from pipeline.runs.ordering import Asked
+
+    author = arguments.author or getpass.getuser()
+    reason = _reason(arguments, kind)
+    return Asked(table_name(arguments.table), author, reason, statement, renames)
 
 
 def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
@@ -84,6 +122,7 @@ def ordered_json(done: Ordered) -> dict[str, Any]:
             "reason": given.reason,
             "ordered_at": given.ordered_at.isoformat(),
             "schema": None if given.schema is None else given.schema.to_json(),
+            "renames": dict(given.renames),
         },
         "stopped": str(stopped.at) if stopped else None,
         "next": done.next,

@@ -145,8 +145,8 @@ class TableOrder:
     it out.
 
     `stopped`: where to begin catching up; None where nobody recorded it. `schema`: the
-    structure the table has from there on, given with a release. A table's newest order
-    counts; a pause is never open.
+    structure the table has from there on, given with a release, and `renames` which of its
+    columns were called what before. A table's newest order counts; a pause is never open.
     """
 
     id: int
@@ -157,6 +157,7 @@ class TableOrder:
     ordered_at: datetime
     stopped: Stopped | None
     schema: TableSchema | None = None
+    renames: tuple[tuple[str, str], ...] = ()
 
 
 class TableEventKind(StrEnum):

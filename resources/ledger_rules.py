@@ -206,6 +206,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "table_orders_kind_known": "a table is paused, resumed, released or reloaded",
         "table_orders_authored": "an order is somebody's",
         "table_orders_schema_released": "a structure is given with a release only",
+        "table_orders_renames_released": "names of before are given with a structure only",
         "table_orders_begin_open": "an order begins as open",
         "table_orders_pause_at_once": "no batch carries out a pause",
         "table_orders_resume_paused": "only a paused table is resumed",

@@ -51,6 +51,8 @@ _SEVERAL: Final[Mapping[str, int]] = {
 }
 """The sets that have such codes, with the bytes of their longest code."""
 
+SETS_WITH_TWINS: Final = frozenset(_SEVERAL)
+
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 

@@ -76,4 +76,7 @@ def told(one: Extent) -> str:
 
 
 def cure(table: TableName) -> str:
-    return f"`lockstep verify {table}` tells whether any are missing"
+    return (
+        f"`lockstep verify {table}` tells whether any are missing; `lockstep reload {table} "
+        "--reason …` brings them, from the source"
+    )

@@ -6,6 +6,7 @@ records (`CaptureRecord.orders_done`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from pipeline.decisions import Lease
@@ -44,10 +45,11 @@ class OrderBooks(Protocol):
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
     ) -> TableOrder:
         """Have a quarantined table caught up by the next capture; open until then.
-        `schema`: the structure it has from where it stopped. Given again before that, the
-        newer one takes its place."""
+        `schema`: the structure it has from where it stopped, and `renames` the columns that
+        had another name before. Given again before that, the newer one takes its place."""
 
     def reload_table(
         self, lease: Lease, table: TableName, *, author: str, reason: str

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.binlog.charsets import text_decoder
+from pipeline.binlog.twins import SETS_WITH_TWINS, may_stray
 from pipeline.changes.layout import MARKS, changelog_names, changelog_path, mirror_path
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import Looked
@@ -74,6 +75,21 @@ def _key_floats(looked: Looked) -> Iterator[Verdict]:
         names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
         if names:
             yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
+
+
+def _key_twins(looked: Looked) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        for column in _key_columns(structure):
+            text = column.type in TEXT_TYPES
+            if not (text or column.type in _MEMBERS) or not may_stray(column):
+                continue
+            why = "has members that are alike"
+            if text:
+                why = f"is in {column.charset}, where different bytes may be the same text"
+            yield Fault(
+                f"key column {column.name!r} {why}: such a value would set the table aside",
+                str(structure.name),
+            )
 
 
 def _key_dates(looked: Looked) -> Iterator[Verdict]:
@@ -171,6 +187,17 @@ CHECK_RULES: Final = (
         "rows are joined on the exact bits, and 0 and -0 are one key to MySQL",
         "make the key a DECIMAL or an integer",
         _key_floats,
+    ),
+    Rule(
+        "keys of equal text",
+        TOPIC,
+        "character sets of a PRIMARY KEY in which several codes are one character "
+        f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that are alike",
+        "warning",
+        "keys that differ to MySQL would be one text in the lake: the first value that does not "
+        "come back byte for byte sets the table aside",
+        "convert the key's column to utf8mb4; give the members names that differ",
+        _key_twins,
     ),
     Rule(
         "zero dates in keys",

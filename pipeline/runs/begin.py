@@ -26,6 +26,7 @@ from pipeline.errors import (
     StartUnreachable,
 )
 from pipeline.gtid import GtidSet
+from pipeline.hints import named, naming
 from pipeline.places import parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
@@ -96,13 +97,16 @@ def begin(work: Workplace, lease: Lease) -> Begun:
 
 def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> Looked:
     """Facts → decision → proof, for a run that would go on at `cursor`; writes nothing."""
-    asked = gather(work, cursor, override)
+    source = work.source.name
+    with naming(source):
+        asked = gather(work, cursor, override)
     decision = decide_start(asked)
     if isinstance(decision, Refusal):
-        return Looked(asked, decision, None)
+        return Looked(asked, Refusal(decision.rule, named(decision.error, source)), None)
     try:
         return Looked(asked, decision, _placed(work, asked, decision))
     except LockstepError as error:
+        named(error, source)
         if error.recovery.exit_code != _OPERATOR:
             raise
         return Looked(asked, Refusal(decision.rule, error), None)

@@ -16,6 +16,7 @@ from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.engines import why_refused
 from pipeline.errors import BY_ITSELF, TableError
+from pipeline.hints import naming
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import Begun, begin
 from pipeline.runs.catching_up import catch_up
@@ -41,6 +42,11 @@ from pipeline.start.decision import facts_json
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
     aside only to be read from the source are read by a second one at once."""
+    with naming(work.source.name):
+        return _captured(work, lease)
+
+
+def _captured(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
     owed = [one for one in report.set_aside if one.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:

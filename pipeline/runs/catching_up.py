@@ -13,6 +13,7 @@ a statement is followed today that was not then. Numbers of changes go on ascend
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 
 from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
@@ -190,10 +191,18 @@ def _stopped_again(
     for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
         if table not in found:
             found[table] = _aside(table, owed(why), str(at), at)
+        elif found[table].remedy is not Remedy.RESNAPSHOT:
+            found[table] = _still_owed(found[table])
     for table, why in returns.completed.items():
         if table in returns.spans and table not in found:
             found[table] = _aside(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(found.values())
+
+
+def _still_owed(aside: SetAside) -> SetAside:
+    """A table that stops again before its rows of before were read."""
+    hint = f"{aside.hint}; a release reads it from the source"
+    return replace(aside, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)
 
 
 def _aside(table: TableName, error: TableError, place: str, at: Coordinates) -> SetAside:

@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
-from pipeline.schema.context import StatementContext
+from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence
+from pipeline.schema.correspondence import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
-from pipeline.schema.statements.lexer import CannotRead
-from pipeline.schema.statements.reader import StatementReader
-from pipeline.schema.stored import why_values_change
 from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.versions import ColumnsFrom
 from pipeline.table import TableName
 from pipeline.table_state import TableOrder
 
@@ -47,93 +46,60 @@ class ComingBack:
     def __init__(self, comebacks: Sequence[Comeback], structures: SchemaTracker) -> None:
         self.lows = {one.table: one.low for one in comebacks}
         self._structures = structures
-        self._waiting = {
-            one.table: one
-            for one in comebacks
-            if one.order.schema is not None or one.version is not None
-        }
+        self._held = [one for one in comebacks if one.version is not None]
+        self._waiting = {one.table: one for one in comebacks if one.order.schema is not None}
+        self._stopped_by: dict[TableName, Consequence] = {}
         self.doubts: dict[TableName, str] = {}
         """Tables whose rows of before may have changed in a way that no log tells."""
 
-    def passes(self, table: TableName, logged: LoggedStatement) -> bool:
+    def passes(self, table: TableName, logged: LoggedStatement, consequence: Consequence) -> bool:
         """Whether nothing follows from a statement for the table: it was followed before, or
-        a person says what came of it."""
+        a person says what came of it. What a statement that is followed does to rows no
+        structure tells: then it is read from the source."""
         low = self.lows.get(table)
         if low is None:
             return False
         given = table in self._waiting and logged.begin == low
+        if given:
+            self._stopped_by[table] = consequence
         return logged.begin < low or given
 
     def behind(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
         """Structures that a person gave and that hold behind this statement."""
         for one in list(self._waiting.values()):
             if one.low == logged.begin:
-                yield from self._adopted(one, logged.end, logged)
+                yield self._adopted(one, logged.end, logged)
 
     def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
         """Structures that hold before `at` and that a person gave (None: the log is over)."""
+        for one in self._held:
+            if one.version is not None and (at is None or one.low <= at):
+                self._structures.resume(one.version)
+        self._held = [one for one in self._held if at is not None and at < one.low]
         for one in list(self._waiting.values()):
             if at is None or one.low < at:
-                yield from self._adopted(one, one.low)
+                yield self._adopted(one, one.low)
 
     def _adopted(
-        self, one: Comeback, at: Coordinates, stopped_by: LoggedStatement | None = None
-    ) -> Iterator[tuple[Comeback, SchemaVersion]]:
+        self, one: Comeback, at: Coordinates, logged: LoggedStatement | None = None
+    ) -> tuple[Comeback, SchemaVersion]:
         del self._waiting[one.table]
-        given = one.order.schema
-        if one.version is not None:
-            self._structures.resume(one.version)
-        if given is None:
-            return
-        before = self._structures.last_known(one.table)
-        doubt = None
+        given, renames = one.order.schema, one.order.renames
+        assert given is not None, "only tables with a structure wait"
+        before, renaming, doubt = self._structures.last_known(one.table), False, None
+        stopped_by = self._stopped_by.get(one.table)
+        if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
+            # Its columns have the names that the statement left.
+            renames, doubt = (), None if stopped_by.action in GOES_ON else stopped_by.reason
+        elif stopped_by is not None and logged is not None:
+            renaming = may_rename_columns(logged.text, logged.context)
+        origins = None
         if before is not None:
-            renames = stopped_by is not None and may_rename_columns(
-                stopped_by.text, stopped_by.context
-            )
-            doubt = which_is_which(before, given, renames=renames)
-            doubt = doubt or _changed_values(before, given)
+            doubt = doubt or why_unclear(before, given, renames, renaming=renaming)
+            origins = columns_from(before, given, renames)
         if doubt is not None:
             self.doubts[one.table] = doubt
-        yield one, self._structures.take_word(given, at)
-
-
-def may_rename_columns(text: str, context: StatementContext) -> bool:
-    """Whether a statement that nobody followed may give columns other names."""
-    try:
-        reader = StatementReader(text, context)
-    except CannotRead:
-        return True
-    while not reader.over:
-        if reader.next().keyword in ("CHANGE", "RENAME"):
-            return True
-    return False
-
-
-def which_is_which(before: TableSchema, given: TableSchema, *, renames: bool) -> str | None:
-    """Why names alone do not tell which column of a structure given is which of before."""
-    if renames:
-        return "the statement that stopped it gives names anew, which the structure given hides"
-    gone = [column.name for column in before.columns if given.column(column.name) is None]
-    new = [column.name for column in given.columns if before.column(column.name) is None]
-    if gone and new:
-        return (
-            f"by the structure given {', '.join(gone)} may have become {', '.join(new)}, or have "
-            "gone while that is new"
-        )
-    return None
-
-
-def _changed_values(before: TableSchema, given: TableSchema) -> str | None:
-    """What may have become of rows that are there, by a statement that nobody followed."""
-    for column in given.columns:
-        old = before.column(column.name)
-        why = None if old is None else why_values_change(old, column, strict=False)
-        if why is not None:
-            return (
-                f"by the structure given, values of column {column.name!r} may have changed: {why}"
-            )
-    return None
+        return one, self._structures.take_word(given, at, origins)
 
 
 # -- structures that are recorded already --------------------------------------------------
@@ -149,7 +115,12 @@ class RecordedBefore:
         self._others: set[TableName] = set()
 
     def __call__(
-        self, table: TableName, since: Coordinates, schema: TableSchema | None, reason: str | None
+        self,
+        table: TableName,
+        since: Coordinates,
+        schema: TableSchema | None,
+        reason: str | None,
+        word: ColumnsFrom | None = None,
     ) -> SchemaVersion | None:
         if table in self._others:
             return None
@@ -157,7 +128,8 @@ class RecordedBefore:
             self._known[table] = self._ledger.schema_versions(self._source, table)
         told = schema.fingerprint if schema is not None else _without_schema(reason)
         for one in reversed(self._known[table]):
-            if one.batch >= self._since and one.since == since and one.fingerprint == told:
+            same = one.since == since and one.fingerprint == told
+            if one.batch >= self._since and same and word in (None, one.columns_from):
                 return one
         self._others.add(table)
         return None

@@ -121,7 +121,7 @@ class Following:
                 continue
             if consequence.rule == PER_ROW and table in self._rules.completed:
                 consequence = replace(consequence, action=Action.FOLLOW)
-            waits = self.joining.waits(table) or self.coming_back.passes(table, logged)
+            waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
             if self.wanted(table) and not waits:
                 if self._tables.known(table) or consequence.action not in _OF_KNOWN:
                     actions[table] = consequence

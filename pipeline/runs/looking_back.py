@@ -222,7 +222,6 @@ def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
 
 def _error(work: Workplace, state: TableState, found: Found) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
-    release = f"`lockstep release {table} --reason …` writes the mirror anew from the source"
     match found:
         case Ahead(commit, ledger):
             return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
@@ -237,13 +236,13 @@ def _error(work: Workplace, state: TableState, found: Found) -> TableError | For
         case Foreign(commit, how):
             return TableError(
                 f"{foreign_sentence(mirror, commit)}: {how}",
-                hint=f"find out who did it; {release}",
+                hint=f"find out who did it; {reload_hint(table)}",
             )
         case Unknown(version):
             return TableError(
                 f"nobody looked at version {version} of its mirror {mirror}, and its log has no "
                 "file of it any more: somebody else may have written it",
-                hint=f"`lockstep verify {table}` compares it with the source; {release}",
+                hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
             )
         case Passed():
             raise AssertionError("what passed is no error")

@@ -7,29 +7,29 @@ of order, which the ledger keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.changes.reload import FromSource, Origin
 from pipeline.decisions import Lease
-from pipeline.errors import ConfigurationError, Remedy
+from pipeline.errors import ConfigurationError, LedgerRefused, Remedy
 from pipeline.ports.ledger import Ledger
-from pipeline.runs.coming_back import may_rename_columns, which_is_which
 from pipeline.runs.context import Workplace
+from pipeline.runs.foretelling import foretold, stopped_at
 from pipeline.runs.reloading import origin_of
 from pipeline.runs.rereading import remedy_of
 from pipeline.runs.showing_schema import unknown_table
 from pipeline.runs.structures import facts_of_server
 from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.correspondence import why_refused
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
-from pipeline.schema.history import Knowledge
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.plain import believed
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableOrder, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +46,89 @@ def require_known(states: Mapping[TableName, TableState], source: str, table: Ta
         raise unknown_table(table, states, f"the lake of {source}")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person says. `statement`: a CREATE TABLE that says how the table is built from
+    where it stopped, for a release; `renames`: which of its columns were called what before."""
+
+    table: TableName
+    author: str
+    reason: str
+    statement: str | None = None
+    renames: tuple[tuple[str, str], ...] = ()
+
+
 def give_order(
     work: Workplace,
     lease: Lease,
     kind: OrderKind,
-    table: TableName,
-    *,
-    author: str,
-    reason: str,
-    statement: str | None = None,
+    asked: Asked,
+    tell: Callable[[str], None] = lambda told: None,
 ) -> Ordered:
-    """Record it. `statement`: a CREATE TABLE that says how the table is built from where it
-    stopped, for a release.
+    """Record it. `tell`: what a release will do, before that is ordered.
 
     `NothingMatches`, `ConfigurationError` for a statement that cannot be taken, and
     `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
     """
-    ledger, doubt = work.ledger, None
+    ledger, table, said = work.ledger, asked.table, {"author": asked.author, "reason": asked.reason}
     states = ledger.table_states(work.source.name)
     require_known(states, work.source.name, table)
     match kind:
         case OrderKind.PAUSE:
-            remedy = remedy_of(states[table])
-            order = ledger.pause_table(lease, table, author=author, reason=reason, remedy=remedy)
+            order = ledger.pause_table(lease, table, **said, remedy=remedy_of(states[table]))
         case OrderKind.RESUME:
-            order = ledger.resume_table(lease, table, author=author, reason=reason)
+            order = ledger.resume_table(lease, table, **said)
         case OrderKind.RELEASE:
-            schema = None if statement is None else _given(work, table, statement)
-            order = ledger.release_table(lease, table, author=author, reason=reason, schema=schema)
-            doubt = None if schema is None else _doubt(work, order, schema)
+            told = foresee_release(work, asked)
+            tell(told.next)
+            schema, renames = told.order.schema, asked.renames
+            order = ledger.release_table(lease, table, **said, schema=schema, renames=renames)
+            return replace(told, order=order)
         case OrderKind.RELOAD:
-            order = ledger.reload_table(lease, table, author=author, reason=reason)
+            order = ledger.reload_table(lease, table, **said)
             return Ordered(order, _reloads(work, order, states[table]))
-    return Ordered(order, what_next(order, doubt))
+    return Ordered(order, what_next(order))
+
+
+def foresee_release(work: Workplace, asked: Asked) -> Ordered:
+    """The order as it would be recorded, under no number, and what would happen by it.
+    Refused as `give_order` is; nothing is recorded."""
+    states = work.ledger.table_states(work.source.name)
+    require_known(states, work.source.name, asked.table)
+    state = states[asked.table]
+    schema = None if asked.statement is None else _given(work, asked.table, asked.statement)
+    order = TableOrder(
+        0,
+        asked.table,
+        OrderKind.RELEASE,
+        asked.author,
+        asked.reason,
+        work.clock(),
+        state.stopped,
+        schema,
+        asked.renames,
+    )
+    if state.condition is not TableCondition.QUARANTINED:
+        raise LedgerRefused(
+            f"{asked.table} is {state.condition}: only a table that is set aside is released.",
+            hint="`lockstep status` shows each table that is set aside or paused, and what to do.",
+        )
+    place = stopped_at(work, order)
+    if schema is not None and asked.renames:
+        _require_renames(asked, place.before, schema)
+    return Ordered(order, foretold(work, order, place))
+
+
+def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchema) -> None:
+    why = "nobody knows what it had before"
+    if before is not None:
+        why = why_refused(before, given, asked.renames) or ""
+    if why:
+        raise ConfigurationError(
+            f"What --rename says of {asked.table} cannot be: {why}.",
+            hint="say --rename OLD=NEW of each column that has another name than where the table "
+            "stopped; without --rename it is read from the source where names do not tell",
+        )
 
 
 def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
@@ -89,37 +139,15 @@ def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
     return f"the next run writes the mirror of {order.table} anew, {origin.told}"
 
 
-def _doubt(work: Workplace, order: TableOrder, given: TableSchema) -> str | None:
-    """Why the structure given does not tell which column is which; None where it does."""
-    versions = work.ledger.schema_versions(work.source.name, order.table)
-    before = next((one.schema for one in reversed(versions) if one.schema is not None), None)
-    if before is None:
-        return None
-    last = versions[-1]
-    renames = False
-    if last.knowledge is Knowledge.UNKNOWN and last.statement is not None:
-        facts = facts_of_server(work.server.facts())
-        text = work.ledger.statement(work.source.name, last.statement).text
-        renames = may_rename_columns(text, StatementContext(facts=facts))
-    return which_is_which(before, given, renames=renames)
-
-
-def what_next(order: TableOrder, doubt: str | None = None) -> str:
-    """What happens by the order, in a sentence. `doubt`: why the structure given does not
-    tell which column is which."""
+def what_next(order: TableOrder) -> str:
+    """What happens by a pause or a resumption, in a sentence."""
     table = order.table
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     if order.kind is OrderKind.PAUSE:
         return f"{table} stops{at}; the other tables go on. `lockstep resume {table}` ends it"
-    if doubt is not None:
-        return (
-            f"the next run reads {table} from the source, because names alone do not tell which "
-            f"column is which: {doubt}; then it goes on with the others"
-        )
-    given = "; there it has the structure given" if order.schema is not None else ""
     return (
         f"the next run catches {table} up through the log, from where it stopped{at}, or reads it "
-        f"from the source where the log cannot bring it; then it goes on with the others{given}"
+        "from the source where the log cannot bring it; then it goes on with the others"
     )
 
 

@@ -16,6 +16,7 @@ from pipeline.batch import Batch, BatchState, Cursor
 from pipeline.binlog.looking import log_between
 from pipeline.decisions import Continuity, LeaseView
 from pipeline.errors import LockstepError, Recovery
+from pipeline.hints import named, naming
 from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
@@ -113,7 +114,8 @@ def make_plan(work: Workplace) -> Plan:
         if isinstance(looked.decision, Refusal):
             refusal = looked.decision.error
         elif looked.begun is not None:
-            reading = _read(work, looked.begun, returns)
+            with naming(work.source.name):
+                reading = _read(work, looked.begun, returns)
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -126,7 +128,7 @@ def make_plan(work: Workplace) -> Plan:
         start=start,
         reading=reading,
         seconds=_seconds(work, reading),
-        refusal=refusal,
+        refusal=None if refusal is None else named(refusal, work.source.name),
         set_aside=tables_set_aside(work),
         busy=lease if lease is not None and lease.live else None,
         returns=returns,

@@ -59,9 +59,9 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
         raise TableError(
             "the log and the history disagree about it (log, history): "
             f"{'; '.join(found[:_SHOWN])}{more}",
-            hint="somebody altered it with sql_log_bin=0, or on the other server: "
-            f"`lockstep schema {mapped.table}` shows the history, `lockstep release "
-            f"{mapped.table} --reason …` reads the table anew",
+            hint="either a statement is not in the log (sql_log_bin=0, another server), or "
+            f"Lockstep read one otherwise than the server: `lockstep schema {mapped.table}` shows "
+            f"the history, `lockstep release {mapped.table} --reason …` reads the table anew",
         )
     return structure
 

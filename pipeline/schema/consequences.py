@@ -43,11 +43,17 @@ class Action(StrEnum):
     SET_ASIDE = "set aside"
 
 
+GOES_ON: Final = frozenset({Action.NOTHING, Action.FOLLOW})
+"""The table's rows stay as they are, under another structure at most."""
+
 ENGINE_REFUSED: Final = "engine-refused"
 """The rule of an engine that keeps something else than the log says."""
 
 PER_ROW: Final = "per-row"
 """The rule of a new column whose values only the source knows."""
+
+NOT_FOLLOWED: Final = "not-followed"
+"""The rule of a statement that leaves a structure which nobody here knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +146,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     Rule(
-        "not-followed",
+        NOT_FOLLOWED,
         _is("not followed"),
         Action.SET_ASIDE,
         (

@@ -46,9 +46,10 @@ class ServerFacts:
 @dataclass(frozen=True, slots=True)
 class StatementContext:
     """The session a statement ran in. Collations are their own names; `microseconds` are
-    those of the event's second; `logged_with_xid` is false for what InnoDB did not
-    commit, a statement without effect among it. `alter_phase`: MariaDB's two-phase ALTER is
-    logged at its "start", and again at its "commit" or "rollback"."""
+    those of the event's second; `database_collation`: MySQL's, where the session has another
+    than its database's; `logged_with_xid` is false for what InnoDB did not commit, a statement
+    without effect among it. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
+    and again at its "commit" or "rollback"."""
 
     facts: ServerFacts = field(default_factory=ServerFacts)
     database: str = ""
@@ -63,6 +64,7 @@ class StatementContext:
     microseconds: int = 0
     logged_with_xid: bool = False
     alter_phase: str | None = None
+    database_collation: str | None = None
 
     @property
     def ansi_quotes(self) -> bool:
@@ -173,6 +175,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
         case 6:
             reader.text()
+        case 8 if not context.facts.mariadb:
+            name = _collation(reader.integer(2), context)
+            return replace(context, database_collation=name)
         case 11:
             reader.text()
             reader.text()

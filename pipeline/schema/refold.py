@@ -129,7 +129,7 @@ def _statement(
 ) -> Iterator[Disagreement]:
     unknown = {table for table in made if _is_unknown(tracker.version(table))}
     before = tracker.history
-    tracker.take(_logged(statement))
+    tracker.take(logged_statement(statement))
     after = tracker.history
     yield from _outcome(statement, after.statements[len(before.statements) :])
     folded = {one.table: one for one in after.versions[len(before.versions) :]}
@@ -182,7 +182,8 @@ def _origin(version: SchemaVersion) -> str:
     return "(" + " ".join(name or "new" for name in version.columns_from) + ")"
 
 
-def _logged(statement: SchemaStatement) -> LoggedStatement:
+def logged_statement(statement: SchemaStatement) -> LoggedStatement:
+    """A statement as it was read, by what the history kept of it."""
     moment = statement.committed_at or _NEVER
     return LoggedStatement(
         text=statement.text,

@@ -30,6 +30,7 @@ from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.kinds import kind_of
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.versions import (
+    ColumnsFrom,
     Generation,
     KnownStructures,
     Recorded,
@@ -170,10 +171,11 @@ class SchemaTracker:
         self._schema = self.whole().with_table(schema)
         return self._versions.record(schema.name, schema, at, Origin.BASELINE)
 
-    def take_word(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
-        """What a person says the table has from a place on. It goes on with its rows; which
-        column is which only the names tell."""
-        columns_from = same_names(self.last_known(schema.name), schema)
+    def take_word(
+        self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
+    ) -> SchemaVersion:
+        """What a person says the table has from a place on, and which of its columns is which
+        of before; None where it does not go on with its rows."""
         self._schema = self.whole().with_table(schema)
         return self._versions.record(
             schema.name, schema, at, Origin.PERSON, columns_from=columns_from

@@ -49,9 +49,13 @@ Generation = Callable[[Sequence[SchemaVersion], TableSchema | None], int]
 were."""
 
 
-Recorded = Callable[[TableName, Coordinates, TableSchema | None, str | None], SchemaVersion | None]
+Recorded = Callable[
+    [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
+    SchemaVersion | None,
+]
 """The version that an earlier reading of the same place recorded of a table, if it says the
-same: this schema, or for None that it is dropped, or unknown for this reason."""
+same: this schema, or for None that it is dropped, or unknown for this reason. Columns of before
+are given where a person said which they are."""
 
 
 class Versions:
@@ -126,7 +130,8 @@ class Versions:
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._before[table] = old.schema
-        told = self._recorded and self._recorded(table, since, schema, reason)
+        word = columns_from if origin is Origin.PERSON else None
+        told = self._recorded and self._recorded(table, since, schema, reason, word)
         if told:
             self._current[table] = told
             return told

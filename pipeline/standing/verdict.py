@@ -56,7 +56,10 @@ _QUARTER = 0.25
 """Behind: by more than a pause of the schedule, and a quarter of it more, or `_LATE`, for the run
 itself."""
 
-_GAP_CURE = "`lockstep verify` tells which rows, once the log is read to its end"
+_GAP_CURE = (
+    "`lockstep verify` tells which rows, once the log is read to its end; `lockstep reload TABLE "
+    "--reason …` brings a table's, from the source"
+)
 _DAY = timedelta(days=1)
 _START_RULES = frozenset(rule.value for rule in Rule)
 

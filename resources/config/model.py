@@ -60,7 +60,7 @@ def start_place(text: str) -> Place:
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004
             f"{text!r} names a run, which no source can start with; "
-            f"`lockstep start-at {text} --reason …` goes on behind it, once"
+            f"`lockstep start-at {text} --source NAME --reason …` goes on behind it, once"
         )
     return place
 

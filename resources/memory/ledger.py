@@ -5,7 +5,7 @@ Does not belong here: the rules of order, which are in `books`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -521,8 +521,9 @@ class MemoryLedger:
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
     ) -> TableOrder:
-        return self._order(lease, table, OrderKind.RELEASE, author, reason, schema)
+        return self._order(lease, table, OrderKind.RELEASE, author, reason, schema, renames)
 
     def _order(
         self,
@@ -532,6 +533,7 @@ class MemoryLedger:
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
         remedy: Remedy | None = None,
     ) -> TableOrder:
         with self._step(lease) as books:
@@ -544,5 +546,6 @@ class MemoryLedger:
                 reason=reason,
                 now=self._clock(),
                 schema=schema,
+                renames=renames,
                 remedy=remedy,
             )

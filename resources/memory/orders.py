@@ -6,6 +6,7 @@ belong here: what a capture sets aside (`entries`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -50,6 +51,7 @@ def order(
     reason: str,
     now: datetime,
     schema: TableSchema | None = None,
+    renames: Sequence[tuple[str, str]] = (),
     remedy: Remedy | None = None,
 ) -> TableOrder:
     state = books.states.get((source, table))
@@ -57,6 +59,8 @@ def order(
         raise refusal("table_orders_table")
     if not author.strip():
         raise refusal("table_orders_authored")
+    if renames and schema is None:
+        raise refusal("table_orders_renames_released")
     conditions, rule = _FITS[kind]
     if state.condition not in conditions:
         raise refusal(rule)
@@ -67,7 +71,9 @@ def order(
         told = reloading(table, reason, author)
         state = books.states[source, table] = _paused(books, source, state, told, None)
     number = len(books.orders) + 1
-    given = TableOrder(number, table, kind, author, reason, now, state.stopped, schema)
+    given = TableOrder(
+        number, table, kind, author, reason, now, state.stopped, schema, tuple(renames)
+    )
     books.orders[number] = OrderEntry(source, given)
     return given
 

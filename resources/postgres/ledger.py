@@ -6,7 +6,7 @@ in `queries.sql`, the rules of order in `migrations/`, the errors in `connection
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -466,5 +466,6 @@ class PostgresLedger:
         author: str,
         reason: str,
         schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
     ) -> TableOrder:
-        return self._write(lease, orders.release, table, author, reason, schema)
+        return self._write(lease, orders.release, table, author, reason, schema, renames)

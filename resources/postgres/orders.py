@@ -6,6 +6,7 @@ Does not belong here: connections, and the rules of order, which the schema hold
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg2.extras import RealDictCursor
@@ -77,8 +78,9 @@ def release(
     author: str,
     reason: str,
     schema: TableSchema | None,
+    renames: Sequence[tuple[str, str]],
 ) -> TableOrder:
-    number = _give(cursor, lease, table, OrderKind.RELEASE, author, reason, schema)
+    number = _give(cursor, lease, table, OrderKind.RELEASE, author, reason, schema, renames)
     return _given(cursor, lease, number)
 
 
@@ -98,6 +100,7 @@ def _give(
     author: str,
     reason: str,
     schema: TableSchema | None = None,
+    renames: Sequence[tuple[str, str]] = (),
 ) -> int:
     values: dict[str, Any] = {
         "source": lease.source,
@@ -107,6 +110,7 @@ def _give(
         "author": author,
         "reason": reason,
         "schema": None if schema is None else json.dumps(schema.to_json()),
+        "renames": json.dumps(list(renames)) if renames else None,
     }
     cursor.execute(query("order_table"), values)
     (made,) = cursor.fetchall()
@@ -129,4 +133,5 @@ def _order(row: rows.Row) -> TableOrder:
         ordered_at=row["ordered_at"],
         stopped=rows.stopped(row),
         schema=None if row["schema"] is None else TableSchema.from_json(row["schema"]),
+        renames=tuple((old, new) for old, new in row["renames"] or ()),
     )

@@ -266,7 +266,7 @@ where s.source = %(source)s and s.batch = %(batch)s
 order by s.database collate "C", s.name collate "C"
 
 -- name: open_orders
-select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema,
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
        t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
 from lockstep.table_orders o
 join lockstep.table_states t using (source, database, name)
@@ -544,8 +544,12 @@ select from lockstep.table_states
 where source = %(source)s and database = %(database)s and name = %(name)s
 
 -- name: order_table
-insert into lockstep.table_orders (source, token, database, name, kind, author, reason, schema)
-values (%(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s)
+insert into lockstep.table_orders (
+    source, token, database, name, kind, author, reason, schema, renames
+) values (
+    %(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s,
+    %(renames)s
+)
 returning id
 
 -- An active table stops where the captures are, any other where it had stopped.
@@ -579,7 +583,7 @@ where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s
   and (%(anyway)s or s.condition = 'active')
 
 -- name: the_order
-select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema,
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
        t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
 from lockstep.table_orders o
 join lockstep.table_states t using (source, database, name)

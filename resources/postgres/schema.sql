@@ -444,12 +444,14 @@ create table lockstep.table_orders (
     aside_position text,
     aside_remedy text,
     aside_condition text,
+    renames json,
     constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
     constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
     constraint table_orders_kind_known CHECK ((kind = ANY (ARRAY['pause'::text, 'resume'::text, 'release'::text, 'reload'::text]))),
     constraint table_orders_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint table_orders_pause_at_once CHECK (((kind <> 'pause'::text) OR (done_batch IS NULL))),
     constraint table_orders_pk PRIMARY KEY (id),
+    constraint table_orders_renames_released CHECK (((renames IS NULL) OR ((schema IS NOT NULL) AND (json_typeof(renames) = 'array'::text)))),
     constraint table_orders_schema_released CHECK (((schema IS NULL) OR (kind = 'release'::text))),
     constraint table_orders_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name)
 );
@@ -1170,10 +1172,10 @@ CREATE OR REPLACE FUNCTION lockstep.table_orders_move()
 AS $function$
 begin
     if (new.id, new.source, new.token, new.database, new.name, new.kind, new.author, new.reason,
-        new.ordered_at, new.schema::text)
+        new.ordered_at, new.schema::text, new.renames::text)
         is distinct from
        (old.id, old.source, old.token, old.database, old.name, old.kind, old.author, old.reason,
-        old.ordered_at, old.schema::text) then
+        old.ordered_at, old.schema::text, old.renames::text) then
         perform lockstep.refuse('table_orders_stay', 'an order stays as it was given');
     end if;
     if old.done_batch is not null and (new.done_batch is not null or not exists (

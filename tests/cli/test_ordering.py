@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
 from pipeline.position import Coordinates
-from pipeline.runs.ordering import Ordered, give_order, read_definition, what_next
+from pipeline.runs.ordering import Asked, Ordered, give_order, read_definition, what_next
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.table import TableName
@@ -95,9 +95,7 @@ def test_what_happens_next_is_said() -> None:
         "binlog.000002:400, or reads it from the source where the log cannot bring it; then it "
         "goes on with the others"
     )
-    assert what_next(order(OrderKind.RESUME)) == what_next(order(OrderKind.RELEASE)) == told
-    with_structure = order(OrderKind.RELEASE, TableSchema(ORDERS, ()))
-    assert what_next(with_structure) == f"{told}; there it has the structure given"
+    assert what_next(order(OrderKind.RESUME)) == told
 
 
 # -- orders ---------------------------------------------------------------------------------
@@ -117,15 +115,8 @@ def give(
     follower: Follower, kind: OrderKind, database: str, statement: str | None = None
 ) -> Ordered:
     with follower.ledger.lock(SOURCE, "test", None) as lease:
-        return give_order(
-            follower.work(),
-            lease,
-            kind,
-            TableName(database, "orders"),
-            author="ann",
-            reason="because",
-            statement=statement,
-        )
+        asked = Asked(TableName(database, "orders"), "ann", "because", statement)
+        return give_order(follower.work(), lease, kind, asked)
 
 
 def test_a_table_is_paused_and_resumed(

@@ -174,8 +174,18 @@ def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: T
     project.run(*line, expect=2)
     project.run(*line[:-1], "nowhere.sql", expect=2)
     file.write_text("create table orders (id int primary key, note varchar(7));\n")
+    project.run(*line, "--rename", "note", expect=2)
+    project.run(*line[:-2], "--rename", "a=note", expect=2)  # --schema is missing
+    wrong = project.json(*line, "--rename", "remark=note", expect=2)
+    assert "the table had no column remark where it stopped" in wrong["error"]["message"]
+    foreseen = project.json(*line, "--dry-run")
+    assert foreseen["order"] is None
     released = project.json(*line)
     assert "it has the structure given" in released["next"]
+    assert foreseen["next"] == released["next"]
+    said = project.run(*line).splitlines()
+    assert said[0] == f"shop: {released['next']}"
+    assert said[1].startswith(f"shop: recorded: release {table} (")
     (_, note) = released["order"]["schema"]["columns"]
     assert (note["type"], note["length"], note["charset"]) == ("varchar", 7, "utf8mb4")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]

@@ -208,7 +208,7 @@ def test_statements_in_place_of_rows_stop_the_run(
     mysql.execute(f"insert into {orders}.orders values (4)")
     done = made.run("run", expect=5)
     assert "instead of rows" in done.stderr
-    assert f"`lockstep start-at {behind} --reason …`" in done.stderr
+    assert f"`lockstep start-at {behind} --source shop --reason …`" in done.stderr
     assert made.json("plan", expect=5)["sources"]["shop"]["error"]["hint"] in done.stderr
     assert not list(made.lake.rglob("*.parquet"))
     made.run("start-at", behind, "--reason", "the rows are read later")

@@ -270,7 +270,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     state = stand.run()
     assert state.condition is TableCondition.QUARANTINED
     assert state.reason == told.why
-    assert "lockstep release shop.t --reason" in (state.hint or "")
+    assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.release()
     assert stand.run().condition is TableCondition.ACTIVE
     assert astray(stand.work()) == []

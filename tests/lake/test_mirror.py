@@ -145,11 +145,12 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
 
 @pytest.mark.parametrize("name", ["order items", "a,b", "a=b", "a(b", "tab\tbed"])
 def test_names_that_delta_refuses_set_the_table_aside(lake: Lake, name: str) -> None:
-    """Before anything is written."""
+    """Before anything is written; no folder stays behind."""
     schema = pa.schema([("id", pa.int64()), (name, pa.string())])
     with pytest.raises(TableError, match="name"):
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], schema=schema))
     assert lake.mirrors.version(MIRROR) is None
+    assert not Path(lake.mirrors.path(MIRROR)).exists()
 
 
 def test_odd_names_are_kept(lake: Lake) -> None:

@@ -191,9 +191,14 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     older = release(ledger, lease)
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
-    newer = ledger.release_table(lease, ORDERS, author="ada", reason="by hand", schema=given)
-    assert newer.schema == given
+    renames = (("remark", "note"),)
+    newer = ledger.release_table(
+        lease, ORDERS, author="ada", reason="by hand", schema=given, renames=renames
+    )
+    assert (newer.schema, newer.renames) == (given, renames)
     assert ledger.open_orders(lease.source) == [newer]
+    with refused(ledger, lease, "table_orders_renames_released"):
+        ledger.release_table(lease, ORDERS, author="ada", reason="", renames=renames)
     following(ledger, lease)
     with refused(ledger, lease, "table_orders_newest_counts"):
         carry_out(ledger, lease, older)

@@ -449,6 +449,9 @@ select pg_temp.order('orders', 'pause', ' ')
 -- rule: table_orders_schema_released
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, schema)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '{}')
+-- rule: table_orders_renames_released
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, renames)
+values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '[]')
 -- rule: table_orders_begin_open
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, done_batch)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', %(d)s)

@@ -179,6 +179,8 @@ CASES: list[tuple[str, Looked, str]] = [
     ("types", columns(ID, Column("c", "compressed text")), "warning"),
     ("types", columns(ID, Column("c", "old datetime")), "warning"),
     ("character sets", columns(ID, Column("c", "varchar", charset="klingon")), "warning"),
+    ("keys of equal text", columns(Column("id", "varchar", charset="cp932")), "warning"),
+    ("keys of equal text", columns(Column("id", "enum", members=("a", ""))), "warning"),
     ("floating-point keys", columns(Column("id", "double")), "warning"),
     ("zero dates in keys", columns(Column("id", "date"), sql_mode=""), "warning"),
     ("names and case", named("T", "t", "other"), "refusal"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.batch import Batch
 from pipeline.runs.context import CaptureReport
-from pipeline.runs.ordering import give_order
+from pipeline.runs.ordering import Asked, give_order
 from pipeline.runs.verify_schema import verify_schema
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableEventKind, TableState
@@ -37,19 +37,12 @@ class Shop:
         self.reports.append(self.follower.run())
         return self.reports[-1]
 
-    def order(self, kind: OrderKind, table: str, schema: str | None = None) -> None:
-        """What `lockstep pause`, `resume` and `release` record."""
+    def order(self, kind: OrderKind, table: str, schema: str | None = None, **renames: str) -> str:
+        """What `lockstep pause`, `resume` and `release` record; what they tell of it."""
         follower = self.follower
         with follower.ledger.lock(SOURCE, "test", None) as lease:
-            give_order(
-                follower.work(),
-                lease,
-                kind,
-                self.table(table),
-                author="ann",
-                reason="",
-                statement=schema,
-            )
+            asked = Asked(self.table(table), "ann", "", schema, tuple(renames.items()))
+            return give_order(follower.work(), lease, kind, asked).next
 
     def pause(self, *tables: str) -> None:
         for table in tables:
@@ -59,8 +52,8 @@ class Shop:
         for table in tables:
             self.order(OrderKind.RESUME, table)
 
-    def release(self, table: str, schema: str | None = None) -> None:
-        self.order(OrderKind.RELEASE, table, schema)
+    def release(self, table: str, schema: str | None = None, **renames: str) -> str:
+        return self.order(OrderKind.RELEASE, table, schema, **renames)
 
     def table(self, name: str) -> TableName:
         return TableName(self.name, name)

@@ -125,6 +125,6 @@ def test_a_purged_mariadb(mariadb_pair: Pair) -> None:
     put(mariadb_pair.b, 9)
     turn_to(follower, mariadb_pair.b)
     error = refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
-    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --reason")[0])
+    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
     assert follower.run().transactions == 1
     require_same(follower, mariadb_pair.b)

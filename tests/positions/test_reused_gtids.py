@@ -128,7 +128,7 @@ def test_a_set_whose_end_is_purged_is_for_a_person_to_vouch_for(pair: Pair, hone
     promote(pair.b)
     turn_to(follower, pair.b)
     error = refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
-    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --reason")[0])
+    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
     assert follower.run().transactions == 1
     require_rule(follower, Rule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS

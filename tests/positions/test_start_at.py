@@ -103,7 +103,7 @@ def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
         assert "`lockstep start-at" in error.hint
         assert _open(follower) == "earliest"
     words = error.hint.partition("`lockstep start-at ")[2]
-    follower.choose(words.partition(" --reason")[0])
+    follower.choose(words.partition(" --source")[0])
     follower.run()
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.a)

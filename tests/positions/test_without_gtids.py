@@ -187,7 +187,7 @@ def test_a_log_that_begins_later_is_refused(bare: Pair) -> None:
     put(bare.a, 2)
     _promoted(bare, follower)
     error = refused(follower, MomentOutOfRange, Rule.SEARCH_BY_TIME, ["reaches from"])
-    assert "`lockstep start-at earliest --reason " in error.hint
+    assert f"`lockstep start-at earliest --source {SOURCE} --reason " in error.hint
     follower.choose("earliest")
     follower.run()
     require_same(follower, bare.b)

@@ -24,7 +24,7 @@ def test_all_of_mysql() -> None:
         "03 01000100"  # auto_increment
         "04 0800 ff00 2f00"  # client, connection, server
         "05 06 2b30303a3030"  # time zone
-        "07 0000 08 0000 09 0000000000000000 0a 00000000"
+        "07 0000 08 0800 09 0000000000000000 0a 00000000"
         "0b 01 61 01 62"  # invoker
         "0c 02 6100 6200"  # updated databases
         "0d 40e201"  # microseconds
@@ -47,6 +47,7 @@ def test_all_of_mysql() -> None:
         time_zone="+00:00",
         microseconds=123456,
         logged_with_xid=True,
+        database_collation="latin1_swedish_ci",
     )
     assert expected == context
     assert (context.ansi_quotes, context.backslash_escapes) == (True, False)

@@ -15,11 +15,12 @@ from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
 from pipeline.schema.evolving.clauses import Plan, merged, planned
 from pipeline.schema.evolving.columns import (
+    beside_convert,
     resolve_columns,
     with_timestamps,
     with_zero_moments,
 )
-from pipeline.schema.evolving.create import inherited_charset, split
+from pipeline.schema.evolving.create import inherited_charset, session_charset, split
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.keys import (
     pending_key,
@@ -29,7 +30,6 @@ from pipeline.schema.evolving.keys import (
 from pipeline.schema.evolving.placed import kept_keys, placed_columns
 from pipeline.schema.evolving.references import kept_by, resolve_references
 from pipeline.schema.model import (
-    ColumnSchema,
     ForeignKey,
     ServerSchema,
     TableSchema,
@@ -66,9 +66,10 @@ def altered(
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
     engine = plan.options.engine or table.engine
-    new = resolve_columns([one.column for one in plan.defined], charset, context)
-    if convert is not None and any(_written_otherwise(one, convert) for one in new):
-        raise CannotFollow("it converts a column to another character set than it names")
+    written = [one.column for one in plan.defined]
+    if convert is not None:
+        written = [beside_convert(one, charset, convert, context) for one in written]
+    new = resolve_columns(written, charset, context)
     placed = placed_columns(table, plan, new, convert, context)
     defined = {column.name.lower() for column in new}
     kept = {one.name.lower() for one in table.columns if not one.nullable} - defined
@@ -122,10 +123,15 @@ def _or(chosen_value: bool | None, before: bool) -> bool:
 def _converted_to(
     table: TableSchema, plan: Plan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
-    """What CONVERT TO makes of the columns; None without one."""
+    """What CONVERT TO makes of the columns; None without one. DEFAULT is of the table's
+    database to MariaDB, and of the session's to MySQL."""
     if plan.convert is None:
         return None
+    if context.facts.mariadb and plan.convert_again:
+        raise CannotFollow("it names two character sets")
     inherited = inherited_charset(schema, table.name.database)
+    if not context.facts.mariadb and plan.convert.charset is None:
+        inherited = session_charset(schema, context)
     return chosen(plan.convert.charset, plan.convert.collation, inherited, context)
 
 
@@ -146,11 +152,6 @@ def _charset(
     if before is None and options.charset is None and options.collation is None:
         return None
     return chosen(options.charset, options.collation, before, context)
-
-
-def _written_otherwise(column: ColumnSchema, convert: Charset) -> bool:
-    named = Charset(column.charset or "", column.collation or "")
-    return column.charset is not None and named != convert
 
 
 def _references(table: TableSchema, plan: Plan, names: Mapping[str, str]) -> tuple[ForeignKey, ...]:

@@ -43,7 +43,8 @@ from pipeline.schema.statements.written import (
 
 @dataclass(slots=True)
 class Plan:
-    """A statement's clauses, sorted by what they concern; names in lower case."""
+    """A statement's clauses, sorted by what they concern; names in lower case.
+    `convert_again`: before CONVERT TO it names a character set, of which nothing is left."""
 
     defined: list[AddColumn | ChangeColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -57,6 +58,7 @@ class Plan:
     key_visibility: dict[str, bool] = field(default_factory=dict)
     options: WrittenOptions = field(default_factory=WrittenOptions)
     convert: ConvertCharset | None = None
+    convert_again: bool = False
 
 
 def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
@@ -97,9 +99,10 @@ def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
         case AlterVisibility(name):
             plan.altered.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
+            before = plan.options.charset, plan.options.collation, plan.convert
+            plan.convert_again = any(one is not None for one in before)
+            plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
-            if plan.options.charset is not None or plan.options.collation is not None:
-                raise CannotFollow("it names a character set before CONVERT TO")
         case SetOptions(options):
             plan.options = merged(plan.options, options)
         case _:

@@ -23,16 +23,16 @@ from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefaul
 from pipeline.schema.plain import believed
 from pipeline.schema.statements.written import WrittenColumn, WrittenType
 
-_TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
-_BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
+TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
+BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
 _LIMITS: Final = (1 << 8, 1 << 16, 1 << 24)
 """Bytes from which the next larger TEXT or BLOB is needed."""
 
-_CHARACTERS: Final = frozenset({"char", "varchar", "enum", "set", *_TEXTS})
+_CHARACTERS: Final = frozenset({"char", "varchar", "enum", "set", *TEXTS})
 _AS_BYTES: Final = {
     "char": "binary",
     "varchar": "varbinary",
-    **dict(zip(_TEXTS, _BLOBS, strict=True)),
+    **dict(zip(TEXTS, BLOBS, strict=True)),
 }
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 _WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
@@ -134,6 +134,24 @@ def resolve_column(
     return replace(column, default=resolve_default(written.default, column, context))
 
 
+def beside_convert(
+    written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
+) -> WrittenColumn:
+    """A definition in a statement that has CONVERT TO as well: whatever set and collation it
+    names, the column is in those of CONVERT TO, but for one that names `binary`; with BINARY and
+    no set it has the `_bin` of that one (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
+    kind = written.type
+    if kind.name not in _CHARACTERS:
+        return written
+    named = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
+    if named.name == "binary":
+        return written
+    binary = kind.binary and kind.charset is None
+    collation = None if binary else convert.collation
+    kind = replace(kind, charset=convert.name, collation=collation, binary=binary)
+    return replace(written, type=kind)
+
+
 def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
     if written.nullable is not None:
         return written.nullable
@@ -178,8 +196,8 @@ def in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
     """TEXT(n) and BLOB(n) become the smallest that holds n; a VARCHAR that is too long for
     one becomes a TEXT."""
-    if column.type in _TEXTS or column.type in _BLOBS:
-        family = _TEXTS if column.type in _TEXTS else _BLOBS
+    if column.type in TEXTS or column.type in BLOBS:
+        family = TEXTS if column.type in TEXTS else BLOBS
         name = column.type
         if sized:
             name = _smallest(family, (column.length or 0) * _width(column))
@@ -187,7 +205,7 @@ def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
     if column.type in ("varchar", "varbinary") and column.length is not None:
         size = column.length * _width(column)
         if size > _MAX_VARCHAR:
-            family = _TEXTS if column.type == "varchar" else _BLOBS
+            family = TEXTS if column.type == "varchar" else BLOBS
             return replace(column, type=_smallest(family, size), length=None)
     return column
 
@@ -208,28 +226,32 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
         column = _members_read_anew(column, charset.name)
     before = _width(column)
     after = believed(in_charset(column, charset))
-    if column.type in _TEXTS:
-        size = _LIMITS[_TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
-        name = _smallest(_TEXTS, size // before * widest(charset.name))
-        family = after.type in _BLOBS
-        larger = _TEXTS[max(_TEXTS.index(name), _TEXTS.index(column.type))]
+    if column.type in TEXTS:
+        size = _LIMITS[TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
+        name = _smallest(TEXTS, size // before * widest(charset.name))
+        family = after.type in BLOBS
+        larger = TEXTS[max(TEXTS.index(name), TEXTS.index(column.type))]
         return replace(after, type=_AS_BYTES[larger] if family else larger)
     return fitted(after)
 
 
 def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """MySQL, MODIFY beside CONVERT TO: whichever TEXT is written, but LONGTEXT, the column is
-    the smallest that holds as many characters as there was room for before."""
-    if made.type not in _TEXTS[:-1]:
+    """MySQL, MODIFY beside CONVERT TO: whichever TEXT or BLOB is written, but LONGTEXT and
+    LONGBLOB, the column is the smallest that holds as much as there was room for before."""
+    family = TEXTS if made.type in TEXTS else BLOBS
+    if made.type not in family[:-1]:
         return made
-    families = {**_sizes(_TEXTS), **_sizes(_BLOBS)}
+    families = {**_sizes(TEXTS), **_sizes(BLOBS)}
     if before.type in families:
         size: int | None = families[before.type] // _width(before)
+    elif before.members:
+        lengths = [len(member) for member in before.members]
+        size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
     else:
         size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
     if size is None:
         raise CannotFollow(f"how long the text {made.name} may be the server alone knows")
-    return replace(made, type=_smallest(_TEXTS, size * _width(made)))
+    return replace(made, type=_smallest(family, size * _width(made)))
 
 
 def _sizes(family: tuple[str, ...]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.charsets import Charset, chosen
+from pipeline.schema.evolving.charsets import Charset, chosen, of_collation
 from pipeline.schema.evolving.columns import resolve_columns, with_timestamps, with_zero_moments
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.keys import resolve_keys, with_key_columns
@@ -43,6 +43,16 @@ def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
     """What a table of that database is made with; None if the database is not known."""
     found = schema.database(database)
     return None if found is None else Charset(found.charset, found.collation)
+
+
+def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
+    """The session's `collation_database`: of its default database, or without one the server's;
+    None where nobody knows it."""
+    if context.database_collation is not None:
+        return of_collation(context.database_collation)
+    if context.database:
+        return inherited_charset(schema, context.database)
+    return None if context.server_collation is None else of_collation(context.server_collation)
 
 
 def created(change: CreateTable, schema: ServerSchema, context: StatementContext) -> TableSchema:

@@ -12,7 +12,7 @@ from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
-from pipeline.schema.evolving.columns import converted, converted_text
+from pipeline.schema.evolving.columns import BLOBS, TEXTS, converted, converted_text
 from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
@@ -57,7 +57,9 @@ def placed_columns(
     unsized = {
         one.old.lower()
         for one in plan.defined
-        if isinstance(one, ChangeColumn) and not one.column.type.sized
+        if isinstance(one, ChangeColumn)
+        and one.column.type.name in TEXTS + BLOBS
+        and not one.column.type.sized
     }
     columns: list[Placed] = []
     for column in table.columns:

@@ -116,6 +116,37 @@ create table a (id int primary key, e enum('é','x') default 'é', s set('日','
 alter table a convert to character set binary;
 alter table a convert to character set utf8mb4;
 
+-- case: a column that names another character set than CONVERT TO
+create table a (id int primary key, s varchar(20), t text, e enum('a','b'), u varchar(9) character set utf8mb4) charset latin1;
+alter table a convert to character set utf8mb4, change column s s2 varchar(30) character set latin1;
+alter table a change s2 s varchar(30) charset utf8mb4 collate utf8mb4_bin, modify e enum('a','b','c') character set latin1, add n varchar(5) charset ascii, convert to character set utf8mb3;
+alter table a convert to character set latin1, change t t2 text character set binary, modify u varchar(9) binary, modify s varchar(9) charset utf8mb4 binary;
+-- mysql:
+alter table a convert to character set utf8mb4 collate utf8mb4_bin, collate utf8mb4_unicode_ci, modify s varchar(9) collate utf8mb4_general_ci, add q char(3);
+
+-- case: character sets on both sides of CONVERT TO [mysql]
+create table a (id int primary key, s varchar(20)) charset latin1;
+alter table a default charset utf8mb4 collate utf8mb4_bin, convert to charset utf8mb4, modify s varchar(20) charset latin1;
+alter table a collate utf8mb4_unicode_ci, convert to charset utf8mb4 collate utf8mb4_bin, collate utf8mb4_general_ci;
+alter table a convert to charset utf8mb4 collate utf8mb4_bin, convert to charset utf8mb4;
+
+-- case: CONVERT TO DEFAULT is of the session's database [mysql]
+create table a (id int primary key, s varchar(20)) charset utf8mb4;
+create database `{db}_other` charset latin2;
+use `{db}_other`;
+alter table `{db}`.a convert to character set default;
+alter table `{db}`.a convert to character set default collate latin2_bin;
+alter database `{db}_other` charset greek;
+alter table `{db}`.a convert to charset default;
+use `{db}`;
+drop database `{db}_other`;
+alter table a convert to character set default;
+
+-- case: a BLOB, a VARCHAR and members made a TEXT beside CONVERT TO [mysql]
+set sql_mode = '';
+create table a (id int primary key, b tinyblob, v varchar(300), e enum('a','bb'), s set('a','b')) charset latin1;
+alter table a modify b mediumblob, modify v varchar(20000) charset latin1, modify e text charset latin1, modify s mediumtext, convert to charset utf8mb4;
+
 -- case: a TEXT that is made beside CONVERT TO
 create table a (id int primary key, v varchar(20), t text, y tinytext, c char(9), l longtext) charset latin1;
 alter table a modify v text, modify t text, modify y mediumtext, modify c longtext, modify l text(90), convert to charset utf8mb4;
