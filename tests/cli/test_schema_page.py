@@ -27,11 +27,11 @@ def test_every_rule_is_on_the_page_by_its_name() -> None:
 
 
 def test_every_policy_is_on_the_page_with_its_default_first() -> None:
-    """But for those that a file may not choose yet."""
+    """But for those that a file may not choose yet, or that are about changelogs alone."""
     defaults = {
         name: getattr(LakePolicies(), name)
         for name in LakePolicies.__dataclass_fields__
-        if name in SourcePart.model_fields and name != "renames"
+        if name in SourcePart.model_fields and name not in ("renames", "updated_columns")
     }
     assert len(defaults) == 6
     told = {n: f"| `{n}` | `{default}`, " in PAGE for n, default in defaults.items()}
