@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from pipeline.errors import Remedy
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import Workplace
+from pipeline.runs.following import GONE
 from pipeline.runs.verify import verify
 from pipeline.runs.verify_schema import verify_schema
 from pipeline.schema.policies import LakePolicies
@@ -111,12 +112,13 @@ class Reader(Follower):
         return {one.table: one.reason for one in tables_set_aside(self.work())}
 
     def read_anew(self) -> set[TableName]:
-        """Tables that some batch read from the source."""
+        """Tables that some batch read from the source, or would have: one that was dropped before
+        the read has none of the rows in between, either."""
         return {
             event.table
             for batch in self.ledger.batches(SOURCE, limit=ALL)
             for event in self.ledger.table_events(SOURCE, batch.id)
-            if event.kind is TableEventKind.REREAD
+            if event.kind is TableEventKind.REREAD or event.reason == GONE
         }
 
     def wrong(self) -> list[str]:
