@@ -64,9 +64,13 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
     plan = Plan()
     for clause in clauses:
         _sort(clause, table, plan)
-    added = {one.column.name.lower() for one in plan.defined if isinstance(one, AddColumn)}
+    placed = {
+        one.column.name.lower()
+        for one in plan.defined
+        if isinstance(one, AddColumn) or one.after is not None
+    }
     for name in plan.altered:
-        if name not in added and (table.column(name) is None or name in plan.dropped):
+        if name not in placed and (table.column(name) is None or name in plan.dropped):
             raise CannotFollow(f"it alters the column {name}, which is not there")
     return plan
 

@@ -71,13 +71,11 @@ def placed_columns(
             columns.append(Placed(_kept(column, plan, convert, context), column.name))
     for one, made in zip(plan.defined, new, strict=True):
         if isinstance(one, AddColumn):
-            if one.column.name.lower() in plan.altered and isinstance(
-                made.default, ExpressionDefault
-            ):
-                raise CannotFollow(f"{made.name} is added with two defaults")
-            _place(columns, Placed(_altered(made, plan, context), None), one.after)
+            _place(columns, Placed(_defined(made, plan, context), None), one.after)
         elif one.after is not None:
-            _move(columns, one.column.name, one.after)
+            moved = _taken_out(columns, one.column.name)
+            after = replace(moved, column=_defined(moved.column, plan, context))
+            _place(columns, after, one.after)
     if len({one.column.name.lower() for one in columns}) != len(columns):
         raise CannotFollow("two columns would have one name")
     first = table.columns[0]
@@ -92,12 +90,20 @@ def _made_by_server(column: ColumnSchema) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _move(columns: list[Placed], name: str, after: str) -> None:
+def _taken_out(columns: list[Placed], name: str) -> Placed:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
     moved = next(one for one in columns if one.column.name.lower() == name.lower())
     columns.remove(moved)
-    _place(columns, moved, after)
+    return moved
+
+
+def _defined(made: ColumnSchema, plan: Plan, context: StatementContext) -> ColumnSchema:
+    """A column that a clause puts in its place, as ALTER COLUMN has it then. MariaDB lets that
+    name one that MODIFY or CHANGE moves; of one that they leave in its place no server does."""
+    if made.name.lower() in plan.altered and isinstance(made.default, ExpressionDefault):
+        raise CannotFollow(f"{made.name} is defined with two defaults")
+    return _altered(made, plan, context)
 
 
 def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
