@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
@@ -183,10 +182,7 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPa
     if part.prefix is None or before is None:
         return replace(part, column=after.name)
     shorter = after.length is not None and after.length < part.prefix
-    narrow = after.type in ("tinytext", "tinyblob") and part.prefix > 255
-    wide = after.type == "tinytext" and part.prefix * widest(after.charset or "binary") > 1020
-    prefix = None if shorter or narrow or wide else part.prefix
-    return replace(part, column=after.name, prefix=prefix)
+    return replace(part, column=after.name, prefix=None if shorter else part.prefix)
 
 
 def _of_another(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
