@@ -62,6 +62,15 @@ alter table a add x varchar(1000) unique, add y varbinary(4000) unique;
 alter table a drop x, add x tinytext, drop y, add y tinyblob;
 alter table a modify x tinytext character set utf8mb4;
 
+-- case: keys that are there by then [mariadb]
+create table a (id int primary key, b int, c int, key (b));
+alter table a add column if not exists d char unique key, add column if not exists d float unique key;
+alter table a add key if not exists (B, c), add key if not exists k (c), add key if not exists K (id);
+alter table a add unique (c), add key if not exists (c), add unique if not exists c (id);
+alter table a add e int unique, add unique if not exists (e, c), add unique if not exists f (e);
+alter table a modify if exists e bigint unique, add unique g (c), modify if exists id bigint unique;
+alter table a drop key b, add key if not exists b (c);
+
 -- case: renamed and hidden [mysql]
 create table a (a int, b int, key x (a), key y (b) invisible);
 alter table a rename index x to z, alter index y visible;
