@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -99,6 +99,13 @@ def same_write(user_metadata: str | None, told: str) -> bool:
         for name, value in ours.items()
         if name in found or name not in _TOLD_LATER
     )
+
+
+def same_files(user_metadata: str | None, listed: Collection[str], told: Collection[str]) -> bool:
+    """Whether a commit of ours that lists these files published those: all of them, or what
+    was left of them, where it says which ones there were."""
+    said = said_of(user_metadata) or {}
+    return set(listed) == set(told) or ("files" in said and set(listed) < set(told))
 
 
 def digest(checksums: Iterable[str]) -> str:

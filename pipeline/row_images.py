@@ -37,7 +37,8 @@ class RowImages:
     `present`: binary, per image a bit for each column, the first one lowest: whether the
     server logged it; where not, the column is NULL. NULL for an image with every column;
     None where all images are so. `logged`: the same, as the log had it: `present` counts what is
-    known otherwise as well, an inserted row's defaults.
+    known otherwise as well, an inserted row's defaults. `updated`: likewise, per image after an
+    update which columns it gave another value; NULL for other images, None where nobody asked.
     """
 
     columns: pa.RecordBatch
@@ -48,6 +49,7 @@ class RowImages:
     present: pa.BinaryArray | None = None
     unknown: Mapping[str, int] = field(default_factory=dict)
     logged: pa.BinaryArray | None = None
+    updated: pa.BinaryArray | None = None
 
 
 def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
@@ -69,6 +71,7 @@ def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowIma
         unknown=unknown,
         present=_bits_together([(one.present, one) for one in whole], order),
         logged=_bits_together([(one.logged, one) for one in whole], order),
+        updated=_bits_together([(one.updated, one) for one in whole], order),
     )
 
 

@@ -50,6 +50,9 @@ ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
 """How the names of files end, by the columns they have behind the changelog's: none; which
 columns the log had of each image; and besides, which are known where some are not."""
 
+UPDATED = "-updated"
+"""What stands before that in the names of files that say which columns an update changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
@@ -70,6 +73,11 @@ class SegmentFile:
     def listed(self) -> bool:
         """Whether it has `layout.logged_field`."""
         return self.path.endswith(ENDINGS[1:])
+
+    @property
+    def updated(self) -> bool:
+        """Whether it has `layout.updated_field`."""
+        return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
 
 
 class SourceTable(StrEnum):

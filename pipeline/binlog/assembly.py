@@ -21,6 +21,7 @@ from pipeline.binlog.ring import Block, Integers, Ring, Run, packed
 from pipeline.binlog.rules import Phase
 from pipeline.binlog.savepoints import Place, Savepoints
 from pipeline.binlog.spill import Spill
+from pipeline.binlog.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.wire_format import WIRE
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
@@ -41,6 +42,7 @@ class Assembly:
         spool: Spool,
         limits: Limits,
         keeps: Callable[[TableName], bool] | None = None,
+        text_bytes: int = BUFFER_BYTES,
     ) -> None:
         self.ring = ring
         self.maps = TableMaps(wants, keeps)
@@ -51,6 +53,7 @@ class Assembly:
         self.state[registers.CHECKSUM] = -1
         self.state[registers.SEQUENCE] = 1
         self.state[registers.OFFSET] = start.offset
+        self.texts = TextBuffer.of(text_bytes)
         self._spool = spool
         self._spill: Spill | None = None
         self._coming: Iterator[Block] | None = None
@@ -177,7 +180,9 @@ class Assembly:
         state = self.state
         blocks = self._spill.blocks if self._spill else 0
         events = int(state[registers.EVENTS] - state[registers.COMPLETE_EVENTS])
-        place = Place(blocks, events, int(state[registers.PUT]))
+        texts = int(state[registers.TEXTS]) - self.texts.behind(state, self.complete)
+        size = int(self.ring.transactions[self.complete, columns.TEXT_BYTES])
+        place = Place(blocks, events, int(state[registers.PUT]), texts, size)
         self._savepoints.put(self._open, name, place)
 
     @property
@@ -196,6 +201,7 @@ class Assembly:
                 f"at {self.at}",
                 hint="nothing was recorded; look at that place with mysqlbinlog",
             )
+        self._cut_texts(mark.texts, mark.text_bytes)
         complete = self.state[registers.COMPLETE_EVENTS]
         if self._spill is not None and mark.blocks < self._spill.blocks:
             self._spill.cut(mark.blocks, mark.events)
@@ -207,15 +213,21 @@ class Assembly:
             self.state[registers.PUT] = mark.put if mark.events else self.state[registers.GET]
 
     def drop_open(self) -> None:
-        """Forget the open transaction's events; it stays open."""
+        """Forget the open transaction's events, and its texts; it stays open."""
+        self._cut_texts(0, 0)
         self.state[registers.EVENTS] = self.state[registers.COMPLETE_EVENTS]
         self.state[registers.PUT] = self.state[registers.GET]
         if self._spill is not None:
             self._spill.file.close()
         self._forget_open()
 
+    def _cut_texts(self, texts: int, size: int) -> None:
+        self.texts.cut(self.state, self.complete, texts)
+        self.ring.transactions[self.complete, columns.TEXT_BYTES] = size
+
     def take_open(self) -> Block | Spill | None:
-        """The open transaction's events, to be kept elsewhere; it stays open, without."""
+        """The open transaction's events, to be kept elsewhere; it stays open, without. Its
+        texts stay: it is the transaction that the log has them in."""
         first, end = self.state[registers.COMPLETE_EVENTS], self.state[registers.EVENTS]
         block = packed(self.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
@@ -273,6 +285,7 @@ class Assembly:
             self.sources,
             complete,
             blocks,
+            self.texts.complete(self.state, count),
             from_file,
         )
 
@@ -304,6 +317,7 @@ class Assembly:
         if count:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
+        self.texts.drop(state, count)
         self._statements = [(n - count, q) for n, q in self._statements if n >= count]
         state[registers.EVENTS] = end - first
         state[registers.COMPLETE_EVENTS] = state[registers.TRANSACTIONS] = 0

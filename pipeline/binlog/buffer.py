@@ -32,6 +32,7 @@ from pipeline.binlog.refusals import is_end, refused_by
 from pipeline.binlog.ring import Block, Ring, Run
 from pipeline.binlog.rules import Phase, compiled_table
 from pipeline.binlog.table_map import read_table_map
+from pipeline.binlog.text_buffer import BUFFER_BYTES
 from pipeline.binlog.xa import PreparedTransactions
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
@@ -79,13 +80,20 @@ class TransactionBuffer:
         run_bytes: int = RUN_BYTES,
         events: int = EVENTS,
         transactions: int = TRANSACTIONS,
+        text_bytes: int = BUFFER_BYTES,
     ) -> None:
         ring = Ring.of(ring_bytes, events=events, transactions=transactions)
         self._skip_to = start if begins is not None and begins != start else None
         self._limits = limits or Limits()
         first = self._limits if self._skip_to is None else Limits(end=start)
         self._assembly = Assembly(
-            begins or start, ring, wants=wants, spool=spool, limits=first, keeps=keeps
+            begins or start,
+            ring,
+            wants=wants,
+            spool=spool,
+            limits=first,
+            keeps=keeps,
+            text_bytes=text_bytes,
         )
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.passing = self._skip_to is not None
@@ -268,6 +276,8 @@ class TransactionBuffer:
             assembly.maps.bytes,
             assembly.maps.places,
             self._rules,
+            assembly.texts.data,
+            assembly.texts.index,
         )
         current.at = int(assembly.state[registers.AT])
         return code

@@ -45,6 +45,7 @@ class LeaveOut:
             transactions=run.transactions[keep],
             statements=tuple((int(number[at]), one) for at, one in run.statements if keep[at]),
             blocks=_kept(run.blocks, keep, number),
+            texts=run.texts.of(keep, number),
         )
 
 

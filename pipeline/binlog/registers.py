@@ -32,8 +32,10 @@ from typing import Final
     STOP_TRANSACTIONS,
     STOP_BYTES,
     ALONE,
-) = range(23)
-COUNT: Final = 23
+    TEXTS,
+    TEXT_PUT,
+) = range(25)
+COUNT: Final = 25
 """AT: the next unread byte of the input; NEXT: the one behind the event at hand, which
 begins at EVENT_AT and has EVENT_SIZE bytes (checksum included). CHECKSUM: 1 if the log has
 CRC32, 0 if none, -1 before its format description. SEQUENCE: number of the next packet.
@@ -41,4 +43,4 @@ FILE, OFFSET: the place in the log of the event at AT. STATEMENT: number of the 
 whose table maps are in force. PUT, GET, ACK: the ring's sequences. EVENTS, TRANSACTIONS: rows
 of the indexes, complete ones first. STOP_…: stop at the first end of a transaction at or
 beyond it. ALONE: 1 if the open transaction comes out by itself, because part of it is in a
-file."""
+file. TEXTS, TEXT_PUT: rows of the index of statements' texts, and the bytes of all of them."""

@@ -2,6 +2,9 @@
 
 Belongs here: comparing the two images of each update, cell by cell. Does not: what is in a
 cell (`values`), finding the cells (`images`).
+
+An after image that leaves a column out leaves its value alone. A column that only the after
+image has counts as updated: servers leave out of it what an update did not change.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import numpy.typing as npt
 
 from pipeline.binlog.cells import ABSENT, Places
 from pipeline.binlog.compiled import kernel, part
-from pipeline.binlog.images import BEFORE
+from pipeline.binlog.images import AFTER, BEFORE
 from pipeline.binlog.loads import Bytes, u8, u16, u32
+from pipeline.binlog.ring import Integers
 
 
 @kernel
@@ -20,18 +24,39 @@ def first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: in
     """The first image before an update that gave the column another value; -1 for none.
 
     `at`: the column's cell in each image, `kinds`: what the images are, `size`: as
-    `cells.Layout.size`. An image that leaves the column out leaves its value alone, unless
-    only the one after has it: servers leave out what an update did not change.
+    `cells.Layout.size`.
     """
     for image in range(len(at) - 1):
-        if kinds[image] != BEFORE:
-            continue
-        old, new = at[image], at[image + 1]
-        if new == ABSENT or old == new:
-            continue
-        if old < 0 or new < 0 or not _same(data, old, new, size):
+        if kinds[image] == BEFORE and _changed(data, at[image], at[image + 1], size):
             return image
     return -1
+
+
+@kernel
+def put_changed(
+    data: Bytes,
+    cells: Places,
+    kinds: npt.NDArray[np.int8],
+    sizes: Integers,
+    changed: npt.NDArray[np.bool_],
+) -> None:
+    """Say of each after image which columns the update gave another value.
+
+    `cells`: columns x room, of which as many images count as `kinds` has; `sizes`: per column,
+    as `cells.Layout.size`. `changed` (images x columns) is written in the rows of after images.
+    """
+    for column in range(len(sizes)):
+        for image in range(1, len(kinds)):
+            if kinds[image] == AFTER:
+                old, new = cells[column, image - 1], cells[column, image]
+                changed[image, column] = _changed(data, old, new, sizes[column])
+
+
+@part
+def _changed(data: Bytes, old: int, new: int, size: int) -> bool:
+    if new == ABSENT or old == new:
+        return False
+    return old < 0 or new < 0 or not _same(data, old, new, size)
 
 
 @part

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.binlog.control import Query
+from pipeline.binlog.texts import Texts
 from pipeline.position import LogFile
 
 Integers = npt.NDArray[np.int64]
@@ -49,12 +50,14 @@ TRANSACTION: row in the index of transactions."""
     LAST_TIMESTAMP,
     LOG_BYTES,
     SERVER,
-) = range(16)
-TRANSACTION_COLUMNS: Final = 16
+    TEXT_BYTES,
+) = range(17)
+TRANSACTION_COLUMNS: Final = 17
 """FILE: index into `Run.files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
 domain and server, or an index into `Run.sources` and nothing. COMMITTED_AT: microseconds
 since the epoch, 0 where the log has none. LAST_…: its last event. LOG_BYTES: its length
-there. SERVER: the id of the server that ran it first."""
+there. SERVER: the id of the server that ran it first. TEXT_BYTES: what its statements' texts
+count, more than `texts.MOST_BYTES` where not all of them are kept."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """What GTID_KIND counts in."""
@@ -75,7 +78,8 @@ class Run:
     `transactions`: n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of tagged GTIDs.
     `statements`: QUERYs that may change a structure, each with its transaction's row.
     `blocks`: their row events; to be read once, and before the next `ack`; more than one
-    block only where a single transaction comes out of a file (`from_file`).
+    block only where a single transaction comes out of a file (`from_file`). `texts`: of the
+    statements that made the rows, where the server logs them.
     """
 
     transactions: Integers
@@ -83,6 +87,7 @@ class Run:
     sources: Sequence[str]
     statements: tuple[tuple[int, Query], ...]
     blocks: Iterator[Block]
+    texts: Texts
     from_file: bool = False
 
 

@@ -8,7 +8,7 @@ to the table, or what becomes of the rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,12 +19,12 @@ from pipeline.binlog import images, presence
 from pipeline.binlog import ring as columns
 from pipeline.binlog.cells import Cells, Layout
 from pipeline.binlog.parts import in_portions
-from pipeline.binlog.rekeyed import first_changed
+from pipeline.binlog.rekeyed import first_changed, put_changed
 from pipeline.binlog.ring import Block, Integers
 from pipeline.binlog.twins import astray
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
-from pipeline.row_images import CHANGE_TYPES, RowImages
+from pipeline.row_images import CHANGE_TYPES, RowImages, packed
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
@@ -58,7 +58,7 @@ class TableDecoder:
     `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
     character sets and members, from the same map or from the schema's history; `schema`: the
     Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
-    those that the structure names.
+    those that the structure names; `updated`: whether updates are to say which columns changed.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class TableDecoder:
         layouts: tuple[Layout, ...],
         schema: pa.Schema,
         key: Collection[str] = (),
+        *,
+        updated: bool = False,
     ) -> None:
         if len(layouts) != len(structure.columns):
             raise TableError(
@@ -79,6 +81,7 @@ class TableDecoder:
         self._key = frozenset((*structure.primary_key, *key))
         self._sizes = np.array([one.size for one in layouts], np.int64)
         self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
+        self._updated = updated
         self._complete = True
 
     @property
@@ -125,8 +128,10 @@ class TableDecoder:
         self, data: npt.NDArray[np.uint8], events: Integers, first: int
     ) -> Iterator[RowImages]:
         for walked, count, whole in self._walks(data, events):
+            updated = self._changed(data, walked, count) if self._updated else None
             present = None if whole else _left_out(walked, count)
-            yield self._images(data, events, walked, count, first, present)
+            found = self._images(data, events, walked, count, first, present)
+            yield found if updated is None else replace(found, updated=updated)
 
     def _walks(
         self, data: npt.NDArray[np.uint8], events: Integers
@@ -211,6 +216,13 @@ class TableDecoder:
             present=present,
             logged=present,
         )
+
+    def _changed(self, data: npt.NDArray[np.uint8], walked: _Walked, count: int) -> pa.Array:
+        """`RowImages.updated`."""
+        kinds = walked.kind[:count]
+        changed = np.zeros((count, len(self._layouts)), np.bool_)
+        put_changed(data, walked.cells, kinds, self._sizes, changed)
+        return packed(changed, kinds != images.AFTER)
 
     def _allowed(self, column: str, softened: int) -> int:
         """In a key nothing is softened: rows whose keys differ would become one."""

@@ -17,7 +17,8 @@ there means that a session leaves rows out of the log. MariaDB's GTID event is B
 START) at once, unless it announces a lone statement. SAVEPOINT remembers a place inside a
 transaction and ROLLBACK TO drops what came after it.
 Everything else (ROTATE, PREVIOUS_GTIDS, …) stands between transactions and moves the
-position alone; notes and heartbeats change nothing.
+position alone. Notes, which have the text of a statement whose rows follow, are kept with its
+transaction; heartbeats change nothing.
 
 Nothing leaves the buffer before its transaction's last event has come in. An event that
 no rule allows in the present phase is refused, and the buffer is left as it was.
@@ -168,7 +169,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Action, Phase]]] = Mapping
         (_P.ANNOUNCED, _I.CREATE): (_A.EMIT, _P.BETWEEN),
         (_P.ANNOUNCED, _I.XA_COMMIT): (_A.EMIT_PREPARED, _P.BETWEEN),
         (_P.ANNOUNCED, _I.XA_ROLLBACK): (_A.FORGET_PREPARED, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.NOTE): (_A.PASS, _P.ANNOUNCED),
+        (_P.ANNOUNCED, _I.NOTE): (_A.KEEP, _P.ANNOUNCED),
         (_P.ANNOUNCED, _I.HEARTBEAT): (_A.PASS, _P.ANNOUNCED),
         (_P.OPEN, _I.CHANGE): (_A.KEEP, _P.OPEN),
         (_P.OPEN, _I.CREATE): (_A.KEEP, _P.OPEN),
@@ -177,7 +178,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Action, Phase]]] = Mapping
         (_P.OPEN, _I.RELEASE): (_A.PASS, _P.OPEN),
         (_P.OPEN, _I.COMMIT): (_A.EMIT, _P.BETWEEN),
         (_P.OPEN, _I.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
-        (_P.OPEN, _I.NOTE): (_A.PASS, _P.OPEN),
+        (_P.OPEN, _I.NOTE): (_A.KEEP, _P.OPEN),
         (_P.OPEN, _I.HEARTBEAT): (_A.PASS, _P.OPEN),
         (_P.XA_OPEN, _I.CHANGE): (_A.KEEP, _P.XA_OPEN),
         (_P.XA_OPEN, _I.SAVEPOINT): (_A.MARK, _P.XA_OPEN),
@@ -185,7 +186,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Action, Phase]]] = Mapping
         (_P.XA_OPEN, _I.RELEASE): (_A.PASS, _P.XA_OPEN),
         (_P.XA_OPEN, _I.XA_END): (_A.PASS, _P.XA_ENDED),
         (_P.XA_OPEN, _I.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
-        (_P.XA_OPEN, _I.NOTE): (_A.PASS, _P.XA_OPEN),
+        (_P.XA_OPEN, _I.NOTE): (_A.KEEP, _P.XA_OPEN),
         (_P.XA_OPEN, _I.HEARTBEAT): (_A.PASS, _P.XA_OPEN),
         (_P.XA_ENDED, _I.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
         (_P.XA_ENDED, _I.XA_ONE_PHASE): (_A.EMIT, _P.BETWEEN),

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place inside the open transaction: so many blocks in its file, so many events in
-    the ring's index, and the ring's sequence there."""
+    the ring's index, the ring's sequence there, and so many statements' texts, which count so
+    many bytes."""
 
     blocks: int
     events: int
     put: int
+    texts: int
+    text_bytes: int
 
 
 class Savepoints:

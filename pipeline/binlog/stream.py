@@ -1,10 +1,10 @@
 """The stream of bytes → the ring: the loop that every event of the log goes through.
 
 Belongs here: the loop, and what the events are to the rules that make up nearly all of a
-log: GTIDs, BEGIN, table maps, rows, commits. Whatever else comes is checked and handed to
-Python (`EVENT`), one at a time, as is what has to be decided there. Does not: the loop's
-steps (`next_event`, `transactions`, `row_events`), that part (`buffer`), or what a row holds
-(`rows`).
+log: GTIDs, BEGIN, table maps, rows, statements' texts, commits. Whatever else comes is
+checked and handed to Python (`EVENT`), one at a time, as is what has to be decided there.
+Does not: the loop's steps (`next_event`, `transactions`, `row_events`, `text_buffer`), that
+part (`buffer`), or what a row holds (`rows`).
 
 Formats: MySQL manual, "Binary Log Event Header"; `Gtid_log_event` in `sql/log_event.h` of
 MariaDB's source.
@@ -36,6 +36,7 @@ from pipeline.binlog.registers import (
 from pipeline.binlog.ring import Integers
 from pipeline.binlog.row_events import keep
 from pipeline.binlog.rules import Action, Input, Phase
+from pipeline.binlog.text_buffer import keep_text
 from pipeline.binlog.transactions import begin_transaction, emit, open_transaction, stops
 from pipeline.binlog.wire_format import (
     ANNOTATE,
@@ -79,11 +80,14 @@ def scan(
     maps: Bytes,
     map_places: Integers,
     rules: Integers,
+    texts: Bytes,
+    text_index: Integers,
 ) -> int:
     """Take events of `wire` from `state[AT]` up to `stop`; why it ended.
 
     `ids` is a hash table of (table id, its map's number, statement); `map_places` has for
-    each map its place and length in `maps` and whether its rows are wanted.
+    each map its place and length in `maps` and whether its rows are wanted; `text_index` has for
+    each statement's text its transaction, its place and its length in `texts`.
     """
     while True:
         found = find_event(wire, stop, mode, state)
@@ -108,6 +112,12 @@ def scan(
         elif action == Action.KEEP:
             if what == Input.CHANGE:
                 found = keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
+                if found != NONE:
+                    return found
+            elif what == Input.NOTE:
+                number = state[TRANSACTIONS]
+                one = transactions[number]
+                found = keep_text(wire, event, end, code, state, number, one, texts, text_index)
                 if found != NONE:
                     return found
         elif action != Action.PASS and action != Action.EMIT:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline.changes.layout import changelog_schema, logged_field
+from pipeline.changes.layout import captured_schema, changelog_schema, logged_field
 from pipeline.changes.mapping import cast_column
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
@@ -49,17 +49,17 @@ def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None)
     if schema is None:
         return newest
     try:
-        brought = _with_logged(row_structure(schema))
-        together = [_with_logged(one.structure) for one in known if one.generation == newest]
+        brought = _with_ours(row_structure(schema))
+        together = [_with_ours(one.structure) for one in known if one.generation == newest]
     except TableError:
         return newest
     return newest if all(joins(one, brought) for one in together) else newest + 1
 
 
-def _with_logged(structure: TableStructure) -> pa.Schema:
+def _with_ours(structure: TableStructure) -> pa.Schema:
     """All that images of a structure may bring: a column of the table may be called as ours."""
     names = [column.name for column in structure.columns]
-    return changelog_schema(structure).append(logged_field(names))
+    return captured_schema(structure, updated=True).append(logged_field(names))
 
 
 @dataclass(frozen=True, slots=True)

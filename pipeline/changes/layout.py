@@ -8,7 +8,7 @@ database whose name begins with `_` has that byte escaped, so it cannot meet `_c
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -131,9 +131,23 @@ def logged_field(columns: list[str]) -> pa.Field:
     return pa.field(_free("_logged", columns), pa.list_(pa.string()))
 
 
-def published_schema(structure: TableStructure, files: Iterable[SegmentFile]) -> pa.Schema:
-    """The columns that these files of a structure's images bring to its changelog."""
+def updated_field(columns: list[str]) -> pa.Field:
+    """The changelog's column for which columns an update changed, where that is asked for."""
+    return pa.field(_free("_updated", columns), pa.list_(pa.string()))
+
+
+def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
+    """What is written of every image of a structure: `changelog_schema`, and with `updated` the
+    columns that an update changed."""
     schema = changelog_schema(structure)
+    if not updated:
+        return schema
+    return schema.append(updated_field([column.name for column in structure.columns]))
+
+
+def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
+    """The columns that these files of a structure's images bring to its changelog."""
+    schema = captured_schema(structure, updated=any(file.updated for file in files))
     if not any(file.listed for file in files):
         return schema
     return schema.append(logged_field([column.name for column in structure.columns]))

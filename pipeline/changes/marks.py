@@ -67,7 +67,7 @@ def with_marks(
     schema_version: int,
 ) -> pa.RecordBatch:
     """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
-    `layout.changelog_schema`; of images that leave columns out, with more of `file_schema`."""
+    `layout.captured_schema`; of images that leave columns out, with more of `file_schema`."""
     count = images.columns.num_rows
     event = images.event.to_numpy()
     transaction = places.transaction[event]
@@ -88,6 +88,9 @@ def with_marks(
     }
     arrays = [*(marks[name] for name in MARKS.names), *images.columns.columns]
     names = images.columns.schema.names
+    if len(schema) > len(arrays):
+        nothing = pa.nulls(count, pa.binary())
+        arrays.append(_listed(nothing if images.updated is None else images.updated, names))
     logged = images.present if images.logged is None else images.logged
     if logged is not None:
         arrays.append(_listed(logged, names))
@@ -100,14 +103,14 @@ def with_marks(
 
 
 def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
-    """The columns of a file of `segment.ENDINGS[more]`: behind a changelog's the names of the
-    columns that the log had, and `RowImages.present`. `names`: the table's columns."""
+    """The columns of a file of `segment.ENDINGS[more]`: behind those of `schema` the names of
+    the columns that the log had, and `RowImages.present`. `names`: the table's columns."""
     behind = [logged_field(names), pa.field(present_name(names), pa.binary())]
     return pa.schema([*schema, *behind[:more]])
 
 
 def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
-    """Per image the names whose bit is set; NULL for an image with every column."""
+    """Per image the names whose bit is set; NULL where there are no bits."""
     whole = bits.is_null().to_numpy(zero_copy_only=False)
     there = unpacked(bits)[:, : len(names)] & ~whole[:, None]
     ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.changes.layout import MARKS
 from pipeline.changes.marks import TransactionMarks
@@ -39,11 +40,15 @@ TRANSACTIONS: Final = pa.schema(
         pa.field("first_sequence", pa.int64()),
         pa.field("last_sequence", pa.int64()),
         MARKS.field("_batch"),
+        pa.field("statements", pa.list_(pa.string())),
+        pa.field("statements_cut", pa.bool_()),
     ]
 )
 """One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: of
 captured tables, an update is one. `first_sequence` to `last_sequence`: its changes in the
-changelogs; NULL where there are none."""
+changelogs; NULL where there are none. `statements`: their texts, where the server logs them, and
+whether some of the text is left out; NULL where none is logged. A transaction that changed no row
+of a captured table has none either: what it wrote is nobody's business here."""
 
 _TOUCHED: Final = pa.struct(
     [
@@ -120,12 +125,28 @@ class TransactionCounts:
     last: Integers
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionTexts:
+    """Per transaction: the texts of its statements, NULL where none is logged, and whether they
+    are not whole."""
+
+    statements: pa.ListArray
+    cut: npt.NDArray[np.bool_]
+
+
 def transaction_rows(
-    marks: TransactionMarks, places: TransactionPlaces, counts: TransactionCounts, *, batch: int
+    marks: TransactionMarks,
+    places: TransactionPlaces,
+    counts: TransactionCounts,
+    texts: TransactionTexts,
+    *,
+    batch: int,
 ) -> pa.RecordBatch:
     """Rows of `_transactions`, in the order of the log."""
     number = len(places.begin)
     none = counts.first == 0
+    statements = pc.if_else(pa.array(counts.rows > 0), texts.statements, None)
+    nothing = statements.is_null().to_numpy(zero_copy_only=False)
     columns = {
         "_file": marks.file,
         "_offset": pa.array(places.begin),
@@ -137,6 +158,8 @@ def transaction_rows(
         "first_sequence": pa.array(counts.first, mask=none),
         "last_sequence": pa.array(counts.last, mask=none),
         "_batch": pa.repeat(pa.scalar(batch, pa.int64()), number),
+        "statements": statements,
+        "statements_cut": pa.array(texts.cut, mask=nothing),
     }
     return pa.RecordBatch.from_arrays([columns[n] for n in TRANSACTIONS.names], schema=TRANSACTIONS)
 

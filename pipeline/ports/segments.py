@@ -42,8 +42,16 @@ class SegmentStore(Protocol):
     """
 
     def open(
-        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
-    ) -> SegmentWriter: ...
+        self,
+        folder: str,
+        *,
+        batch: int,
+        schema_version: int,
+        schema: pa.Schema,
+        updated: bool = False,
+    ) -> SegmentWriter:
+        """`schema`: what every row has. `updated`: `layout.updated_field` is part of it, and
+        the files' names say so."""
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         """What is wrong with files that should be there (missing, other size, other

@@ -32,7 +32,7 @@ from pipeline.runs.claiming import claim_folder, lake_trouble
 from pipeline.runs.context import Workplace
 from pipeline.runs.looking_back import judged, why
 from pipeline.runs.publish import restated_metadata
-from pipeline.runs.repair import damage
+from pipeline.runs.repair import damages_of
 from pipeline.runs.rereading import owed
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
@@ -149,10 +149,9 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
     """Tables with changes that were captured, not merged, and are in no file any more."""
     found: dict[TableName, str] = {}
     pending = work.ledger.pending(work.source.name)
-    for batch in work.ledger.unfinished(work.source.name):
-        if batch.state is BatchState.CAPTURED and (damaged := damage(work, batch)) is not None:
-            tables = [table for table, numbers in pending.items() if batch.id in numbers]
-            found |= dict.fromkeys(tables, f"captured changes of it are lost: {damaged}")
+    for damage in damages_of(work):
+        tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
+        found |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.changes.layout import changelog_path, changelog_schema, mirror_path, new_table
+from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
 from pipeline.changes.marks import file_schema
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import Remedy, TableError
@@ -89,7 +89,7 @@ class _Before:
 
 class CapturedTables:
     """`states`: those of the ledger; tables not there are new. `past`: the ranges that
-    earlier runs read, with their patterns."""
+    earlier runs read, with their patterns. `updated`: updates say which columns changed."""
 
     def __init__(
         self,
@@ -99,7 +99,9 @@ class CapturedTables:
         batch: int,
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
+        updated: bool = False,
     ) -> None:
+        self.updated = updated
         self._store = store
         self._source, self._batch = source, batch
         self._states = dict(states)
@@ -263,6 +265,7 @@ class CapturedTables:
                 batch=self._batch,
                 schema_version=one.version.version,
                 schema=one.schema,
+                updated=self.updated,
             )
         one.writer.write(_together(one))
         self._let_go(one)
@@ -275,7 +278,8 @@ class CapturedTables:
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> CapturedTable:
-        schema = changelog_schema(version.structure)  # TableError for a type that is not read
+        # TableError for a type that is not read.
+        schema = captured_schema(version.structure, updated=self.updated)
         self._require_no_hole(version)
         state = self._touch(version, TableCondition.ACTIVE)
         return CapturedTable(version, state.changelog, schema)

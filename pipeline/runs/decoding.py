@@ -27,10 +27,12 @@ from pipeline.schema.types import arrow_schema
 
 
 class Decoding:
-    """The decoders for one buffer's table maps, by map and version."""
+    """The decoders for one buffer's table maps, by map and version. `updated`: updates say
+    which columns changed."""
 
-    def __init__(self, structures: SchemaTracker) -> None:
+    def __init__(self, structures: SchemaTracker, *, updated: bool = False) -> None:
         self._structures = structures
+        self._updated = updated
         self._buffer: TransactionBuffer | None = None
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
 
@@ -93,6 +95,7 @@ class Decoding:
             structure = checked(version, mapped, self.flavour)
             layouts = read_layouts(mapped.raw, self.flavour)
             told_by = () if version.schema is None else key_columns(version.schema)
-            decoder = TableDecoder(structure, layouts, arrow_schema(structure), told_by)
+            schema = arrow_schema(structure)
+            decoder = TableDecoder(structure, layouts, schema, told_by, updated=self._updated)
             self._decoders[key] = decoder
         return version, self._decoders[key]

@@ -11,10 +11,10 @@ the two was restored, or two ledgers write to one lake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pipeline.changes.layout import application_id
+from pipeline.changes.layout import application_id, changelog_path
 from pipeline.claim import HINT
 from pipeline.errors import ForeignCommit, MirrorRefused, TableError
 from pipeline.foreign_commits import (
@@ -115,10 +115,10 @@ def refuse_found(
             raise ahead(source, folder, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
             ends = "is not there" if newest is None else f"ends at version {newest}"
-            raise ForeignCommit(
-                f"the lake is behind its ledger: {folder} {ends}, and version {expected} of it "
-                "is in the ledger",
-                hint=HINT.format(source=source),
+            raise TableError(
+                f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
+                "what it had beyond is not in it any more. The mirror has all",
+                hint=f"mount or restore the folder before the next run; {go_on}",
             )
         case Foreign(commit, how):
             raise TableError(
@@ -152,16 +152,23 @@ def parted(work: Workplace) -> list[Parted]:
 
 def changelogs_parted(work: Workplace) -> ForeignCommit | None:
     """Why some changelog, or table of the source's own, and the ledger tell different things."""
+    for folder, found in _changelogs_moved(work):
+        try:
+            refuse_found(work, folder, found)
+        except TableError:
+            continue
+        except ForeignCommit as error:
+            return error
+    return None
+
+
+def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
+    """Changelogs, and tables of the source's own, that do not end where they were looked at
+    last."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
-            try:
-                refuse_found(work, folder, judged_changelog(work, folder, looked))
-            except TableError:
-                continue
-            except ForeignCommit as error:
-                return error
-    return None
+            yield folder, judged_changelog(work, folder, looked)
 
 
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
@@ -184,7 +191,8 @@ def why(work: Workplace, state: TableState, found: Found) -> str:
 
 
 def astray(work: Workplace) -> list[Parted]:
-    """Tables that the next run would set aside for what their mirrors' logs show."""
+    """Tables that the next run would set aside for what the logs of their mirrors show, or
+    those of their changelogs, once it has something to publish there."""
     looked = work.ledger.looked(work.source.name)
     found = []
     for state in moved(work, looked):
@@ -192,7 +200,24 @@ def astray(work: Workplace) -> list[Parted]:
         if isinstance(one, Behind | Foreign | Unknown):
             error = _error(work, state, one)
             found.append(Parted(state.table, str(error), error.hint))
+    tables = _changelogs_of_active(work)
+    for folder, one in _changelogs_moved(work):
+        if folder in tables and isinstance(one, Behind | Foreign | Unknown):
+            try:
+                refuse_found(work, folder, one, tables[folder])
+            except TableError as refused:
+                found.append(Parted(tables[folder], refused.reason, refused.hint))
     return found
+
+
+def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
+    source = work.source.name
+    return {
+        changelog_path(source, state.table, number): state.table
+        for state in work.ledger.table_states(source).values()
+        if state.condition is TableCondition.ACTIVE
+        for number in range(1, state.changelog_generation + 1)
+    }
 
 
 def _error(work: Workplace, state: TableState, found: Found) -> TableError | ForeignCommit:

@@ -10,24 +10,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import application_id, changelog_path, published_schema
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, SegmentsLost, TableError
 from pipeline.foreign_commits import Foreign, Unknown
 from pipeline.lake_commit import digest
-from pipeline.ports.changelog import Published
-from pipeline.ports.held import Held
 from pipeline.runs.claiming import claim_up_to
 from pipeline.runs.context import Workplace
 from pipeline.runs.looking_back import judged_changelog, refuse_found
+from pipeline.runs.versions import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableState
+from pipeline.table_state import SetAside, TableCondition, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,18 @@ class _Versioned:
     @property
     def table(self) -> TableName:
         return self.segment.table
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one batch adds to one table of the lake, which is at `folder`."""
+
+    folder: str
+    app_id: str
+    table: TableName | SourceTable
+    batch: Batch
+    schema: pa.Schema
+    files: Sequence[SegmentFile]
 
 
 def publish(work: Workplace, lease: Lease) -> tuple[SetAside, ...]:
@@ -82,9 +96,15 @@ class _Publishing:
             self._look(folder, table)
         except TableError as error:
             errors.append(error)
+        files = [file for one in together for file in one.segment.files]
+        schema = all_columns(
+            published_schema(one.version.structure, one.segment.files) for one in together
+        )
+        app_id = application_id(batch.source, state, "changelog", generation)
         try:
-            done = _publish(self.work, batch, together, state, self._held)
-            self.after[folder] = done.delta_version
+            lost = self._publish(_Part(folder, app_id, table, batch, schema, files))
+            if lost is not None and state.condition is not TableCondition.QUARANTINED:
+                errors.append(files_lost(batch, table, lost))
         except TableError as error:
             errors.append(error)
         for first in errors[:1]:
@@ -102,7 +122,33 @@ class _Publishing:
             self._look(folder)
         except TableError as error:
             self.work.progress.note(error.reason)
-        self.after[folder] = _publish_part(self.work, batch, part, self._held).delta_version
+        app_id = source_table_id(batch.source, part.table)
+        one = _Part(folder, app_id, part.table, batch, SCHEMAS[part.table], part.files)
+        lost = self._publish(one)
+        if lost is not None:
+            self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
+
+    def _publish(self, part: _Part) -> str | None:
+        """All files; where some are damaged, which keeps nothing else waiting, those that are
+        not, and what is wrong."""
+        lost = None
+        publish = partial(
+            self.work.changelog.publish,
+            part.folder,
+            app_id=part.app_id,
+            batch=part.batch.id,
+            schema=part.schema,
+            user_metadata=commit_metadata(self.work, part.table, [part.batch], part.files),
+            held=self._held,
+        )
+        try:
+            done = publish(files=part.files)
+        except SegmentsLost as error:
+            lost = error.message
+            damaged = self.work.segments.damaged
+            done = publish(files=[one for one in part.files if not damaged(part.folder, [one])])
+        self.after[part.folder] = done.delta_version
+        return lost
 
     def note(self) -> None:
         """How far all of them were looked at."""
@@ -126,6 +172,15 @@ class _Publishing:
         refuse_found(self.work, folder, found, table)
 
 
+def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
+    """For a table whose captured changes are in no file any more."""
+    return TableError(
+        f"captured changes of batch {batch.id} are lost: {what}",
+        hint=f"restore the file, or {reload_hint(table)}",
+        remedy=Remedy.RELEASED_RESNAPSHOT,
+    )
+
+
 def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
     """A batch's segments by table and generation of its changelog: one commit each."""
     found: dict[tuple[TableName, int], list[_Versioned]] = {}
@@ -134,36 +189,6 @@ def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
         one = _Versioned(segment, version)
         found.setdefault((segment.table, version.generation), []).append(one)
     return list(found.values())
-
-
-def _publish(
-    work: Workplace, batch: Batch, together: Sequence[_Versioned], state: TableState, held: Held
-) -> Published:
-    table, generation = together[0].table, together[0].version.generation
-    files = [file for one in together for file in one.segment.files]
-    return work.changelog.publish(
-        changelog_path(batch.source, table, generation),
-        app_id=application_id(batch.source, state, "changelog", generation),
-        batch=batch.id,
-        schema=all_columns(
-            published_schema(one.version.structure, one.segment.files) for one in together
-        ),
-        files=files,
-        user_metadata=commit_metadata(work, table, [batch], files),
-        held=held,
-    )
-
-
-def _publish_part(work: Workplace, batch: Batch, part: SourcePart, held: Held) -> Published:
-    return work.changelog.publish(
-        source_table_path(batch.source, part.table),
-        app_id=source_table_id(batch.source, part.table),
-        batch=batch.id,
-        schema=SCHEMAS[part.table],
-        files=part.files,
-        user_metadata=commit_metadata(work, part.table, [batch], part.files),
-        held=held,
-    )
 
 
 def commit_metadata(

@@ -2,11 +2,15 @@
 
 Belongs here: unfinished and damaged captures, files that nobody needs any more. Does not:
 where the run starts (`begin`).
+
+A damaged capture is read again as long as no table shows any of it. Later that would bring
+changes a second time: then the tables whose files are damaged are set aside, and the others
+go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.batch import Batch, BatchState
@@ -17,7 +21,10 @@ from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
 from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
-from pipeline.segment import Segment
+from pipeline.runs.publish import files_lost
+from pipeline.segment import Segment, SourceTable
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition
 
 SWEPT = 10
 """So many of the newest batches are looked through for files of abandoned ones."""
@@ -28,6 +35,16 @@ class Abandonment:
     """A batch that has to go, and why."""
 
     batch: Batch
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A captured file that is not what the ledger recorded; of no table where it holds the
+    rows of a prepared transaction."""
+
+    batch: Batch
+    table: TableName | SourceTable | None
     why: str
 
 
@@ -48,31 +65,50 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
         if batch.state is BatchState.ABANDONED:
             _discard(work, batch)
     choice = work.ledger.open_override(source)
-    notes = tuple(_abandon(work, lease, one.batch, one.why) for one in foreseen(work, choice))
+    damages = damages_of(work)
+    abandoned = list(foreseen(work, choice, damages))
+    gone = {one.batch.id for one in abandoned}
+    notes = [_abandon(work, lease, one.batch, one.why) for one in abandoned]
+    kept = [one for one in damages if one.batch.id not in gone]
+    notes += [note for one in kept if (note := _set_aside(work, lease, one)) is not None]
     for note in notes:
         work.progress.note(note)
-    return notes
+    return tuple(notes)
 
 
-def foreseen(work: Workplace, choice: Override | None) -> Iterator[Abandonment]:
+def foreseen(
+    work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
+) -> Iterator[Abandonment]:
     """The batches that `repair` abandons, in its order; `choice` is the open one of an
-    operator. Each is asked for once those before it are gone. Writes nothing."""
+    operator, `damages` are `damages_of`. Writes nothing."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
-    damaged = next(
-        ((at, why) for at, batch in enumerate(captured) if (why := damage(work, batch))), None
-    )
-    if damaged is not None:
-        first, why = damaged
-        for batch in captured[first:]:
-            _require_unused(work, batch, why)
-        yield from (Abandonment(batch, why) for batch in reversed(captured[first:]))
+    damages = damages_of(work) if damages is None else damages
+    if damages:
+        yield from _read_again(work, captured, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
         yield from _given_up(work, captured, choice)
+
+
+def _read_again(
+    work: Workplace, captured: list[Batch], damages: Sequence[Damage]
+) -> Iterator[Abandonment]:
+    """All from the first damaged batch on, unless some table shows one of them."""
+    first = damages[0]
+    going = [batch for batch in captured if batch.id >= first.batch.id]
+    used = [table for batch in going for table in _used(work, batch)]
+    if not used:
+        yield from (Abandonment(batch, first.why) for batch in reversed(going))
+    elif lost := [one for one in damages if one.table is None]:
+        raise SegmentsLost(
+            f"rows that batch {lost[0].batch.id} keeps for a prepared transaction are damaged "
+            f"({lost[0].why}), and {used[0]} already shows part of what was read since",
+            hint=HINT.format(source=work.source.name),
+        )
 
 
 def _given_up(
@@ -99,27 +135,47 @@ def _discard(work: Workplace, batch: Batch) -> int:
     return files + work.spool.discard(work.source.name, batch.id)
 
 
-def damage(work: Workplace, batch: Batch) -> str | None:
-    """What is wrong with a captured batch's files; None where nothing is."""
+def _set_aside(work: Workplace, lease: Lease, damage: Damage) -> str | None:
+    """A table that lost captured changes, in a batch that others show; None where that was
+    said before, or is said when the rest is published (the source's own tables)."""
+    table, batch = damage.table, damage.batch
+    if not isinstance(table, TableName):
+        return None
+    if work.ledger.table_states(batch.source)[table].condition is TableCondition.QUARANTINED:
+        return None
+    error = files_lost(batch, table, damage.why)
+    place = f"batch {batch.id}"
+    aside = SetAside(table, error.reason, error.hint, place, remedy=error.remedy)
+    work.ledger.set_aside(lease, aside)
+    return f"{table} was set aside: {aside.reason}"
+
+
+def damages_of(work: Workplace) -> list[Damage]:
+    """The damaged files of batches that were captured and are not merged, oldest first."""
+    unfinished = work.ledger.unfinished(work.source.name)
+    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    return [one for batch in captured for one in damages_in(work, batch)]
+
+
+def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
+    """What is wrong with a captured batch's files."""
     for segment in work.ledger.segments(batch.id):
         folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
-        if wrong := work.segments.damaged(folder, segment.files):
-            return wrong[0]
+        for why in work.segments.damaged(folder, segment.files):
+            yield Damage(batch, segment.table, why)
     for part in work.ledger.source_parts(batch.id):
-        folder = source_table_path(batch.source, part.table)
-        if wrong := work.segments.damaged(folder, part.files):
-            return wrong[0]
+        for why in work.segments.damaged(source_table_path(batch.source, part.table), part.files):
+            yield Damage(batch, part.table, why)
     for snapshot in work.ledger.snapshots(batch.source, batch.id):
         folder = snapshot_path(batch.source, snapshot.table)
-        if wrong := work.segments.damaged(folder, snapshot.files):
-            return wrong[0]
+        for why in work.segments.damaged(folder, snapshot.files):
+            yield Damage(batch, snapshot.table, why)
     for prepared in work.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
             try:
                 work.spool.open(batch.source, prepared.file).close()
             except SegmentsLost as error:
-                return error.message
-    return None
+                yield Damage(batch, None, error.message)
 
 
 def _used(work: Workplace, batch: Batch) -> list[str]:
@@ -144,13 +200,3 @@ def _generation(work: Workplace, batch: Batch, segment: Segment) -> int:
     """The generation of the changelog that a segment is part of."""
     table, number = segment.table, segment.schema_version
     return work.ledger.schema_version(batch.source, table, number).generation
-
-
-def _require_unused(work: Workplace, batch: Batch, why: str) -> None:
-    """What tables show would be kept when its files are about to go."""
-    if used := _used(work, batch):
-        raise SegmentsLost(
-            f"captured files of batch {batch.id} are damaged ({why}), and {used[0]} already "
-            "shows part of it",
-            hint=HINT.format(source=work.source.name),
-        )

@@ -77,7 +77,7 @@ class Segmenter:
             extents=extents,
         )
         self._watch = Watch(structures, self._following.wanted)
-        self._decoding = Decoding(structures)
+        self._decoding = Decoding(structures, updated=tables.updated)
         self._holding = Holding(tables, batch)
 
     @property

@@ -13,18 +13,20 @@ import pyarrow as pa
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.ring import Integers, Run
+from pipeline.binlog.texts import MOST_BYTES
 from pipeline.changes.marks import TransactionMarks
 from pipeline.changes.source_tables import (
     SCHEMAS,
     PlacedStatement,
     TransactionCounts,
     TransactionPlaces,
+    TransactionTexts,
     source_table_path,
     statement_rows,
     transaction_rows,
 )
 from pipeline.ports.segments import SegmentStore, SegmentWriter
-from pipeline.runs.captured import GROUP_IMAGES
+from pipeline.runs.captured import GROUP_BYTES, GROUP_IMAGES
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
 from pipeline.schema.logged import Followed, LoggedStatement
@@ -70,7 +72,7 @@ class SourceRows:
         self._source, self._batch = source, batch
         self._writer: SegmentWriter | None = None
         self._held: list[pa.RecordBatch] = []
-        self._held_rows = 0
+        self._held_rows = self._held_bytes = 0
         self._statements: list[PlacedStatement] = []
 
     @property
@@ -95,9 +97,15 @@ class SourceRows:
             end=run.transactions[:, columns.END_OFFSET],
             server_id=run.transactions[:, columns.SERVER],
         )
-        self._held.append(transaction_rows(marks, places, counted.counts, batch=self._batch))
-        self._held_rows += len(run.transactions)
-        if self._held_rows >= GROUP_IMAGES:
+        texts = TransactionTexts(
+            run.texts.lists(len(run.transactions)),
+            run.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+        )
+        rows = transaction_rows(marks, places, counted.counts, texts, batch=self._batch)
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        if self._held_rows >= GROUP_IMAGES or self._held_bytes >= GROUP_BYTES:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
@@ -118,7 +126,7 @@ class SourceRows:
         if self._writer is None:
             self._writer = self._open(SourceTable.TRANSACTIONS)
         self._writer.write(pa.Table.from_batches(self._held))
-        self._held, self._held_rows = [], 0
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
 
     def _open(self, table: SourceTable) -> SegmentWriter:
         return self._store.open(

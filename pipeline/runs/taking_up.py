@@ -39,7 +39,14 @@ def tables_of(
         for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
         if before is None or one.last < before
     ]
-    return CapturedTables(segments, source=source, batch=batch, states=states, past=past)
+    return CapturedTables(
+        segments,
+        source=source,
+        batch=batch,
+        states=states,
+        past=past,
+        updated=work.source.lake.updated_columns,
+    )
 
 
 def _taken_up(state: TableState) -> TableState:

@@ -157,6 +157,8 @@ def _is_now(default: ExpressionDefault) -> bool:
 
 
 def columns_changed(one: Happened) -> str | None:
-    """Its rows have other columns, or other types."""
+    """Its rows have other columns, or other types. One that goes and comes again in the same
+    statement is another, however much it looks like the old one."""
     before, after = (row_structure(schema).columns for schema in one.schemas)
-    return "its columns changed" if before != after else None
+    names = tuple(column.name for column in one.schemas[0].columns)
+    return "its columns changed" if before != after or one.columns_from != names else None

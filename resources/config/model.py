@@ -199,6 +199,7 @@ class SourcePart(Part):
     foreign_keys: Literal["set-aside", "resnapshot", "follow"] = "set-aside"
     deletes: Literal["remove", "soft"] = "remove"
     readers: Literal["spark", "any"] = "spark"
+    updated_columns: bool = False
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
 
     @field_validator("foreign_keys")

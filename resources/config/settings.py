@@ -119,6 +119,7 @@ class SourceSettings:
                 foreign_keys=self.part.foreign_keys,
                 deletes=self.part.deletes,
                 readers=self.part.readers,
+                updated_columns=self.part.updated_columns,
             ),
             standby=None
             if standby is None

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.lake_commit import Look, same_write
+from pipeline.lake_commit import Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
@@ -170,7 +170,7 @@ def _published_before(
     files: Sequence[SegmentFile],
     user_metadata: str,
 ) -> int:
-    """The version at which these very files were published, or `ForeignCommit`: a number
+    """The version at which these files were published, or `ForeignCommit`: a number
     alone does not say that it is the same batch."""
     names = {file.path for file in files}
     for found in transactions(path, app_id):
@@ -179,9 +179,10 @@ def _published_before(
         commit = read_commit(path, found.delta_version)
         if found.txn_version < batch or commit is None:
             break
-        if same_write(found.user_metadata, user_metadata) and names == {
-            file.path for file in commit.adds
-        }:
+        listed = {file.path for file in commit.adds}
+        if same_write(found.user_metadata, user_metadata) and same_files(
+            found.user_metadata, listed, names
+        ):
             return found.delta_version
         raise _another_batch(path, batch, found.delta_version)
     # Its commit file has been cleaned up: what the table lists must have all of it.

@@ -13,13 +13,14 @@ import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import ENDINGS, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
@@ -32,7 +33,18 @@ GROUP_ROWS = 128 * 1024
 AHEAD = 2
 """Writes that may wait for the thread that writes."""
 
-_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-logged|-partial)?\.parquet")
+_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """How one segment's files are called: a stem, their number, and what they have."""
+
+    stem: str
+    mark: str
+
+    def of(self, number: int, more: int) -> str:
+        return f"{self.stem}-{number:05d}{self.mark}{ENDINGS[more]}"
 
 
 class ParquetSegments:
@@ -44,10 +56,18 @@ class ParquetSegments:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
 
     def open(
-        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+        self,
+        folder: str,
+        *,
+        batch: int,
+        schema_version: int,
+        schema: pa.Schema,
+        updated: bool = False,
     ) -> ParquetSegmentWriter:
-        stem = f"batch-{batch:012d}-v{schema_version}"
-        return ParquetSegmentWriter(self._lake / folder, stem, schema, self._file_bytes, self._pool)
+        names = _Names(f"batch-{batch:012d}-v{schema_version}", UPDATED if updated else "")
+        return ParquetSegmentWriter(
+            self._lake / folder, names, schema, self._file_bytes, self._pool
+        )
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
@@ -96,13 +116,13 @@ class ParquetSegmentWriter:
     def __init__(
         self,
         folder: Path,
-        stem: str,
+        names: _Names,
         schema: pa.Schema,
         file_bytes: int,
         pool: ThreadPoolExecutor,
     ) -> None:
         self._folder = folder
-        self._stem = stem
+        self._names = names
         self._schema = schema
         self._file_bytes = file_bytes
         self._pool = pool
@@ -159,7 +179,7 @@ class ParquetSegmentWriter:
     def _begin(self, first: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
         more = len(first.schema) - len(self._schema)
-        name = f"{self._stem}-{len(self._finished):05d}{ENDINGS[more]}"
+        name = self._names.of(len(self._finished), more)
         schema = first.schema if more else self._schema
         return _OpenFile(self._folder / name, schema, choose(first))
 
@@ -264,7 +284,7 @@ def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
     wrong = damaged_files(folder, files)
     if wrong:
         raise SegmentsLost(
-            f"Captured changes are lost: {wrong[0]}",
+            wrong[0],
             hint="restore the file from a copy of the lake, or run again: a batch of which "
             "nothing is merged is captured anew",
         )

@@ -17,12 +17,12 @@ from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
 from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
-from pipeline.lake_commit import LakeCommit, Look, same_write
+from pipeline.lake_commit import LakeCommit, Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.segment import ENDINGS, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
 
@@ -70,9 +70,16 @@ class MemorySegments:
         self._lake = lake
 
     def open(
-        self, folder: str, *, batch: int, schema_version: int, schema: pa.Schema
+        self,
+        folder: str,
+        *,
+        batch: int,
+        schema_version: int,
+        schema: pa.Schema,
+        updated: bool = False,
     ) -> MemorySegmentWriter:
-        name = f"batch-{batch:012d}-v{schema_version}-00000.parquet"
+        mark = UPDATED if updated else ""
+        name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
@@ -174,7 +181,7 @@ class MemoryChangelog:
                 return Published(len(commits) - 1, skipped=True)
             wrong = _damaged(self._lake, folder, files)
             if wrong:
-                raise SegmentsLost(f"Captured changes are lost: {wrong[0]}", hint="restore them")
+                raise SegmentsLost(wrong[0], hint="restore them")
             before = commits[-1].rows if commits else schema.empty_table()
             if not joins(before.schema, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
@@ -347,7 +354,9 @@ def _refuse_another(
     for commit in commits:
         if (commit.app_id, commit.txn_version) == (app_id, batch):
             names = {file.path for file in files}
-            if names == set(commit.files) and same_write(commit.user_metadata, user_metadata):
+            if same_write(commit.user_metadata, user_metadata) and same_files(
+                commit.user_metadata, commit.files, names
+            ):
                 return
     raise ForeignCommit(f"{folder} has batch {batch} with other files", hint="compare them")
 

@@ -77,7 +77,8 @@ def rehearse() -> None:
         for block in run.blocks:
             for number, _, events in by_map(block):
                 layouts = read_layouts(buffer.maps.known[number].raw)
-                list(TableDecoder(structure, layouts, arrow_schema(structure)).decode(events))
+                schema = arrow_schema(structure)
+                list(TableDecoder(structure, layouts, schema, updated=True).decode(events))
         buffer.ack()
 
 

@@ -8,7 +8,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.generations import SharedColumn, fits, gathered, together
+from pipeline.changes.generations import (
+    SharedColumn,
+    fits,
+    gathered,
+    next_generation,
+    together,
+)
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
     MARKS,
@@ -44,6 +50,15 @@ def test_a_changelog_only_grows(columns: list[str], expected: bool) -> None:
     """Another type, or the name in another case, is the next generation's."""
     version = a_version(2, a_table(ID, *(a_column(*text.split()) for text in columns)), [])
     assert fits(CHANGELOG, version) is expected
+
+
+@pytest.mark.parametrize("name", ["_logged", "_updated"])
+def test_a_name_that_lockstep_may_take_begins_a_generation(name: str) -> None:
+    """Before the table has such a column ours is called so, whenever it is asked for; from then
+    on both are there, and ours gets a `_` in front."""
+    before = [a_version(1, a_table(ID), [])]
+    assert next_generation(before, a_table(ID, a_column("a"))) == 1
+    assert next_generation(before, a_table(ID, a_column(name))) == 2
 
 
 def test_generations_are_read_together() -> None:

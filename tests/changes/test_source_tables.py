@@ -15,6 +15,7 @@ from pipeline.changes.source_tables import (
     PlacedStatement,
     TransactionCounts,
     TransactionPlaces,
+    TransactionTexts,
     source_table_path,
     statement_rows,
     transaction_rows,
@@ -62,12 +63,16 @@ def test_transactions_without_changes_have_no_numbers() -> None:
     )
     places = TransactionPlaces(numbers(4, 100), numbers(100, 200), numbers(7, 7))
     counts = TransactionCounts(numbers(3, 0), numbers(11, 0), numbers(14, 0))
-    made = transaction_rows(marks, places, counts, batch=5)
+    statements = pa.array([["insert"], None], pa.list_(pa.string()))
+    texts = TransactionTexts(statements, np.array([True, False]))
+    made = transaction_rows(marks, places, counts, texts, batch=5)
     picked = ("_offset", "end_offset", "_gtid", "rows", "first_sequence", "last_sequence", "_batch")
     assert [tuple(row[name] for name in picked) for row in made.to_pylist()] == [
         (4, 100, "u:1", 3, 11, 14, 5),
         (100, 200, None, 0, None, None, 5),
     ]
+    told = [(row["statements"], row["statements_cut"]) for row in made.to_pylist()]
+    assert told == [(["insert"], True), (None, None)]
     assert made["_committed_at"][0].as_py().microsecond == 1
 
 

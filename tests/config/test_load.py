@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,6 +222,7 @@ def test_policies_default_to_what_loses_nothing() -> None:
         foreign_keys="set-aside",
         deletes="remove",
         readers="spark",
+        updated_columns=False,
     )
 
 
@@ -238,7 +240,16 @@ def test_policies_default_to_what_loses_nothing() -> None:
 def test_each_policy_is_read(key: str, policy: str) -> None:
     """It reaches the run, and changes no other."""
     plan = parsed(SOURCE + f'{key} = "{policy}"\n').source("shop").plan()
-    assert plan.lake == replace(LakePolicies(), **{key: policy})
+    changed: dict[str, Any] = {key: policy}
+    assert plan.lake == replace(LakePolicies(), **changed)
+
+
+def test_updated_columns_are_asked_for() -> None:
+    """It reaches the run; a word in quotes is a mistake."""
+    plan = parsed(SOURCE + "updated_columns = true\n").source("shop").plan()
+    assert plan.lake == LakePolicies(updated_columns=True)
+    error = refused(SOURCE + 'updated_columns = "yes"\n')
+    assert error.message == "lockstep.toml: line 7: 'updated_columns' must be true or false."
 
 
 def test_a_policy_that_nobody_knows_is_a_mistake() -> None:

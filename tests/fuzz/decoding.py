@@ -121,6 +121,8 @@ class Decoding:
         images = 0
         for found in decoder.decode(block):
             found.columns.validate(full=True)
+            if found.updated is not None:
+                found.updated.validate(full=True)
             images += len(found.columns)
             assert images <= _MOST_IMAGES, "more images than the bytes can hold"
         return images
@@ -129,7 +131,7 @@ class Decoding:
         try:
             structure = read_structure(raw, self._flavour)
             layouts = read_layouts(raw, self._flavour)
-            return TableDecoder(structure, layouts, arrow_schema(structure))
+            return TableDecoder(structure, layouts, arrow_schema(structure), updated=True)
         except (TableError, LockstepError) as error:
             return error
 

@@ -23,6 +23,8 @@ from pipeline.binlog import values
 from pipeline.binlog.assembly import Assembly
 from pipeline.binlog.intake import HEADROOM
 from pipeline.binlog.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
+from pipeline.binlog.text_buffer import TextBuffer
+from pipeline.binlog.texts import MOST_BYTES
 from pipeline.ports.source import Received
 
 _PAGE: Final = mmap.PAGESIZE
@@ -86,12 +88,16 @@ class GuardedBuffer:
                 transactions, TRANSACTION_COLUMNS
             ),
         )
+        self._texts = TextBuffer(
+            Guarded(MOST_BYTES).last(MOST_BYTES), Guarded(MOST_BYTES * 3 * 8).table(MOST_BYTES, 3)
+        )
         self._states = Guarded(1 << 12)
         self._tables = Guarded(1 << 16), Guarded(1 << 12), Guarded(1 << 16)
 
     def lend(self, assembly: Assembly) -> None:
         """Lay the assembly's arrays, of which none is filled yet, into this memory."""
         assembly.ring = self._ring
+        assembly.texts = self._texts
         state = self._states.table(1, len(assembly.state))[0]
         state[:] = assembly.state
         assembly.state = state

@@ -62,6 +62,16 @@ def _long_text() -> bytes:
     )
 
 
+def _texts(chance: Random) -> bytes:
+    """Statements' texts, their lengths wrong, together more than is kept of a transaction."""
+    events = [(EventType.QUERY, query("BEGIN"))]
+    for _ in range(chance.choice((1, 10, 300))):
+        body = chance.randbytes(1) + b"\xe2\x82\xac" * chance.choice((0, 1, 1000))
+        kind = chance.choice((EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS))
+        events.append((kind, body[: chance.choice((0, 1, 2, 20, len(body)))]))
+    return _log(*events, (EventType.XID, bytes(8)))
+
+
 def _columns(chance: Random) -> bytes:
     """A table map of very many columns."""
     many = b"\xfe" + struct.pack("<Q", chance.choice(_MANY))
@@ -161,4 +171,5 @@ _LOGS: Final[tuple[Callable[[Random], bytes], ...]] = (
     _compressed,
     _sets,
     _xids,
+    _texts,
 )

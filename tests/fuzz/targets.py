@@ -27,6 +27,7 @@ from pipeline.binlog.parts import by_map
 from pipeline.binlog.ring import MARIADB, Run
 from pipeline.binlog.scan import read_created, read_witness
 from pipeline.binlog.search import find_boundary, find_end_of
+from pipeline.binlog.texts import MOST_BYTES
 from pipeline.errors import TableError
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received
@@ -199,6 +200,11 @@ class Dumps:
     def _take(self, buffer: TransactionBuffer, run: Run) -> None:
         """Ask a run everything that a capture asks it."""
         gtid_texts(run.transactions, run.sources)
+        statements = run.texts.lists(len(run.transactions))
+        statements.validate(full=True)
+        kept = sum(len(text) for text in statements.flatten().to_pylist())
+        # What is no UTF-8 is shown with four letters for a byte.
+        assert kept <= 4 * MOST_BYTES
         if not (run.transactions[:, columns.GTID_KIND] == MARIADB).any():
             texts = gtid_intervals(run.transactions, run.sources)
             GtidSet.parse(",".join(f"{source}{a}-{b}" for source, a, b in texts))

@@ -43,6 +43,7 @@ class Expected:
     statements: tuple[str, ...]
     end: Coordinates
     waiting: frozenset[bytes]
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,13 +58,14 @@ class WrittenLog:
     xid: bytes | None = None
     open: bool = False
     inside: list[bytes] | None = None
-    savepoints: list[tuple[str, int]] = field(default_factory=list)
+    savepoints: list[tuple[str, int, int]] = field(default_factory=list)
     _compressed: bool = False
     _number: int = 0
     _value: int = 0
     _gtid: str = ""
     _values: list[int] = field(default_factory=list)
     _statements: list[str] = field(default_factory=list)
+    _texts: list[str] = field(default_factory=list)
 
     @property
     def at(self) -> Coordinates:
@@ -155,13 +157,22 @@ class WrittenLog:
     def savepoint(self, name: str) -> None:
         self.add_query(f"SAVEPOINT `{name}`")
         self.savepoints = [one for one in self.savepoints if one[0] != name]
-        self.savepoints.append((name, len(self._values)))
+        self.savepoints.append((name, len(self._values), len(self._texts)))
 
     def rollback_to(self, which: int) -> None:
-        name, count = self.savepoints[which]
+        name, count, texts = self.savepoints[which]
         self.add_query(f"ROLLBACK TO `{name}`")
         del self.savepoints[which + 1 :]
         del self._values[count:]
+        del self._texts[texts:]
+
+    def note(self, text: str) -> None:
+        """A statement's text, as either server logs it."""
+        self._texts.append(text)
+        if len(text) % 2:
+            self.add(EventType.MARIADB_ANNOTATE_ROWS, text.encode())
+        else:
+            self.add(EventType.ROWS_QUERY, bytes([len(text) & 0xFF]) + text.encode())
 
     def create(self) -> None:
         text = "CREATE TABLE `t` (`i` int) START TRANSACTION"
@@ -176,6 +187,7 @@ class WrittenLog:
         if how == "ROLLBACK":
             self._values.clear()
             self._statements.clear()
+            self._texts.clear()
         self._leave()
 
     def end_xa(self, how: str) -> None:
@@ -192,6 +204,8 @@ class WrittenLog:
             self.prepared[self.xid] = tuple(self._values)
         if how in ("prepare", "ROLLBACK", "XA ROLLBACK"):
             self._values.clear()
+        if how in ("ROLLBACK", "XA ROLLBACK"):
+            self._texts.clear()
         self._leave()
 
     def settle_xa(self, kind: str, xid: bytes, *, commits: bool) -> None:
@@ -217,8 +231,9 @@ class WrittenLog:
             self.add(EventType.TRANSACTION_PAYLOAD, body)
         found = tuple(self._values), tuple(self._statements)
         waiting = frozenset(self.prepared)
-        self.expected.append(Expected(self._gtid, *found, self.at, waiting))
-        for left in (self._values, self._statements, self.savepoints):
+        texts = tuple(self._texts)
+        self.expected.append(Expected(self._gtid, *found, self.at, waiting, texts))
+        for left in (self._values, self._statements, self._texts, self.savepoints):
             left.clear()
         self.open, self.xid = False, None
 

@@ -8,6 +8,9 @@ import random
 import pytest
 
 from pipeline.errors import ForeignCommit
+from pipeline.runs.capture import capture
+from pipeline.runs.looking_back import astray
+from pipeline.runs.merge import merge
 from pipeline.runs.plan import make_plan
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
@@ -92,6 +95,62 @@ def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
     assert shop.state("a").mirror == f"{SOURCE}/{shop.name}/a"
 
 
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> None:
+    """The table alone is set aside, its mirror stays as it was, and `release` goes on with
+    the changelog as it is. The source's own tables are made again with a note."""
+    write(shop, 2)
+    shop.run()
+    tables = shop.follower.lake.tables
+    for folder in (f"{SOURCE}/_changes/{shop.name}/a", f"{SOURCE}/_transactions"):
+        if how == "gone":
+            del tables[folder]
+        else:
+            del tables[folder][-1]
+    before = shop.follower.mirror(f"{shop.name}.a")
+    (told,) = astray(shop.follower.work())
+    assert told.table == shop.table("a")
+    write(shop, 3)
+    shop.run()
+    state = shop.state("a")
+    assert state.condition is TableCondition.QUARANTINED
+    assert "what it had beyond is not in it any more" in (state.reason or "")
+    assert f"lockstep release {shop.name}.a --reason" in (state.hint or "")
+    assert shop.follower.mirror(f"{shop.name}.a") == before
+    shop.require_whole("b")
+    write(shop, 4)
+    shop.run()
+    shop.require_whole("b")
+    shop.release("a")
+    shop.run()
+    shop.require_whole("a")
+    assert shop.state("a").condition is TableCondition.ACTIVE
+
+
+def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None:
+    """The table alone is set aside, what is left of its changes is published, and `reload`
+    makes it whole from the source, for the changelog has not all."""
+    write(shop, 2)
+    shop.do("alter table a add column c int default 5", "insert into a (id, v) values (50, 1)")
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        capture(shop.follower.work(), lease)
+    folder = f"memory:/{SOURCE}/_changes/{shop.name}/"
+    files = sorted(path for path in shop.follower.lake.files if path.startswith(f"{folder}a/"))
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        merge(shop.follower.work(), lease, frozenset({shop.table("b")}))
+    del shop.follower.lake.files[files[-1]]
+    write(shop, 3)
+    shop.run()
+    shop.require_whole("b")
+    state = shop.state("a")
+    assert state.condition is TableCondition.QUARANTINED
+    assert f"{files[-1]} is missing" in (state.reason or "")
+    assert f"lockstep reload {shop.name}.a --reason" in (state.hint or "")
+    reload(shop, "a")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+
+
 def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database: str) -> None:
     """Rows that were there before it are only in the source; emptied, the changelog has all."""
     mysql.execute(
@@ -118,12 +177,14 @@ def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database
 def test_a_lake_that_is_away_is_nobody_s_table(shop: Shop) -> None:
     """Nothing that was acknowledged is there: the folder is not mounted, and nothing is set
     aside or begun again."""
-    kept = dict(shop.follower.lake.tables)
+    kept, claims = dict(shop.follower.lake.tables), dict(shop.follower.lake.claims)
     shop.follower.lake.tables.clear()
+    shop.follower.lake.claims.clear()
     write(shop, 2)
     with pytest.raises(ForeignCommit, match="the lake is behind its ledger"):
         shop.run()
     shop.follower.lake.tables.update(kept)
+    shop.follower.lake.claims.update(claims)
     shop.run()
     shop.require_whole("a")
     shop.require_whole("b")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.runs.context import Workplace
 from pipeline.runs.verify import verify
@@ -96,3 +98,33 @@ def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str, 
     ]
     told = sorted((row["id"], row["a"], row["b"], row["_deleted_at"] is None) for row in rows)
     assert told == [(1, 7, "x", False), (2, 2, "y", False), (3, 2, "y", True)]
+
+
+def test_a_changelog_on_disk_says_what_updates_changed(
+    mysql: MySqlStand, database: str, disk: Lake, folder: Path
+) -> None:
+    """Beside what the log had of a row; rows of before the key was set, and of after, are NULL
+    there, and the mirror is the same."""
+    mysql.execute("create table t (id int primary key, a int, b text)", database=database)
+    follower = DiskFollower(server(mysql), [f"{database}.t"], disk=disk)
+    follower.run()
+    for key, asked in enumerate((False, True, False)):
+        follower.lake_policies = LakePolicies(updated_columns=asked)
+        mysql.execute(
+            f"insert into t values ({key}, 0, 'x')",
+            f"update t set a = 1 where id = {key}",
+            "set binlog_row_image = minimal",
+            f"update t set b = 'y' where id = {key}",
+            database=database,
+        )
+        follower.run()
+    path = folder / "shop/_changes" / database / "t"
+    rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+    updates = [one for one in rows if one["_change_type"] == "update_postimage"]
+    updates.sort(key=itemgetter("_sequence"))
+    assert [(one["_updated"], one["_logged"]) for one in updates] == [
+        *[(None, None), (None, ["id", "b"])],
+        *[(["a"], None), (["b"], ["id", "b"])],
+        *[(None, None), (None, ["id", "b"])],
+    ]
+    assert unequal(follower) == []

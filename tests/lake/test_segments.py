@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.layout import logged_field
+from pipeline.changes.layout import logged_field, updated_field
 from pipeline.errors import LakeUnavailable
 from pipeline.ports.segments import SegmentStore
 from pipeline.segment import SegmentFile
@@ -78,6 +78,24 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
             {"id": 3, "_logged": ["id"]},
         ]
     assert lake.segments.discard("shop", 7) == 3
+
+
+def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> None:
+    """Also where images leave columns out; a batch that is given up leaves none of them."""
+    names = ["id", "name"]
+    whole = changes(PEOPLE, [{"id": 1, "name": "a"}])
+    whole = whole.append_column(updated_field(names), pa.array([["name"]]))
+    listed = whole.append_column(logged_field(names), pa.array([["id"]]))
+    writer = lake.segments.open(
+        FOLDER, batch=7, schema_version=1, schema=whole.schema, updated=True
+    )
+    writer.write(whole)
+    writer.write(listed)
+    files = writer.close()
+    assert [(file.updated, file.listed) for file in files] == [(True, False), (True, True)]
+    assert lake.segments.read(FOLDER, files[:1]) == whole
+    assert not any(file.updated for file in written(lake.segments, listed, batch=8))
+    assert [lake.segments.discard("shop", batch) for batch in (7, 8)] == [2, 1]
 
 
 def test_no_rows_make_no_file(lake: Lake) -> None:

@@ -36,6 +36,8 @@ def row(table: SourceTable, batch: int) -> dict[str, Any]:
         pa.string(): f"text {batch}",
         pa.int64(): batch,
         pa.timestamp("us", tz="UTC"): MOMENT,
+        pa.list_(pa.string()): ["insert into t values (1)", ""],
+        pa.bool_(): True,
     }
     return {field.name: values.get(field.type, TOUCHED) for field in SCHEMAS[table]}
 
@@ -76,6 +78,23 @@ def test_every_reader_sees_each_batch_once(
     frame = session.read.format("delta").load(str(path)).orderBy("_batch").drop(*_moments(table))
     seen = [one.asDict(recursive=True) for one in frame.collect()]
     assert seen == [{n: v for n, v in one.items() if n not in _moments(table)} for one in expected]
+
+
+def test_a_table_of_before_gets_the_columns_it_lacks(lake: Lake) -> None:
+    """With the first batch that brings them; its rows are NULL there."""
+    table, old = SourceTable.TRANSACTIONS, pa.schema(list(SCHEMAS[SourceTable.TRANSACTIONS])[:10])
+    folder = source_table_path("shop", table)
+    writer = lake.segments.open(folder, batch=3, schema_version=1, schema=old)
+    writer.write(pa.Table.from_pylist([row(table, 3)], schema=old))
+    app_id, files = source_table_id("shop", table), writer.close()
+    lake.changelog.publish(
+        folder, app_id=app_id, batch=3, schema=old, files=files, user_metadata="batch 3"
+    )
+    assert not published(lake, table, 4).skipped
+    if lake.folder is not None:
+        rows = DeltaTable(lake.folder / folder).to_pyarrow_table().to_pylist()
+        bare = {**row(table, 3), "statements": None, "statements_cut": None}
+        assert sorted(rows, key=_batch) == [bare, row(table, 4)]
 
 
 def _batch(one: dict[str, Any]) -> int:

@@ -127,8 +127,8 @@ def test_tagged_gtids_are_read(mysql: MySqlStand, t: str) -> None:
     assert [one.gtid for one in found] == [f"{uuid}:dialects:{n}" for n in (1, 2)]
 
 
-def test_the_statement_beside_its_rows_says_nothing(mysql: MySqlStand, t: str) -> None:
-    """ROWS_QUERY is for people."""
+def test_the_statement_beside_its_rows_changes_nothing(mysql: MySqlStand, t: str) -> None:
+    """ROWS_QUERY is for people: `_transactions` has its text."""
     (one,) = after(mysql, t, "set binlog_rows_query_log_events = on", "insert into t values (1, 1)")
     assert (one.statements, [name.name for name in one.tables]) == ((), ["t"])
 

@@ -160,7 +160,7 @@ def test_a_sequence_is_a_table_of_one_row(shop: Shop) -> None:
 
 
 def test_the_statement_beside_its_rows_is_counted(shop: Shop) -> None:
-    """ANNOTATE_ROWS says nothing, and takes its place in the log."""
+    """ANNOTATE_ROWS changes nothing, and takes its place in the log."""
     start = shop.head()
     shop.do("insert into t values (1)")
     assert any(event[4] == EventType.MARIADB_ANNOTATE_ROWS for event in shop.events(start))

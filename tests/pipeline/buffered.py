@@ -13,6 +13,7 @@ from pipeline.binlog import ring as columns
 from pipeline.binlog.buffer import TransactionBuffer
 from pipeline.binlog.identity import gtid_text
 from pipeline.binlog.ring import Run
+from pipeline.binlog.texts import MOST_BYTES
 from pipeline.position import Coordinates, LogFile
 from resources.memory.spool import MemorySpool
 from tests.pipeline.made import received
@@ -22,13 +23,15 @@ START = Coordinates(LogFile("binlog", 1), 4)
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """A transaction that came out: its GTID, where it ends, its statements, and the bytes
-    of its row events, one after the other."""
+    """A transaction that came out: its GTID, where it ends, its statements, the bytes of its
+    row events, one after the other, and the texts beside them, cut or not."""
 
     gtid: str
     end: int
     statements: tuple[str, ...]
     events: tuple[bytes, ...]
+    texts: tuple[str, ...] = ()
+    cut: bool = False
 
     @property
     def values(self) -> list[int]:
@@ -73,12 +76,15 @@ def outs(run: Run) -> list[Out]:
         for event in block.events.tolist():
             at, size = event[columns.AT], event[columns.SIZE]
             events[event[columns.TRANSACTION]].append(block.data[at : at + size].tobytes())
+    texts = run.texts.lists(len(run.transactions)).to_pylist()
     return [
         Out(
             gtid_text(row, run.sources),
             int(row[columns.END_OFFSET]),
             tuple(query.text for at, query in run.statements if at == number),
             tuple(events[number]),
+            tuple(texts[number] or ()),
+            bool(row[columns.TEXT_BYTES] > MOST_BYTES),
         )
         for number, row in enumerate(run.transactions)
     ]

@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog import registers
 from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.framing import EventType
 from pipeline.binlog.limits import Limits
 from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
@@ -52,6 +51,9 @@ OTHERS = st.sampled_from(["statement", "rollback", "rotate", "heartbeat"])
 XA_ENDS = st.sampled_from(["prepare", "prepare", "prepare", "one phase", "ROLLBACK", "XA ROLLBACK"])
 
 
+TEXTS = ("insert", "", "ä", "update t set i = i + 1 /* " + "x" * 6000 + " */")
+
+
 class BufferMachine(RuleBasedStateMachine):
     """Writes a log, sends it in pieces, takes runs, acknowledges them, starts again."""
 
@@ -70,6 +72,7 @@ class BufferMachine(RuleBasedStateMachine):
             "run_bytes": run,
             "events": events,
             "transactions": transactions,
+            "text_bytes": 0,  # room for the texts of one transaction, which is the least
         }
         self.recorded: dict[Xid, Prepared] = {}
         self.came = 0
@@ -122,8 +125,10 @@ class BufferMachine(RuleBasedStateMachine):
                     if log.xid is None:
                         log.create()
                 case "note" | "heartbeat":
-                    if log.inside is None:
-                        log.add(EventType.ROWS_QUERY, b"\x04note") if step == "note" else log.beat()
+                    if step == "note":
+                        log.note(TEXTS[len(log.events) % len(TEXTS)])
+                    elif log.inside is None:
+                        log.beat()
                 case str(name):
                     log.savepoint(name)
 
@@ -163,6 +168,7 @@ class BufferMachine(RuleBasedStateMachine):
                 expected = self.log.expected[self.came]
                 self.came += 1
                 assert (out.gtid, tuple(out.values)) == (expected.gtid, expected.values)
+                assert (out.texts, out.cut) == (expected.texts, False)
                 assert (out.statements, out.end) == (expected.statements, expected.end.offset)
             self.the_sequences_are_in_order()
             self.buffer.ack()

@@ -17,6 +17,7 @@ from pipeline.errors import SegmentsLost
 from pipeline.runs.context import SourcePlan, Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
 from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
@@ -146,8 +147,10 @@ def test_segments_abandoned_by_a_lost_prepared_transaction(stand: Stand) -> None
 
 @pytest.mark.parametrize("how", ["published", "merged"])
 @pytest.mark.parametrize("of", [0, 1])
-def test_segments_lost_where_a_table_shows_some(stand: Stand, how: str, of: int) -> None:
-    """Of the damaged batch or a later one: its files are needed again, and none is deleted."""
+def test_a_table_loses_segments_of_a_batch_that_others_show(
+    stand: Stand, how: str, of: int
+) -> None:
+    """Of the damaged batch or a later one: it is not read again, and its other tables go on."""
     batches = [stand.captured() for _ in range(2)]
     used = batches[of]
     if how == "merged":
@@ -163,10 +166,25 @@ def test_segments_lost_where_a_table_shows_some(stand: Stand, how: str, of: int)
             user_metadata="",
         )
     stand.damage(batches[0])
-    with pytest.raises(SegmentsLost, match=r"shop\.stock already shows part of it"):
-        repair(stand.work, stand.lease)
+    (note,) = repair(stand.work, stand.lease)
+    assert note.startswith(f"shop.orders was set aside: captured changes of batch {batches[0].id}")
     assert stand.states() == [CAPTURED, CAPTURED]
     assert [stand.files(batch) for batch in batches] == [2, 3]
+    states = stand.ledger.table_states("shop")
+    assert "lockstep reload shop.orders --reason" in (states[ORDERS].hint or "")
+    assert states[STOCK].condition is TableCondition.ACTIVE
+    assert repair(stand.work, stand.lease) == (), "it is said once"
+
+
+def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Stand) -> None:
+    """It may be of any table, and its rows are nowhere else."""
+    batch = stand.captured()
+    merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
+    stand.spool.files.clear()
+    with pytest.raises(SegmentsLost, match=r"shop\.stock already shows part") as lost:
+        repair(stand.work, stand.lease)
+    assert "lockstep adopt --source shop --reason" in lost.value.hint
+    assert stand.states() == [CAPTURED]
 
 
 def with_transactions(stand: Stand) -> Batch:
@@ -200,8 +218,7 @@ def test_segments_lost_where_transactions_are_shown(stand: Stand) -> None:
         user_metadata="",
     )
     stand.damage(batch)
-    with pytest.raises(SegmentsLost, match="_transactions already shows part of it"):
-        repair(stand.work, stand.lease)
+    assert repair(stand.work, stand.lease) == ()
     assert stand.states() == [CAPTURED]
 
 

@@ -59,7 +59,7 @@ def unlogged(request: pytest.FixtureRequest) -> MySqlStand:
 class Shop:
     """Four tables, of which only `kept` and `beside` are captured."""
 
-    def __init__(self, stand: MySqlStand, **policies: str) -> None:
+    def __init__(self, stand: MySqlStand, **policies: Any) -> None:
         self.stand, self.name = stand, stand.fresh_name()
         stand.execute(f"create database {self.name} character set utf8mb4")
         self.put(*TABLES)

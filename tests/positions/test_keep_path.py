@@ -97,7 +97,7 @@ def _unread(*_: object, **__: object) -> None:
     raise AssertionError("a table is read from the source")
 
 
-def opened(stand: MySqlStand, name: str, **policies: str) -> Shop:
+def opened(stand: MySqlStand, name: str, **policies: Any) -> Shop:
     lake = LakePolicies(**{"renames": "keep-path", **policies})
     shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], lake_policies=lake))
     shop.put(

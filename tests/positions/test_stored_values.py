@@ -97,3 +97,15 @@ def test_others_are_set_aside(
     shop = Shop(mysql, database, case)
     (aside,) = shop.report.set_aside
     assert "stored values of v may have changed" in aside.reason
+
+
+@pytest.mark.parametrize("kind", ["bigint", "varchar(4)"])
+@pytest.mark.parametrize("added", ["default 7", "not null", "null"])
+def test_a_column_that_comes_again_is_another(
+    mysql: MySqlStand, database: str, kind: str, added: str
+) -> None:
+    """Of the same name, type and place, and no row is written behind it."""
+    shop = Shop(mysql, database, (kind, kind, ("1", "2")))
+    shop.put(f"alter table t drop column v, add column v {kind} {added}")
+    assert shop.follower.run().set_aside == ()
+    assert shop.mirror() == shop.rows()
