@@ -34,7 +34,7 @@ _OF_THE_RUN = ("_batch", "_sequence")
 
 _OF_A_CAPTURE = (*_OF_THE_RUN, "rows", "first_sequence", "last_sequence")
 
-_DEFAULT: Final = re.compile(r"default: .*?(?=; column |; key |; and |$)", re.DOTALL)
+_VALUE: Final = re.compile(r"(default|generated): .*?(?=; column |; key |; and |$)", re.DOTALL)
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -141,8 +141,9 @@ def _named_only(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_values(effect: str | None) -> str:
-    """What a statement did, without values of defaults: who read the table anew knows them."""
-    return _DEFAULT.sub("default", effect or "")
+    """What a statement did, without values of defaults and expressions: who read the table anew
+    knows them, and has them as the server prints them."""
+    return _VALUE.sub(r"\1", effect or "")
 
 
 def _name(part: str) -> str:
