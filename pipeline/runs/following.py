@@ -42,6 +42,9 @@ _EVENTS: Final = {
 _OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """What is done only about a table that the lake has, or that is on its way there."""
 
+GONE: Final = "the source has it not"
+"""Why a table ends that was to be read from the source."""
+
 
 @dataclass(slots=True)
 class Numbers:
@@ -226,7 +229,7 @@ class Following:
     def _gone(self, one: Reread) -> None:
         version = self._structures.version(one.table)
         if version is not None:
-            self._happened(TableEventKind.DROPPED, version, "the source has it not")
+            self._happened(TableEventKind.DROPPED, version, GONE)
 
     def _happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
         self._tables.happened(kind, version, sequence=self._numbers.last, reason=reason)

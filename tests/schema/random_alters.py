@@ -55,10 +55,10 @@ def _clauses(chance: Random, table: TableSchema, *, mariadb: bool) -> Iterator[s
                 yield f"drop column `{column}`"
                 yield f"add `{column}` {_definition(chance)}{_where(chance, anywhere)}"
             case "modify":
-                yield f"modify `{column}` {_definition(chance)}{_where(chance, anywhere)}"
+                yield from _redefined(chance, f"modify `{column}`", column, anywhere, mariadb)
             case "change":
-                made = f"{_definition(chance)}{_where(chance, anywhere)}"
-                yield f"change `{column}` `{new}` {made}"
+                head = f"change `{column}` `{new}`"
+                yield from _redefined(chance, head, new, anywhere, mariadb)
             case "rename":
                 yield f"rename column `{column}` to `{new}`"
             case "default":
@@ -79,6 +79,15 @@ def _clauses(chance: Random, table: TableSchema, *, mariadb: bool) -> Iterator[s
         yield f"convert to character set {chance.choice(_CHARSETS)}"
     if chance.random() < 0.1:
         yield f"rename to `{chance.choice(('t', 'T2', 'v'))}`"
+
+
+def _redefined(
+    chance: Random, head: str, name: str, columns: list[str], mariadb: bool
+) -> Iterator[str]:
+    where = _where(chance, columns)
+    yield f"{head} {_definition(chance)}{where}"
+    if mariadb and where and chance.random() < 0.15:
+        yield f"alter `{name}` {chance.choice(('set default 8', 'drop default'))}"
 
 
 def _of_keys(chance: Random, table: TableSchema, columns: list[str]) -> Iterator[str]:

@@ -178,6 +178,8 @@ class _Maker:
                 f"modify column if exists {quoted(new)} {made}",
                 f"rename column if exists {quoted(new)} to {old}",
                 f"drop key if exists {quoted(new)}",
+                f"add key if not exists {quoted(new)} ({old})",
+                f"add unique if not exists ({old})",
             ]
         else:
             forms.append(f"alter column {old} set {shown}")

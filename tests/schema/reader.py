@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from pipeline.errors import Remedy
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import Workplace
+from pipeline.runs.following import GONE
 from pipeline.runs.verify import verify
 from pipeline.runs.verify_schema import verify_schema
 from pipeline.schema.policies import LakePolicies
@@ -33,7 +34,7 @@ _OF_THE_RUN = ("_batch", "_sequence")
 
 _OF_A_CAPTURE = (*_OF_THE_RUN, "rows", "first_sequence", "last_sequence")
 
-_DEFAULT: Final = re.compile(r"default: .*?(?=; column |; key |; and |$)", re.DOTALL)
+_VALUE: Final = re.compile(r"(default|generated): .*?(?=; column |; key |; and |$)", re.DOTALL)
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -111,12 +112,13 @@ class Reader(Follower):
         return {one.table: one.reason for one in tables_set_aside(self.work())}
 
     def read_anew(self) -> set[TableName]:
-        """Tables that some batch read from the source."""
+        """Tables that some batch read from the source, or would have: one that was dropped before
+        the read has none of the rows in between, either."""
         return {
             event.table
             for batch in self.ledger.batches(SOURCE, limit=ALL)
             for event in self.ledger.table_events(SOURCE, batch.id)
-            if event.kind is TableEventKind.REREAD
+            if event.kind is TableEventKind.REREAD or event.reason == GONE
         }
 
     def wrong(self) -> list[str]:
@@ -139,8 +141,9 @@ def _named_only(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_values(effect: str | None) -> str:
-    """What a statement did, without values of defaults: who read the table anew knows them."""
-    return _DEFAULT.sub("default", effect or "")
+    """What a statement did, without values of defaults and expressions: who read the table anew
+    knows them, and has them as the server prints them."""
+    return _VALUE.sub(r"\1", effect or "")
 
 
 def _name(part: str) -> str:

@@ -58,7 +58,7 @@ def _check(stand: MySqlStand, seed: int, tables: int) -> None:
             _one_table(cursor, chance, context, counted, wrong)
     stand.execute(f"drop database `{name}`")
     assert wrong == []
-    assert counted["taken"] > counted["refused"] / 2
+    assert counted["taken"] > counted["refused"] / 4  # chance has 32 to 44 % of them taken
     assert counted["taken"] > tables
 
 

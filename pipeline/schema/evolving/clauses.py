@@ -6,6 +6,7 @@ the table is `alter`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pipeline.schema.evolving.create import key_of
@@ -66,9 +67,13 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
     plan = Plan()
     for clause in clauses:
         _sort(clause, table, plan)
-    added = {one.column.name.lower() for one in plan.defined if isinstance(one, AddColumn)}
+    placed = {
+        one.column.name.lower()
+        for one in plan.defined
+        if isinstance(one, AddColumn) or one.after is not None
+    }
     for name in plan.altered:
-        if name not in added and (table.column(name) is None or name in plan.dropped):
+        if name not in placed and (table.column(name) is None or name in plan.dropped):
             raise CannotFollow(f"it alters the column {name}, which is not there")
     return plan
 
@@ -78,15 +83,15 @@ def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
         case AddColumn(column, _, if_not_exists):
             if if_not_exists and _has(table, column.name, plan):
                 # The key that stands with it is added all the same.
-                plan.elements += _own_key(column, table)
+                plan.elements += _own_key(column, table, plan)
                 return
             plan.defined.append(clause)
-            plan.elements.append(_unless_keyed(column, table) if if_not_exists else column)
+            plan.elements.append(_unless_keyed(column, table, plan) if if_not_exists else column)
         case ChangeColumn(old, column, _, if_exists):
             if _missing(table, old, if_exists):
                 return
             plan.defined.append(clause)
-            plan.elements.append(_unless_keyed(column, table) if if_exists else column)
+            plan.elements.append(_unless_keyed(column, table, plan) if if_exists else column)
         case DropColumn(name, if_exists):
             if not _missing(table, name, if_exists):
                 plan.dropped.add(name.lower())
@@ -109,23 +114,42 @@ def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
             _sort_key(clause, table, plan)
 
 
-def _own_key(column: WrittenColumn, table: TableSchema) -> list[WrittenKey]:
-    """The key a definition behind IF [NOT] EXISTS asks for, unless one has its name."""
+def _own_key(column: WrittenColumn, table: TableSchema, plan: Plan) -> list[WrittenKey]:
+    """The key a definition behind IF [NOT] EXISTS asks for, unless it is there."""
     if column.key is None:
         return []
     key = key_of(column)
-    return [] if table.key(key.name or column.name) is not None else [key]
+    return [] if _is_there(key, table, plan) else [key]
 
 
-def _unless_keyed(column: WrittenColumn, table: TableSchema) -> WrittenColumn:
-    return column if _own_key(column, table) else replace(column, key=None)
+def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: Plan) -> WrittenColumn:
+    return column if _own_key(column, table, plan) else replace(column, key=None)
+
+
+def _is_there(key: WrittenKey, table: TableSchema, plan: Plan) -> bool:
+    """Whether IF NOT EXISTS finds the key by its name, or its first column's: in the table, or
+    earlier in the statement and of its kind (MariaDB's `handle_if_exists_options`)."""
+    return table.key(_sought(key)) is not None or any(
+        one.kind == key.kind and _sought(one) == _sought(key) for one in _keys_so_far(plan)
+    )
+
+
+def _sought(key: WrittenKey) -> str:
+    return ("primary" if key.kind == "primary" else key.name or key.parts[0].column or "").lower()
+
+
+def _keys_so_far(plan: Plan) -> Iterator[WrittenKey]:
+    for element in plan.elements:
+        if isinstance(element, WrittenKey):
+            yield element
+        elif isinstance(element, WrittenColumn) and element.key is not None:
+            yield key_of(element)
 
 
 def _sort_key(clause: Clause, table: TableSchema, plan: Plan) -> None:
     match clause:
         case AddKey(key):
-            named = key.name if key.name is not None else ""
-            if not (key.if_not_exists and table.key(named) is not None):
+            if not (key.if_not_exists and _is_there(key, table, plan)):
                 plan.elements.append(key)
         case AddForeignKey(reference):
             there = {key.name.lower() for key in table.foreign_keys}

@@ -115,6 +115,8 @@ def _part(part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema]) -> K
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
+    if part.prefix is not None and column.type in TEXTS:
+        return replace(part, prefix=min(part.prefix, TEXTS[column.type]))
     return part
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.schema.collations import widest
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
@@ -73,13 +72,11 @@ def placed_columns(
             columns.append(Placed(_kept(column, plan, convert, context), column.name))
     for one, made in zip(plan.defined, new, strict=True):
         if isinstance(one, AddColumn):
-            if one.column.name.lower() in plan.altered and isinstance(
-                made.default, ExpressionDefault
-            ):
-                raise CannotFollow(f"{made.name} is added with two defaults")
-            _place(columns, Placed(_altered(made, plan, context), None), one.after)
+            _place(columns, Placed(_defined(made, plan, context), None), one.after)
         elif one.after is not None:
-            _move(columns, one.column.name, one.after)
+            moved = _taken_out(columns, one.column.name)
+            after = replace(moved, column=_defined(moved.column, plan, context))
+            _place(columns, after, one.after)
     if len({one.column.name.lower() for one in columns}) != len(columns):
         raise CannotFollow("two columns would have one name")
     first = table.columns[0]
@@ -94,12 +91,20 @@ def _made_by_server(column: ColumnSchema) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _move(columns: list[Placed], name: str, after: str) -> None:
+def _taken_out(columns: list[Placed], name: str) -> Placed:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
     moved = next(one for one in columns if one.column.name.lower() == name.lower())
     columns.remove(moved)
-    _place(columns, moved, after)
+    return moved
+
+
+def _defined(made: ColumnSchema, plan: Plan, context: StatementContext) -> ColumnSchema:
+    """A column that a clause puts in its place, as ALTER COLUMN has it then. MariaDB lets that
+    name one that MODIFY or CHANGE moves; of one that they leave in its place no server does."""
+    if made.name.lower() in plan.altered and isinstance(made.default, ExpressionDefault):
+        raise CannotFollow(f"{made.name} is defined with two defaults")
+    return _altered(made, plan, context)
 
 
 def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
@@ -179,10 +184,7 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPa
     if part.prefix is None or before is None:
         return replace(part, column=after.name)
     shorter = after.length is not None and after.length < part.prefix
-    narrow = after.type in ("tinytext", "tinyblob") and part.prefix > 255
-    wide = after.type == "tinytext" and part.prefix * widest(after.charset or "binary") > 1020
-    prefix = None if shorter or narrow or wide else part.prefix
-    return replace(part, column=after.name, prefix=prefix)
+    return replace(part, column=after.name, prefix=None if shorter else part.prefix)
 
 
 def _of_another(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:

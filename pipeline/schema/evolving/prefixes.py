@@ -60,6 +60,8 @@ def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
         return part.prefix
     if column.type in _STRINGS:
         return column.length
+    if column.type in TEXTS:
+        return 0  # FULLTEXT, or MariaDB's hash of the whole
     if column.type == "enum":
         return (1 if len(column.members) < 256 else 2) // widest(column.charset or "binary")
     if column.type == "decimal":

@@ -132,6 +132,14 @@ create table a (
 alter table a modify d date default '2020-01-02 03:04:05', alter h set default 70, alter f drop default;
 alter table a add j varchar(9) default 010, convert to character set utf8mb3;
 
+-- case: a default given to a column that is moved [mariadb]
+create table a (id int primary key, b int default 1, c int, d int, e datetime);
+alter table a modify b bigint not null default 7 first, alter b set default 9;
+alter table a change c f int default 4 after d, alter F drop default;
+alter table a change d c int after b, drop f, alter c set default 3;
+alter table a modify b int after c, modify c int default 1 first, alter c set default 4, alter b set default 2;
+alter table a modify e datetime on update current_timestamp first, alter e set default '2020-01-01';
+
 -- case: a moment with an offset [mysql]
 create table a (t timestamp null default '2020-01-02 03:04:05+02:00', d datetime default '2020-01-02 03:04:05-11:30');
 alter table a add e timestamp(2) null default '2020-01-02 03:04:05.678+02:00';

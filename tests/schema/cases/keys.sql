@@ -40,6 +40,37 @@ alter table a modify a char(3), modify b varchar(20), modify d tinyblob;
 alter table a drop key ab, add primary key (e(30));
 alter table a modify b varchar(2);
 
+-- case: keys over the whole of a text that is made anew
+create table a (id int primary key, c text, v varchar(30), fulltext f (c), fulltext g (v, c));
+alter table a drop c, add c varchar(20);
+alter table a drop c, add c mediumtext first;
+alter table a drop v, drop c, add c char(9), add v longtext;
+
+-- case: hashes of a text that is made anew [mariadb]
+create table a (id int primary key, c text, d int, unique u (c), unique v (d, c)) charset latin1;
+alter table a drop c, add c longblob first;
+alter table a drop c, add c tinytext;
+alter table a drop c, add c varchar(30);
+alter table a drop c, add c text;
+
+-- case: more of a text than a small one has [mariadb]
+create table a (id int primary key, c tinytext, b tinyblob, v varchar(800), t text, d int,
+  unique (c(700)), key (b(300)), unique (v(700)), unique u (d, t(600)), unique w (t(4000))) charset latin1;
+alter table a modify c text, modify b blob;
+alter table a modify v tinytext, modify t text(40);
+alter table a add x varchar(1000) unique, add y varbinary(4000) unique;
+alter table a drop x, add x tinytext, drop y, add y tinyblob;
+alter table a modify x tinytext character set utf8mb4;
+
+-- case: keys that are there by then [mariadb]
+create table a (id int primary key, b int, c int, key (b));
+alter table a add column if not exists d char unique key, add column if not exists d float unique key;
+alter table a add key if not exists (B, c), add key if not exists k (c), add key if not exists K (id);
+alter table a add unique (c), add key if not exists (c), add unique if not exists c (id);
+alter table a add e int unique, add unique if not exists (e, c), add unique if not exists f (e);
+alter table a modify if exists e bigint unique, add unique g (c), modify if exists id bigint unique;
+alter table a drop key b, add key if not exists b (c);
+
 -- case: renamed and hidden [mysql]
 create table a (a int, b int, key x (a), key y (b) invisible);
 alter table a rename index x to z, alter index y visible;
