@@ -21,6 +21,7 @@ from benchmarks.floor import PLAIN
 from lockstep.demo.mysql_search import find_mysql
 from lockstep.demo.mysqld import RunningMySql, mysql_server
 from pipeline.position import Coordinates
+from resources.lake import log_store
 from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, jars_folder
 from resources.lake.java import java_or_refuse
@@ -110,11 +111,12 @@ def plain() -> dict[str, str]:
 
 
 def tuned(scratch: Path) -> dict[str, str]:
-    """The product's own settings: what is left is what Lockstep itself costs."""
-    jars = class_path(jars_folder(sys.prefix))
+    """The product's own settings: what is left is what Lockstep itself costs. Its log store is
+    part of that."""
+    jars = (*class_path(jars_folder(sys.prefix)), log_store.log_store_jar())
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
-    return SparkSettings(
+    settings = SparkSettings(
         user={},
         class_path=jars,
         archive=archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ)),
@@ -123,6 +125,7 @@ def tuned(scratch: Path) -> dict[str, str]:
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     ).all()
+    return {name: value for name, value in settings.items() if name != log_store.SETTING}
 
 
 def environment(more: dict[str, str]) -> dict[str, str]:

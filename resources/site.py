@@ -57,8 +57,11 @@ class Site:
         def open_quietly() -> None:
             with suppress(LockstepError):
                 ledger = self.ledger()
-                if any(writes_expected(ledger, name, self.server(name)) for name in sources):
-                    self.lake().mirrors.prepare()
+                for name in sources:
+                    start = self._settings.source(name).plan().start
+                    if writes_expected(ledger, name, self.server(name), start):
+                        self.lake().mirrors.prepare()
+                        return
 
         threading.Thread(target=open_quietly, name="lockstep-warm", daemon=True).start()
 

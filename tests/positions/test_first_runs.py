@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.places import Earliest, Latest
 from pipeline.runs.expect import writes_expected
 from pipeline.start.question import Rule
 from tests.fix_mysql import MySqlStand
@@ -46,8 +47,9 @@ def test_java_is_begun_early_where_it_will_probably_be_needed(
     expected = []
 
     def ask() -> None:
-        expected.append(writes_expected(follower.ledger, SOURCE, follower.server))
+        expected.append(writes_expected(follower.ledger, SOURCE, follower.server, Latest()))
 
+    assert writes_expected(follower.ledger, SOURCE, follower.server, Earliest())
     ask()
     follower.run()
     mysql.execute("insert into t values (1)", database=database)
