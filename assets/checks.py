@@ -14,7 +14,7 @@ from assets.names import acknowledged_key
 from assets.runs import SESSIONS, session_of
 from pipeline.errors import LockstepError
 from pipeline.runs.acknowledge import tables_set_aside
-from pipeline.runs.extents import partial_tables
+from pipeline.runs.capturing.table_extents import partial_tables
 
 NAME = "no_table_set_aside"
 GAP_NAME = "no_gap"

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from lockstep.desk import Desk
 from lockstep.report import aside_json, counted, error_json, position_json, show_aside, show_table
-from pipeline.runs.plan import Plan, PlannedReading, PlannedStart
-from pipeline.runs.returning import Returns
+from pipeline.runs.inspecting.plan import Plan, PlannedReading, PlannedStart
+from pipeline.runs.rejoining.decide import Returns
 from pipeline.standing.verdict import clock
 
 _GTIDS: Final = 120

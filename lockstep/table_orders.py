@@ -1,7 +1,8 @@
 """What `pause`, `resume`, `release` and `reload` share: finding the source, taking its lock,
 telling what comes next.
 
-Belongs here: from the command line to one order. Does not: the order (`pipeline.runs.ordering`).
+Belongs here: from the command line to one order. Does not: the order
+(`pipeline.runs.inspecting.table_commands`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pipeline.table_state import OrderKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.runs.ordering import Asked, Ordered
+    from pipeline.runs.inspecting.table_commands import Asked, Ordered
     from pipeline.table import TableName
     from resources.config import SourceSettings
     from resources.site import Site
@@ -38,7 +39,7 @@ def order(
 ) -> Outcome:
     """Record the order; what no run could carry out is refused, and nothing is recorded."""
     from pipeline.runs.context import Unwatched
-    from pipeline.runs.ordering import give_order
+    from pipeline.runs.inspecting.table_commands import give_order
     from resources.site import Site
 
     asked = _asked(arguments, kind, statement, renames)
@@ -66,7 +67,7 @@ def foresee(
 ) -> Outcome:
     """What a release would do, without the source's lock; nothing is recorded."""
     from pipeline.runs.context import Unwatched
-    from pipeline.runs.ordering import foresee_release
+    from pipeline.runs.inspecting.table_commands import foresee_release
     from resources.site import Site
 
     asked = _asked(arguments, OrderKind.RELEASE, statement, renames)
@@ -80,7 +81,7 @@ def foresee(
 def _asked(
     arguments: argparse.Namespace, kind: OrderKind, statement: str | None, renames: Renames
 ) -> Asked:
-    from pipeline.runs.ordering import Asked
+    from pipeline.runs.inspecting.table_commands import Asked
 
     author = arguments.author or getpass.getuser()
     reason = _reason(arguments, kind)
@@ -96,7 +97,7 @@ def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
 
 def _source(site: Site, sources: Sequence[SourceSettings], table: TableName) -> str:
     """The one source that has the table in the lake; `NothingMatches` for none."""
-    from pipeline.runs.showing_schema import unknown_table
+    from pipeline.runs.inspecting.schema_history import unknown_table
 
     states = {one.name: site.ledger().table_states(one.name) for one in sources}
     names = [name for name, known in states.items() if table in known]

@@ -13,7 +13,7 @@ from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
 
 if TYPE_CHECKING:
-    from pipeline.runs.adopting import HandOver
+    from pipeline.runs.agreement.adopt import HandOver
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
@@ -30,7 +30,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     source = sources[0].name
     author = arguments.author or getpass.getuser()
 
-    from pipeline.runs.adopting import adopt, foresee
+    from pipeline.runs.agreement.adopt import adopt, foresee
     from pipeline.runs.context import Unwatched
     from resources.site import Site
 

@@ -88,7 +88,7 @@ def _preflight(site: Site, source: SourceSettings, *, known: bool) -> tuple[Find
 def next_start_finding(work: Workplace) -> Finding:
     """Where the next run begins, or why it would not; a gap is warned of."""
     from lockstep.plan_report import start_line
-    from pipeline.runs.plan import next_start
+    from pipeline.runs.inspecting.plan import next_start
 
     try:
         start = next_start(work)
@@ -176,8 +176,8 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
 
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     """Whether ledger and lake belong together, and what somebody else did to mirrors."""
-    from pipeline.runs.claiming import lake_trouble
-    from pipeline.runs.looking_back import astray
+    from pipeline.runs.agreement.claim import lake_trouble
+    from pipeline.runs.agreement.lake_logs import astray
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)

@@ -36,7 +36,7 @@ def _plan(site: Site, desk: Desk, source: str, until: Place | None) -> tuple[int
     from lockstep.plan_report import plan_json, show_plan
     from lockstep.progress import LiveProgress
     from lockstep.report import refused
-    from pipeline.runs.plan import make_plan
+    from pipeline.runs.inspecting.plan import make_plan
 
     try:
         with LiveProgress(desk.console, source) as progress:

@@ -45,7 +45,7 @@ def _show(
     """The first source that knows the table; the ledger alone is asked, if it can tell."""
     from lockstep.schema_report import schema_json, show_schema_of
     from pipeline.runs.context import Unwatched
-    from pipeline.runs.showing_schema import show_schema, unknown_table
+    from pipeline.runs.inspecting.schema_history import show_schema, unknown_table
 
     known: list[TableName] = []
     for source in desk.sources(chosen):
@@ -68,7 +68,7 @@ def _show(
 def _verify(site: Site, desk: Desk, chosen: str | None) -> Outcome:
     from lockstep.progress import LiveProgress
     from lockstep.schema_report import verification_json, verification_lines
-    from pipeline.runs.verify_schema import verify_schema
+    from pipeline.runs.inspecting.verify_schema import verify_schema
 
     payload: dict[str, Any] = {}
     codes = []

@@ -14,7 +14,7 @@ from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 
 if TYPE_CHECKING:
-    from pipeline.runs.choosing import Choice
+    from pipeline.runs.inspecting.choose_start import Choice
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
@@ -33,7 +33,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     author = arguments.author or getpass.getuser()
 
     from lockstep.progress import LiveProgress
-    from pipeline.runs.choosing import choose_start
+    from pipeline.runs.inspecting.choose_start import choose_start
     from resources.site import Site
 
     try:

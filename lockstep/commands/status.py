@@ -25,7 +25,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from lockstep.status_report import exit_code, status_json, status_lines
     from lockstep.table_report import inactive, inactive_json, inactive_lines
     from pipeline.preflight import pause_from_now
-    from pipeline.runs.standing import stand
+    from pipeline.runs.inspecting.status import stand
     from pipeline.standing.verdict import verdict
     from resources.site import Site
 

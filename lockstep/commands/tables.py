@@ -53,7 +53,7 @@ def rows(
     """The server's tables, then those only the ledger knows, as JSON. `position` is where
     the mirror stands: the merged position, or where the table was set aside; `begins`, for a
     table that the lake can have but a part of, where that begins."""
-    from pipeline.runs.extents import partial_tables
+    from pipeline.runs.capturing.table_extents import partial_tables
 
     states = ledger.table_states(source)
     cursor = ledger.acknowledged_cursor(source)

@@ -22,7 +22,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 6 if tables are set aside, 3 if the
     source moves."""
     from lockstep.progress import LiveProgress
-    from pipeline.runs.verify import verify
+    from pipeline.runs.inspecting.verify_rows import verify
     from resources.site import Site
 
     tables = [table_name(text) for text in arguments.tables]
@@ -44,7 +44,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
     """Partial tables that were found equal are whole from now on, unless a run is going on,
     which may change them."""
-    from pipeline.runs.extents import note_equal, proven
+    from pipeline.runs.capturing.table_extents import note_equal, proven
 
     if not proven(work, found):
         return

@@ -121,7 +121,7 @@ def perform(
 
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
-    from pipeline.runs.verify import verify
+    from pipeline.runs.inspecting.verify_rows import verify
     from resources.site import Site
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)

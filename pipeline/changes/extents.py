@@ -1,7 +1,7 @@
 """Which tables the lake can have but a part of, followed through one capture.
 
 Belongs here: what makes a table partial, what makes it whole, and how it is told. Does not:
-asking the source or the ledger (`pipeline.runs.extents`).
+asking the source or the ledger (`pipeline.runs.capturing.table_extents`).
 
 A table that was there before the log that is read begins may have rows that no log tells of:
 its mirror is a part of it. It is whole once it was empty at a place that was read: made,

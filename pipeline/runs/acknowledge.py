@@ -9,9 +9,9 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
-from pipeline.runs.claiming import require_claim
+from pipeline.runs.agreement.claim import require_claim
+from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import AcknowledgeReport, Workplace
-from pipeline.runs.extents import partial_tables
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
 

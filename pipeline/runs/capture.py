@@ -1,8 +1,8 @@
 """Capture: from the start to the end fixed beforehand, whole transactions into segments.
 
 Belongs here: the order of a capture, and the one ledger transaction that makes it atomic.
-Does not: where to start (`begin`), the loop over the dump (`reading`), decoding and
-numbering (`segmenting`), anything after *captured*.
+Does not: where to start (`begin`), the loop over the dump (`log_reader`), decoding and
+numbering (`segment_builder`), anything after *captured*.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pipeline.engines import why_refused
 from pipeline.errors import BY_ITSELF, TableError
 from pipeline.hints import naming
 from pipeline.preflight import require_ready
+from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.begin import Begun, begin
-from pipeline.runs.catching_up import catch_up
-from pipeline.runs.claiming import require_agreement, require_claim
-from pipeline.runs.completing import enough
+from pipeline.runs.capturing.completeness import require_followed, require_whole
+from pipeline.runs.capturing.initial_schemas import structures_at
+from pipeline.runs.capturing.known_tables import tables_of
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.table_extents import extents_of
+from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
-from pipeline.runs.extents import extents_of
-from pipeline.runs.finding import find_run_end
-from pipeline.runs.handing_over import HandingOver
-from pipeline.runs.proving import require_followed, require_whole
-from pipeline.runs.reading import Reading
+from pipeline.runs.find_place import find_run_end
+from pipeline.runs.rejoining.column_backfill import enough
+from pipeline.runs.rejoining.decide import Back, returns_of
+from pipeline.runs.rejoining.resnapshot import Reread, due, reread
 from pipeline.runs.repair import repair
-from pipeline.runs.rereading import Reread, due, reread
-from pipeline.runs.returning import Back, returns_of
-from pipeline.runs.segmenting import Segmenter
-from pipeline.runs.source_rows import SourceRows
-from pipeline.runs.structures import structures_at
-from pipeline.runs.taking_up import tables_of
-from pipeline.runs.versions import engine_hint
+from pipeline.runs.schema_choice import engine_hint
 from pipeline.start.decision import facts_json
 
 

@@ -6,7 +6,7 @@ Belongs here: which batches a table's write covers, the order intent → commit 
 Open intents are settled first, with the same batches and the same version, never
 regrouped: a holder that hung may still wake up and commit. One that is refused is given up
 with its table, which is set aside: when the table comes back, another write takes its
-batches together with what cured it. That one replaces the mirror (`catching_up`), whatever
+batches together with what cured it. That one replaces the mirror (`catch_up`), whatever
 the refused write made of its columns.
 """
 
@@ -26,13 +26,13 @@ from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.runs.claiming import require_claim
+from pipeline.runs.agreement.claim import require_claim
+from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
-from pipeline.runs.looking_back import look_at, moved
-from pipeline.runs.merging import Job, Task, prepare_job, task_of
+from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
+from pipeline.runs.merging.mirror_write import commit_made, write_once
 from pipeline.runs.publish import publish
-from pipeline.runs.versions import reload_hint
-from pipeline.runs.writing import commit_made, write_once
+from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableEventKind, TableState
 

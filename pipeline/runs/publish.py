@@ -22,10 +22,10 @@ from pipeline.decisions import Lease
 from pipeline.errors import Remedy, SegmentsLost, TableError
 from pipeline.foreign_commits import Foreign, Unknown
 from pipeline.lake_commit import digest
-from pipeline.runs.claiming import claim_up_to
+from pipeline.runs.agreement.claim import claim_up_to
+from pipeline.runs.agreement.lake_logs import judged_changelog, refuse_found
 from pipeline.runs.context import Workplace
-from pipeline.runs.looking_back import judged_changelog, refuse_found
-from pipeline.runs.versions import reload_hint
+from pipeline.runs.schema_choice import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName

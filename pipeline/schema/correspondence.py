@@ -1,8 +1,8 @@
 """Which column of a structure that a person gave is which of the structure before.
 
 Belongs here: what names alone tell of that, what a person says besides, and why neither may be
-enough. Does not: where such a structure holds (`pipeline.runs.coming_back`), statements that
-are followed (`evolving`).
+enough. Does not: where such a structure holds (`pipeline.runs.capturing.catch_up_tables`),
+statements that are followed (`evolving`).
 """
 
 from __future__ import annotations

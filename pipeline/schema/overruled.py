@@ -1,7 +1,7 @@
 """Versions that never had a row: what was recorded while a table had stopped, and then came
 out otherwise when it caught up.
 
-Belongs here: which those are. Does not: catching up (`pipeline.runs.catching_up`).
+Belongs here: which those are. Does not: catching up (`pipeline.runs.catch_up`).
 
 While a table has stopped its structure is followed all the same. Its rows are read later,
 by a batch that goes over the same places; where that batch knows better, by a person's word
@@ -26,7 +26,7 @@ def in_force(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
     """`versions` of one table in their order, from one that its mirror shows on, without
-    those that a batch of `catching_up` overruled. The first stays."""
+    those that a batch of `catch_up` overruled. The first stays."""
     found = list(versions)
     for batch in sorted(catching_up):
         own = next((one for one in found if one.batch == batch), None)

@@ -1,7 +1,7 @@
 """The structures of one source, followed along one reading of its log.
 
-Belongs here: statement → what changed, and the versions that the ledger is to record.
-Does not: where the first structures come from (`pipeline.runs.structures`), how a version is
+Belongs here: statement → what changed, and the versions that the ledger is to record. Does not:
+where the first structures come from (`pipeline.runs.capturing.initial_schemas`), how a version is
 numbered (`versions`), what a change means for a lake (`consequences`), storing anything.
 
 Tables are asked for one by one until the first statement that changes something; then all

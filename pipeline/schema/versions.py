@@ -2,7 +2,7 @@
 
 Belongs here: a version's number, generation and knowledge; which one holds at this place.
 Does not: what a statement does to the structures (`tracker`), where those known before are
-kept (`pipeline.runs.structures`).
+kept (`pipeline.runs.capturing.initial_schemas`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The start rules of an operator's choice: `lockstep start-at`.
 
 Belongs here: whether a chosen place can be begun at, and what lies between it and the
-cursor. Does not: finding the place (`pipeline.runs.finding`).
+cursor. Does not: finding the place (`pipeline.runs.find_place`).
 """
 
 from __future__ import annotations

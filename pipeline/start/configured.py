@@ -1,7 +1,7 @@
 """The start rules of a source without a cursor: what lockstep.toml says.
 
 Belongs here: which configured place can be begun at. Does not: finding it
-(`pipeline.runs.finding`).
+(`pipeline.runs.find_place`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Written by pyarrow, no Java. Microsecond timestamps, no INT96, no unsigned integers, zstd:
 what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is decided in
-`pipeline.runs.segmenting`; adding the files to a Delta table is `changelog`.
+`pipeline.runs.capturing.segment_builder`; adding the files to a Delta table is `changelog`.
 """
 
 from __future__ import annotations

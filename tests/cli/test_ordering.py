@@ -9,7 +9,13 @@ import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
 from pipeline.position import Coordinates
-from pipeline.runs.ordering import Asked, Ordered, give_order, read_definition, what_next
+from pipeline.runs.inspecting.table_commands import (
+    Asked,
+    Ordered,
+    give_order,
+    read_definition,
+    what_next,
+)
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.table import TableName

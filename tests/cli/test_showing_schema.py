@@ -13,7 +13,7 @@ from pipeline.errors import NothingMatches, SchemaUnknownAt
 from pipeline.places import parse_place
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
-from pipeline.runs.showing_schema import ShownSchema, show_schema, unknown_table
+from pipeline.runs.inspecting.schema_history import ShownSchema, show_schema, unknown_table
 from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

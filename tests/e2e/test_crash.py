@@ -21,7 +21,7 @@ CHANGELOG = "resources.lake.changelog:DeltaChangelog"
 MIRRORS = "resources.lake.mirror:SparkMirrors"
 
 CASES = [
-    ("during capture", "pipeline.runs.segmenting:Segmenter.put", "before", 1),
+    ("during capture", "pipeline.runs.capturing.segment_builder:Segmenter.put", "before", 1),
     ("after segments, before the ledger", f"{LEDGER}.record_capture", "before", 1),
     ("after the ledger, before publish", f"{LEDGER}.record_capture", "after", 1),
     ("after the first of two publishes", f"{CHANGELOG}.publish", "after", 1),

@@ -22,7 +22,7 @@ from assets.home import dagster_home, open_instance
 from assets.names import acknowledged_key, table_key
 from assets.sessions import RunRecord
 from pipeline.batch import BatchState
-from pipeline.runs.verify import verify
+from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from resources.config import Settings, load_settings
 from resources.site import Site

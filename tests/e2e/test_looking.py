@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.plan import make_plan
-from pipeline.runs.standing import stand
+from pipeline.runs.inspecting.plan import make_plan
+from pipeline.runs.inspecting.status import stand
 from resources.config import load_settings
 from resources.postgres.embedded import EmbeddedServer
 from resources.site import Site

@@ -103,7 +103,10 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
 
 @pytest.mark.parametrize(
     "place",
-    ["pipeline.runs.segmenting:Segmenter.put", "resources.lake.mirror:SparkMirrors.write"],
+    [
+        "pipeline.runs.capturing.segment_builder:Segmenter.put",
+        "resources.lake.mirror:SparkMirrors.write",
+    ],
     ids=["while it reads", "while Spark runs"],
 )
 def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, place: str) -> None:

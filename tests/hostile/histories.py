@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pipeline.errors import ForeignCommit, SegmentsLost
 from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.adopting import adopt
+from pipeline.runs.agreement.adopt import adopt
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.merge import merge

@@ -18,8 +18,8 @@ from deltalake.schema import PrimitiveType
 from pipeline.foreign_commits import Foreign, Unknown, foreign, judge_changelog
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.capture import capture
-from pipeline.runs.looking_back import astray
 from pipeline.runs.merge import merge
 from pipeline.table_state import TableCondition, TableState
 from resources.lake import delta_log

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from pipeline.errors import ForeignCommit
+from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.capture import capture
-from pipeline.runs.looking_back import astray
+from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.merge import merge
-from pipeline.runs.plan import make_plan
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE

@@ -14,8 +14,8 @@ import pytest
 
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import ForeignCommit
-from pipeline.runs.adopting import KIND, adopt
-from pipeline.runs.claiming import disagreement
+from pipeline.runs.agreement.adopt import KIND, adopt
+from pipeline.runs.agreement.claim import disagreement
 from resources.memory.books import MemoryBooks
 from resources.memory.ledger import MemoryLedger
 from tests.fix_mysql import MySqlStand

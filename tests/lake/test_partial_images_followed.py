@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.runs.context import Workplace
-from pipeline.runs.verify import verify
+from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.schema.policies import LakePolicies
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.changes.coalescing import MOVED
 from pipeline.ports.source import TableSnapshot
-from pipeline.runs.verify import verify
+from pipeline.runs.inspecting.verify_rows import verify
 from resources.mysql.server import MySqlServer
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand

@@ -13,7 +13,7 @@ import pymysql
 
 from assets.sessions import PAUSES
 from pipeline.errors import StreamEndedEarly
-from pipeline.runs.verify import verify
+from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from pipeline.binlog.framing import EventType
-from pipeline.runs.captured import CapturedTables
-from pipeline.runs.segmenting import Segmenter
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.schema.history import DatabaseVersion, SchemaVersion
 from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker

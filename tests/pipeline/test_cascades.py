@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.binlog import ring as columns
 from pipeline.binlog.framing import EventType
-from pipeline.runs.cascades import Harm, References, unlogged
+from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from pipeline.table import TableName
 

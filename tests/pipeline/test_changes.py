@@ -18,7 +18,7 @@ from pipeline.changes.layout import (
     path_part,
 )
 from pipeline.changes.plan import key_bounds, only_inserts
-from pipeline.runs.verify import difference
+from pipeline.runs.inspecting.verify_rows import difference
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import RowCounts
 from pipeline.table import Column, TableName, TableStructure

@@ -11,7 +11,7 @@ from pipeline.batch import BatchState
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches
-from pipeline.runs.plan import Plan, PlannedReading, bytes_per_second, make_plan
+from pipeline.runs.inspecting.plan import Plan, PlannedReading, bytes_per_second, make_plan
 from pipeline.segment import RowCounts
 from pipeline.start.question import Rule
 from pipeline.table import TableName

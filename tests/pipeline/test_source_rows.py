@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pipeline.binlog.framing import EventType
-from pipeline.runs import source_rows
-from pipeline.runs.captured import CapturedTables
-from pipeline.runs.segmenting import Segmenter
-from pipeline.runs.source_rows import SourceRows
+from pipeline.runs.capturing import source_rows
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.schema.history import History
 from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker

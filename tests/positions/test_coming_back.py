@@ -10,7 +10,7 @@ import pytest
 from lockstep import plan_report as show
 from pipeline.bounds import Budget
 from pipeline.errors import TableError
-from pipeline.runs.plan import make_plan
+from pipeline.runs.inspecting.plan import make_plan
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change

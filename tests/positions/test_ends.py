@@ -16,7 +16,7 @@ from pipeline.errors import (
 )
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
-from pipeline.runs.plan import make_plan
+from pipeline.runs.inspecting.plan import make_plan
 from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.errors import LockstepError, SourceUnavailable
-from pipeline.runs.standing import stand
+from pipeline.runs.inspecting.status import stand
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
 from pipeline.start.question import Rule, Start

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.bounds import Budget
-from pipeline.runs.extents import note_equal, partial_tables
-from pipeline.runs.standing import stand
-from pipeline.runs.verify import verify
+from pipeline.runs.capturing.table_extents import note_equal, partial_tables
+from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
 from pipeline.table import TableName

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, Remedy
-from pipeline.runs.ordering import Asked, foresee_release
+from pipeline.runs.inspecting.table_commands import Asked, foresee_release
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -29,7 +29,7 @@ def shop(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> S
             return NotUnderstood("not this one", may_touch=(opened.table("a"),))
         return read_change(text, context)
 
-    for module in ("pipeline.schema.tracker", "pipeline.runs.foretelling"):
+    for module in ("pipeline.schema.tracker", "pipeline.runs.rejoining.forecast"):
         monkeypatch.setattr(f"{module}.read_change", fewer)
     return opened
 

@@ -16,7 +16,7 @@ from typing import Final
 from pipeline.binlog.metadata import Part
 from pipeline.binlog.table_map import read_outline, read_structure, read_table_map
 from pipeline.errors import TableError
-from pipeline.runs.witness import disagreements
+from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerFacts
 from pipeline.schema.evolve import evolve, forget

@@ -13,7 +13,7 @@ from pipeline.binlog.framing import EventType
 from pipeline.binlog.reading import Reader
 from pipeline.binlog.walk import walk
 from pipeline.position import Coordinates
-from pipeline.runs.logged import statement_text
+from pipeline.runs.capturing.logged_statements import statement_text
 from pipeline.schema.context import ServerFacts, StatementContext, read_context
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

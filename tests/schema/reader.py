@@ -17,10 +17,10 @@ from deltalake import DeltaTable
 
 from pipeline.errors import Remedy
 from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.context import Workplace
-from pipeline.runs.following import GONE
-from pipeline.runs.verify import verify
-from pipeline.runs.verify_schema import verify_schema
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.inspecting.verify_schema import verify_schema
 from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableEventKind

@@ -1,0 +1,242 @@
+"""The signed hand-over: a ledger goes on with a source's folder that it does not agree with.
+
+Belongs here: what a hand-over would do, and doing it. Does not: whether one is needed
+(`claim`), reading a table from the source (`resnapshot`), which the next run does.
+
+Nothing is taken over on trust:
+
+- Both tell the same: the folder is claimed.
+- The ledger captured nothing yet: the folder moves to `_before`, and the source begins anew.
+- The lake is ahead of the ledger, behind it or gone: changelogs list what the ledger
+  acknowledged and no more; tables whose mirrors differ are read from the source by the next
+  run, and tables that the ledger does not know move to `_before`; the log is read on from
+  where the ledger is.
+
+The next batch and write get numbers that nobody gave before, so that no file and no
+transaction of the other history is taken for one of this ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from pipeline.batch import BatchState
+from pipeline.changes.layout import application_id, changelog_path
+from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.claim import Claim, Unclaimed
+from pipeline.decisions import Decision, Lease
+from pipeline.foreign_commits import Ahead, Behind
+from pipeline.ports.changelog import Restated
+from pipeline.runs.agreement.claim import claim_folder, lake_trouble
+from pipeline.runs.agreement.lake_logs import judged, why
+from pipeline.runs.context import Workplace
+from pipeline.runs.publish import restated_metadata
+from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.runs.repair import damages_of
+from pipeline.segment import SegmentFile, SourceTable
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition, TableState
+
+_DONE = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
+KIND = "hand-over"
+
+_FAR = 1_000_000
+"""Where the other history's log was cleaned up, its numbers are not known: so far above."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What a hand-over does. `disagreement`: what both sides tell, None where they agree.
+    `moves`: whether the folder moves away. `rereads`: the tables that are read from the
+    source, and why. `restated`: changelogs by folder, once it is done. `moved_to`: where folders
+    are now that were moved away, relative to the lake."""
+
+    disagreement: str | None
+    moves: bool = False
+    rereads: tuple[tuple[TableName, str], ...] = ()
+    restated: tuple[tuple[str, Restated], ...] = ()
+    moved_to: tuple[str, ...] = ()
+
+
+def foresee(work: Workplace) -> HandOver:
+    """What it would do; writes nothing."""
+    folder = work.claims.read(work.source.name)
+    error = lake_trouble(work)
+    told = None if error is None else error.message
+    if _moves(work, folder):
+        return HandOver(told, moves=True)
+    apart = {state.table: said for state, said in _apart(work)}
+    return HandOver(told, rereads=tuple({**apart, **_files_lost(work)}.items()))
+
+
+def adopt(work: Workplace, lease: Lease, *, author: str, reason: str) -> HandOver:
+    """Do it, and record who wanted it and why."""
+    source = work.source.name
+    plan = foresee(work)
+    work.ledger.decide(
+        lease,
+        Decision(
+            KIND,
+            KIND,
+            reason,
+            {
+                "disagreement": plan.disagreement,
+                "moves": plan.moves,
+                "reread": [str(table) for table, _ in plan.rereads],
+            },
+            author,
+        ),
+    )
+    if plan.moves:
+        moved_to = (work.claims.move_away(source, _stamp(work)),)
+        claim_folder(work)
+        return HandOver(plan.disagreement, moves=True, moved_to=moved_to)
+    done = HandOver(plan.disagreement, rereads=plan.rereads)
+    if plan.disagreement is not None or plan.rereads:
+        done = _settle(work, lease, done)
+    claim_folder(work)
+    return done
+
+
+def _moves(work: Workplace, folder: Claim | Unclaimed) -> bool:
+    """A ledger that captured nothing has no use for what is there."""
+    empty = isinstance(folder, Unclaimed) and folder.empty
+    known = work.ledger.captured_cursor(work.source.name) is not None
+    return not known and not empty
+
+
+def _apart(work: Workplace) -> list[tuple[TableState, str]]:
+    """Tables whose mirrors do not show what the ledger says."""
+    source = work.source.name
+    looked = work.ledger.looked(source)
+    intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+    found = []
+    for table, state in work.ledger.table_states(source).items():
+        if state.condition is TableCondition.DROPPED:
+            continue
+        one = judged(work, state, looked.get(state.mirror), intents.get(table))
+        if isinstance(one, Ahead | Behind):
+            found.append((state, why(work, state, one)))
+    return found
+
+
+def _stamp(work: Workplace) -> str:
+    return f"{work.clock():%Y%m%dT%H%M%SZ}"
+
+
+def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
+    source = work.source.name
+    _number_above(work, lease)
+    newest = work.ledger.captured_cursor(source)
+    place = "" if newest is None else str(newest.position.at)
+    states = work.ledger.table_states(source)
+    for table, said in plan.rereads:
+        error = owed(said)
+        aside = SetAside(table, error.reason, error.hint, place, remedy=error.remedy)
+        work.ledger.set_aside(lease, aside)
+        work.ledger.begin_anew(lease, table)
+        mirror = states[table].mirror
+        work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
+    work.ledger.mark_merged(lease)
+    known = {one.folder for one in _changelogs(work)} | {one.mirror for one in states.values()}
+    unknown = [folder for folder in work.claims.tables(source) if folder not in known]
+    moved_to = tuple(work.claims.move_away(folder, _stamp(work)) for folder in unknown)
+    return replace(plan, restated=tuple(_restated(work, lease)), moved_to=moved_to)
+
+
+def _files_lost(work: Workplace) -> dict[TableName, str]:
+    """Tables with changes that were captured, not merged, and are in no file any more."""
+    found: dict[TableName, str] = {}
+    pending = work.ledger.pending(work.source.name)
+    for damage in damages_of(work):
+        tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
+        found |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
+    return found
+
+
+def _number_above(work: Workplace, lease: Lease) -> None:
+    """Above all numbers that commits or files of the other history may have."""
+    source = work.source.name
+    folder = work.claims.read(source)
+    batches = [0 if isinstance(folder, Unclaimed) else folder.batch or 0]
+    writes = [0]
+    looked = work.ledger.looked(source)
+    for state in work.ledger.table_states(source).values():
+        look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
+        if look.missing is not None:
+            writes.append(work.ledger.last_intended(source, _app_id(work, state)) + _FAR)
+        for commit in look.commits:
+            writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
+            said = commit.said or {}
+            batches += [n for n in said.get("batches", []) if isinstance(n, int)]
+            writes.append(int(said.get("txn_version", 0)))
+    for listed in _changelogs(work):
+        batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
+    work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
+
+
+def _app_id(work: Workplace, state: TableState) -> str:
+    return application_id(work.source.name, state, "mirror")
+
+
+@dataclass(slots=True)
+class _Listed:
+    """A changelog, or a table of the source's own, with what the ledger acknowledged of it."""
+
+    folder: str
+    app_id: str
+    table: TableName | SourceTable
+    batch: int = 0
+    files: list[SegmentFile] = field(default_factory=list)
+
+
+def _changelogs(work: Workplace) -> Iterable[_Listed]:
+    source = work.source.name
+    states = work.ledger.table_states(source)
+    found: dict[str, _Listed] = {}
+    for part in SourceTable:
+        folder = source_table_path(source, part)
+        found[folder] = _Listed(folder, source_table_id(source, part), part)
+    for state in states.values():
+        for generation in range(1, state.changelog_generation + 1):
+            folder = changelog_path(source, state.table, generation)
+            app_id = application_id(source, state, "changelog", generation)
+            found[folder] = _Listed(folder, app_id, state.table)
+    newest = work.ledger.captured_cursor(source)
+    for batch in [] if newest is None else work.ledger.live_batches(source, 0, newest.batch):
+        if batch.state not in _DONE:
+            continue
+        for segment in work.ledger.segments(batch.id):
+            version = work.ledger.schema_version(source, segment.table, segment.schema_version)
+            folder = changelog_path(source, segment.table, version.generation)
+            found[folder].files += segment.files
+            found[folder].batch = batch.id
+        for part_of in work.ledger.source_parts(batch.id):
+            folder = source_table_path(source, part_of.table)
+            found[folder].files += part_of.files
+            found[folder].batch = batch.id
+    return found.values()
+
+
+def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
+    """Each changelog lists what the ledger acknowledged: batches that it captured and did not
+    merge are published by the next run."""
+    looked: dict[str, int | None] = {}
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
+    for one in _changelogs(work):
+        done = work.changelog.restate(
+            one.folder,
+            app_id=one.app_id,
+            batch=one.batch,
+            files=one.files,
+            words=restated_metadata(work, one.table, one.batch),
+            held=held,
+        )
+        looked[one.folder] = done.delta_version
+        if done.removed or done.added or done.lost:
+            yield one.folder, done
+    work.ledger.note_looked(lease, looked)

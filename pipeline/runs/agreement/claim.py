@@ -1,0 +1,108 @@
+"""Whether a ledger and a source's folder in the lake belong together, asked before anything
+is read or written.
+
+Belongs here: gathering what both say, claiming a folder that nobody claimed. Does not: what it
+means (`pipeline.claim`), the tables' logs one by one (`lake_logs`).
+"""
+
+from __future__ import annotations
+
+from pipeline.batch import Batch, BatchState
+from pipeline.claim import Claim, Unclaimed, judge_claim
+from pipeline.errors import ForeignCommit, LockstepError
+from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
+from pipeline.runs.context import Workplace
+
+_PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
+_NEWEST = 50
+
+
+def require_agreement(work: Workplace) -> None:
+    """`ForeignCommit` where the folder belongs to another ledger, or the two tell different
+    histories; writes nothing."""
+    if (error := disagreement(work)) is not None:
+        raise error
+
+
+def require_claim(work: Workplace) -> None:
+    """`require_agreement`; a folder that nobody claimed, a new one or one of a version that made
+    no claims, is this ledger's from here on."""
+    folder = work.claims.read(work.source.name)
+    if (error := disagreement(work, folder)) is not None:
+        raise error
+    if isinstance(folder, Unclaimed):
+        claim_folder(work)
+
+
+def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> LockstepError | None:
+    """Why the ledger may not go on with the folder; writes nothing."""
+    source = work.source.name
+    folder = work.claims.read(source) if folder is None else folder
+    batches = work.ledger.batches(source, limit=_NEWEST)
+    newest = next((one for one in batches if _captured(one)), None)
+    published = next((one for one in batches if one.state in _PUBLISHED), None)
+    if isinstance(folder, Unclaimed) and not _expects_tables(work):
+        published = None
+    error = judge_claim(
+        source,
+        folder,
+        work.ledger.identity(),
+        newest,
+        published,
+        lambda number: _batch(work, batches, number),
+    )
+    if error is None and isinstance(folder, Unclaimed) and not folder.empty:
+        found = parted(work)
+        if found:
+            return ForeignCommit(
+                f"the ledger and the lake's folder {source} do not tell the same: {found[0].why}",
+                hint=found[0].hint,
+            )
+    return error
+
+
+def lake_trouble(work: Workplace) -> LockstepError | None:
+    """What the next run would refuse the source for; writes nothing."""
+    return disagreement(work) or changelogs_parted(work)
+
+
+def claim_folder(work: Workplace) -> Claim:
+    """The folder belongs to this ledger from here on."""
+    source = work.source.name
+    claim = Claim(source, work.ledger.identity(), work.clock())
+    batches = work.ledger.batches(source, limit=_NEWEST)
+    newest = next((one for one in batches if _captured(one)), None)
+    if newest is not None:
+        claim = claim.at(newest)
+    work.claims.write(claim)
+    return claim
+
+
+def claim_up_to(work: Workplace, batch: Batch) -> None:
+    """Before anything of a batch is in the tables, the folder says so: a ledger that does not
+    know the batch is known to be behind."""
+    folder = work.claims.read(work.source.name)
+    assert isinstance(folder, Claim), "a run claims its folder before it publishes"
+    told = folder.at(batch)
+    if told != folder:
+        work.claims.write(told)
+
+
+def _expects_tables(work: Workplace) -> bool:
+    """Whether the ledger knows of a table in the lake. A source in which nothing was written
+    yet has none, whatever was acknowledged."""
+    source = work.source.name
+    states = work.ledger.table_states(source).values()
+    return bool(work.ledger.looked(source)) or any(one.mirror_version for one in states)
+
+
+def _captured(batch: Batch) -> bool:
+    return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
+
+
+def _batch(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
+    known = {one.id: one for one in batches}
+    if number in known:
+        return known[number]
+    found = work.ledger.live_batches(work.source.name, number, number)
+    return found[0] if found else None

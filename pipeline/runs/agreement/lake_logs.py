@@ -1,0 +1,279 @@
+"""Looking at what was committed to a source's tables in the lake since the last look.
+
+Belongs here: gathering what the ledger knows of a table's log, and the sentence for what is
+found there. Does not: the judgement (`pipeline.foreign_commits`), whose the folder is
+(`claim`).
+
+What concerns one table sets that table aside: somebody else's commit, a mirror that is lost or
+ends too early. A Lockstep's commit that this ledger does not know concerns the source: one of
+the two was restored, or two ledgers write to one lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pipeline.changes.layout import application_id, changelog_path
+from pipeline.claim import HINT
+from pipeline.errors import ForeignCommit, MirrorRefused, TableError
+from pipeline.foreign_commits import (
+    Ahead,
+    Behind,
+    Expected,
+    Foreign,
+    Found,
+    Passed,
+    Unknown,
+    judge,
+    judge_changelog,
+)
+from pipeline.intent import Intent
+from pipeline.lake_commit import LakeCommit
+from pipeline.runs.context import Workplace
+from pipeline.runs.schema_choice import reload_hint
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """A table whose log and the ledger tell different things; why, and the cure."""
+
+    table: TableName
+    why: str
+    hint: str
+
+
+def look_at(
+    work: Workplace,
+    state: TableState,
+    looked: int | None,
+    intent: Intent | None = None,
+    *,
+    replaced: bool = False,
+) -> int | None:
+    """Judge a mirror's log since the last look; the version that was looked at.
+
+    `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
+    """
+    found = judged(work, state, looked, intent, replaced=replaced)
+    if isinstance(found, Passed):
+        return found.newest
+    raise _error(work, state, found)
+
+
+def judged(
+    work: Workplace,
+    state: TableState,
+    looked: int | None,
+    intent: Intent | None = None,
+    *,
+    replaced: bool = False,
+) -> Found:
+    """What a mirror's log shows since the last look."""
+    source = work.source.name
+    app_id = application_id(source, state, "mirror")
+    expected = Expected(
+        ledger=work.ledger.identity(),
+        app_id=app_id,
+        settled=work.ledger.last_settled(source, app_id),
+        intent=intent,
+        looked=looked,
+        begun=-1 if state.adopted is None else state.adopted,
+        last=work.ledger.last_intended(source, app_id),
+    )
+    return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
+
+
+def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
+    """What the log of a changelog, or of a table of the source's own, shows since the last
+    look."""
+    source = work.source.name
+    look = work.changelog.look(folder, looked)
+    batches = [
+        one.said["batches"][-1] for one in look.commits if one.said and "batches" in one.said
+    ]
+    positions = {
+        batch.id: str(batch.end.at)
+        for number in set(batches)
+        for batch in work.ledger.live_batches(source, number, number)
+        if batch.end is not None
+    }
+    return judge_changelog(look, looked, work.ledger.identity(), positions)
+
+
+def refuse_found(
+    work: Workplace, folder: str, found: Found, table: TableName | None = None
+) -> None:
+    """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
+    the source."""
+    source = work.source.name
+    go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
+    match found:
+        case Ahead(commit, ledger):
+            raise ahead(source, folder, commit, ledger, work.ledger.identity())
+        case Behind(newest, expected):
+            ends = "is not there" if newest is None else f"ends at version {newest}"
+            raise TableError(
+                f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
+                "what it had beyond is not in it any more. The mirror has all",
+                hint=f"mount or restore the folder before the next run; {go_on}",
+            )
+        case Foreign(commit, how):
+            raise TableError(
+                f"{foreign_sentence(folder, commit)}: {how}. The changelog may not have every "
+                "change, or more than there were",
+                hint=f"find out who did it; {go_on}",
+            )
+        case Unknown(version):
+            raise TableError(
+                f"nobody looked at version {version} of {folder}, and its log has no file of it "
+                "any more: somebody else may have written it",
+                hint=go_on,
+            )
+        case Passed():
+            return
+
+
+def parted(work: Workplace) -> list[Parted]:
+    """Tables whose mirrors hold what the ledger does not know of, or lack what it knows."""
+    source = work.source.name
+    looked = work.ledger.looked(source)
+    intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+    found = []
+    for table, state in work.ledger.table_states(source).items():
+        one = judged(work, state, looked.get(state.mirror), intents.get(table))
+        if isinstance(one, Ahead | Behind) and not state.mirror_ended:
+            error = _error(work, state, one)
+            found.append(Parted(table, str(error), error.hint))
+    return found
+
+
+def changelogs_parted(work: Workplace) -> ForeignCommit | None:
+    """Why some changelog, or table of the source's own, and the ledger tell different things."""
+    for folder, found in _changelogs_moved(work):
+        try:
+            refuse_found(work, folder, found)
+        except TableError:
+            continue
+        except ForeignCommit as error:
+            return error
+    return None
+
+
+def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
+    """Changelogs, and tables of the source's own, that do not end where they were looked at
+    last."""
+    mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
+    for folder, looked in work.ledger.looked(work.source.name).items():
+        if folder not in mirrors and not work.changelog.ends_at(folder, looked):
+            yield folder, judged_changelog(work, folder, looked)
+
+
+def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
+    """Tables that are active and whose mirrors do not end where they were looked at last, or
+    that nobody looked at yet."""
+    return [
+        state
+        for state in work.ledger.table_states(work.source.name).values()
+        if state.condition is TableCondition.ACTIVE
+        and state.mirror_version is not None
+        and not (
+            state.mirror in looked and work.mirrors.ends_at(state.mirror, looked[state.mirror])
+        )
+    ]
+
+
+def why(work: Workplace, state: TableState, found: Found) -> str:
+    """What was found, in a sentence."""
+    return str(_error(work, state, found))
+
+
+def astray(work: Workplace) -> list[Parted]:
+    """Tables that the next run would set aside for what the logs of their mirrors show, or
+    those of their changelogs, once it has something to publish there."""
+    looked = work.ledger.looked(work.source.name)
+    found = []
+    for state in moved(work, looked):
+        one = judged(work, state, looked.get(state.mirror))
+        if isinstance(one, Behind | Foreign | Unknown):
+            error = _error(work, state, one)
+            found.append(Parted(state.table, str(error), error.hint))
+    tables = _changelogs_of_active(work)
+    for folder, one in _changelogs_moved(work):
+        if folder in tables and isinstance(one, Behind | Foreign | Unknown):
+            try:
+                refuse_found(work, folder, one, tables[folder])
+            except TableError as refused:
+                found.append(Parted(tables[folder], refused.reason, refused.hint))
+    return found
+
+
+def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
+    source = work.source.name
+    return {
+        changelog_path(source, state.table, number): state.table
+        for state in work.ledger.table_states(source).values()
+        if state.condition is TableCondition.ACTIVE
+        for number in range(1, state.changelog_generation + 1)
+    }
+
+
+def _error(work: Workplace, state: TableState, found: Found) -> TableError | ForeignCommit:
+    mirror, table = state.mirror, state.table
+    match found:
+        case Ahead(commit, ledger):
+            return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
+        case Behind(newest, expected):
+            ends = "is not there" if newest is None else f"ends at version {newest}"
+            if newest is not None and newest >= expected:
+                ends = "was made anew by somebody else"
+            return MirrorRefused(
+                f"its mirror {mirror} {ends}, and version {expected} of it is in the ledger",
+                hint=f"mount or restore the lake's folder; or {reload_hint(table)}",
+            )
+        case Foreign(commit, how):
+            return TableError(
+                f"{foreign_sentence(mirror, commit)}: {how}",
+                hint=f"find out who did it; {reload_hint(table)}",
+            )
+        case Unknown(version):
+            return TableError(
+                f"nobody looked at version {version} of its mirror {mirror}, and its log has no "
+                "file of it any more: somebody else may have written it",
+                hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
+            )
+        case Passed():
+            raise AssertionError("what passed is no error")
+
+
+def ahead(
+    source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
+) -> ForeignCommit:
+    """The refusal for a commit that the ledger does not know."""
+    said = commit.said or {}
+    batches, position = said.get("batches"), said.get("position")
+    what = f"version {commit.delta_version} of {folder} ({clock(commit)})"
+    if batches:
+        what += f" shows batch {batches[-1]} up to {position}"
+    who = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
+    return ForeignCommit(
+        f"the ledger is behind its lake: {what}, a write {who}",
+        hint=HINT.format(source=source),
+    )
+
+
+def foreign_sentence(folder: str, commit: LakeCommit) -> str:
+    """Whose commit it is not."""
+    operation = commit.operation or "an operation without a name"
+    return (
+        f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
+        f"{clock(commit)})"
+    )
+
+
+def clock(commit: LakeCommit) -> str:
+    """When a commit was made, for people."""
+    moment = commit.committed_at
+    return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"

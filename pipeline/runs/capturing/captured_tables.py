@@ -1,0 +1,328 @@
+"""The tables of one capture: their states, what happens to them, rows on their way to files.
+
+Belongs here: what a table must be to be captured, rows held in memory until files are
+worth opening, and taking back what a table wrote of a transaction that turned out bad.
+Does not: decoding and numbering (`segment_builder`), structures (`pipeline.schema.tracker`),
+file formats (`resources.lake`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
+from pipeline.changes.marks import file_schema
+from pipeline.coverage import PastRange, hole
+from pipeline.errors import Remedy, TableError
+from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.position import Coordinates
+from pipeline.schema.history import SchemaVersion
+from pipeline.segment import RowCounts, Segment
+from pipeline.table import TableName
+from pipeline.table_state import (
+    Handover,
+    SetAside,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+    TableState,
+)
+
+GROUP_IMAGES = 128 * 1024
+"""A table's images are written when there are so many: a row group, small enough that both
+cores of a small machine find work when it is read."""
+
+GROUP_BYTES = 48 << 20
+"""… or when they take so many bytes."""
+
+HELD_BYTES = 128 << 20
+"""Images of all tables are held up to this size; then the largest are written."""
+
+
+@dataclass(slots=True)
+class CapturedTable:
+    """A table under one version: the Arrow batches held, its writer and totals.
+
+    `place` and `rows_there`: the last place in the log that rows of it were found at, and
+    how many, so that `_row` goes on where several events share a place. `more`: columns that
+    its files have behind the changelog's, since images of it left columns out (`file_schema`).
+    """
+
+    version: SchemaVersion
+    folder: str
+    schema: pa.Schema
+    held: list[pa.RecordBatch] = field(default_factory=list)
+    held_images: int = 0
+    held_bytes: int = 0
+    writer: SegmentWriter | None = None
+    counts: RowCounts = field(default_factory=RowCounts)
+    first: int = 0
+    last: int = 0
+    place: tuple[str, int] = ("", 0)
+    rows_there: int = 0
+    before: _Before | None = None
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A table's structure behind a rename, the name its rows had before, and the Delta version
+    of the mirror that has them."""
+
+    version: SchemaVersion
+    origin: TableName
+    delta_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a table had before a transaction that comes in parts."""
+
+    files: int
+    counts: RowCounts
+    first: int
+    last: int
+
+
+class CapturedTables:
+    """`states`: those of the ledger; tables not there are new. `past`: the ranges that
+    earlier runs read, with their patterns. `updated`: updates say which columns changed."""
+
+    def __init__(
+        self,
+        store: SegmentStore,
+        *,
+        source: str,
+        batch: int,
+        states: Mapping[TableName, TableState],
+        past: Sequence[PastRange] = (),
+        updated: bool = False,
+    ) -> None:
+        self.updated = updated
+        self._store = store
+        self._source, self._batch = source, batch
+        self._states = dict(states)
+        self._past = past
+        self._created: set[TableName] = set()
+        self._open: dict[tuple[TableName, int], CapturedTable] = {}
+        self._held_bytes = 0
+        self.events: list[TableEvent] = []
+        self.touched: dict[TableName, TableState] = {}
+        self.handovers: list[Handover] = []
+        self.set_aside: dict[TableName, SetAside] = {}
+        self.rereads: dict[TableName, SetAside] = {}
+        """Those of `set_aside` that the next run reads from the source."""
+
+    def wanted(self, table: TableName) -> bool:
+        """Whether a table's rows are taken: it is not set aside."""
+        state = self._states.get(table)
+        return table not in self.set_aside and (
+            state is None or state.condition in (TableCondition.ACTIVE, TableCondition.DROPPED)
+        )
+
+    def known(self, table: TableName) -> bool:
+        """Whether there is anything in the lake, or on its way there."""
+        return table in self._states
+
+    def concerns(self, table: TableName) -> bool:
+        """Whether the capture has anything of the table."""
+        return (
+            table in self.touched
+            or table in self.set_aside
+            or any(name == table for name, _ in self._open)
+            or any(event.table == table for event in self.events)
+        )
+
+    def hand_over(self, taken: Mapping[TableName, TakenOver]) -> None:
+        """Each of these tables goes on with the mirror of the one whose name it took; a name
+        that nobody took is gone, and has a new place for a table to come."""
+        origins = {one.origin for one in taken.values()}
+        states = {
+            table: self._states.get(table) or new_table(self._source, table)
+            for table in sorted({*taken, *origins})
+        }
+        for table, before in states.items():
+            one, generation = taken.get(table), before.generation + 1
+            mirror = mirror_path(self._source, table, generation)
+            if one is not None:
+                mirror = states[one.origin].mirror
+            after = replace(
+                before,
+                condition=TableCondition.DROPPED if one is None else TableCondition.ACTIVE,
+                generation=generation,
+                mirror=mirror,
+                mirror_version=None if one is None else one.version.version,
+                adopted=None if one is None else one.delta_version,
+                stopped=None,
+            )
+            self._states[table] = self.touched[table] = after
+            self.handovers.append(
+                Handover(table, generation, mirror, after.adopted, after.mirror_version, before)
+            )
+
+    def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
+        """The table under that version, whose rows are found at `at`; TableError if it may
+        not be captured as it is."""
+        key = version.table, version.version
+        one = self._open.get(key)
+        if one is None:
+            one = self._open[key] = self._first_seen(version)
+        return one
+
+    def happened(
+        self, kind: TableEventKind, version: SchemaVersion, *, sequence: int, reason: str | None
+    ) -> None:
+        """Something happens to a table behind the change of that number."""
+        table = version.table
+        if kind is TableEventKind.CREATED:
+            self._created.add(table)
+        condition = TableCondition.ACTIVE
+        if kind is TableEventKind.DROPPED:
+            condition = TableCondition.DROPPED
+        self._touch(version, condition)
+        self.events.append(
+            TableEvent(table, kind, sequence, version.version, version.since, reason)
+        )
+
+    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
+        """The table goes no further than `at`."""
+        aside = SetAside(table, error.reason, error.hint, str(at), at, error.remedy)
+        self.set_aside[table] = aside
+        state = self._states.get(table) or new_table(self._source, table)
+        self._states[table] = self.touched[table] = state
+        for (name, _), one in self._open.items():
+            if name == table and one.before is not None:
+                self._take_back(one, one.before)
+        return aside
+
+    def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
+        """… and the next run reads it from the source."""
+        aside = self.rereads[table] = self.put_aside(table, at, error)
+        return aside
+
+    def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
+        """Keep rows until they are worth a row group, or memory runs short."""
+        one.held.append(rows)
+        one.held_images += rows.num_rows
+        one.held_bytes += rows.nbytes
+        self._held_bytes += rows.nbytes
+        if one.held_images >= GROUP_IMAGES or one.held_bytes >= GROUP_BYTES:
+            self._write(one)
+        if self._held_bytes >= HELD_BYTES:
+            for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
+                if self._held_bytes < HELD_BYTES // 2:
+                    break
+                self._write(other)
+
+    # -- transactions that come in parts ----------------------------------------------
+
+    def begin_part(self, one: CapturedTable) -> None:
+        """What is held next may have to be taken back."""
+        if one.before is None:
+            self._write(one)
+            files = one.writer.cut() if one.writer is not None else 0
+            one.before = _Before(files, one.counts, one.first, one.last)
+
+    @property
+    def rows_in_parts(self) -> int:
+        """Rows of the transaction so far, without what was taken back."""
+        parts = ((one.counts, one.before) for one in self._open.values())
+        return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
+
+    def end_parts(self) -> None:
+        """The transaction is whole: nothing of it is taken back any more."""
+        for one in self._open.values():
+            one.before = None
+
+    def _take_back(self, one: CapturedTable, before: _Before) -> None:
+        self._let_go(one)
+        if one.writer is not None:
+            one.writer.drop(before.files)
+        one.counts, one.first, one.last = before.counts, before.first, before.last
+        one.before = None
+
+    # -- files ------------------------------------------------------------------------
+
+    def finish(self) -> tuple[Segment, ...]:
+        """Write and close every file (durable), and name the segments."""
+        segments = []
+        for (name, version), one in self._open.items():
+            self._write(one)
+            files = one.writer.close() if one.writer is not None else ()
+            if files:
+                segments.append(Segment(name, version, files, one.counts, one.first, one.last))
+        return tuple(segments)
+
+    def _write(self, one: CapturedTable) -> None:
+        if not one.held:
+            return
+        if one.writer is None:
+            one.writer = self._store.open(
+                one.folder,
+                batch=self._batch,
+                schema_version=one.version.version,
+                schema=one.schema,
+                updated=self.updated,
+            )
+        one.writer.write(_together(one))
+        self._let_go(one)
+
+    def _let_go(self, one: CapturedTable) -> None:
+        self._held_bytes -= one.held_bytes
+        one.held = []
+        one.held_images = one.held_bytes = 0
+
+    # -- tables seen for the first time ---------------------------------------------------
+
+    def _first_seen(self, version: SchemaVersion) -> CapturedTable:
+        # TableError for a type that is not read.
+        schema = captured_schema(version.structure, updated=self.updated)
+        self._require_no_hole(version)
+        state = self._touch(version, TableCondition.ACTIVE)
+        return CapturedTable(version, state.changelog, schema)
+
+    def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
+        """The table's state, which goes on under that version."""
+        table = version.table
+        before = self._states.get(table)
+        state = replace(
+            before or new_table(self._source, table),
+            condition=condition,
+            changelog=changelog_path(self._source, table, version.generation),
+            changelog_generation=version.generation,
+        )
+        if state != before:
+            self._states[table] = self.touched[table] = state
+        return state
+
+    def _require_no_hole(self, version: SchemaVersion) -> None:
+        table = version.table
+        known = table in self._states
+        if not known and table in self._created:
+            return
+        missed = hole(table, (version.batch or self._batch) if known else None, self._past)
+        if missed is not None:
+            raise TableError(
+                f"the patterns of earlier runs left it out, up to {missed}: its changes there "
+                "were not read",
+                hint=f"`lockstep release {table} --reason …` reads it from the source",
+                remedy=Remedy.RELEASED_RESNAPSHOT,
+            )
+
+
+def _together(one: CapturedTable) -> pa.Table:
+    """The rows held; from the first image that leaves a column out, with what each has."""
+    count = len(one.schema)
+    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
+    if not one.more:
+        return pa.Table.from_batches(one.held, schema=one.schema)
+    names = [column.name for column in one.version.structure.columns]
+    schema = file_schema(one.schema, names, one.more)
+    batches = []
+    for batch in one.held:
+        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
+    return pa.Table.from_batches(batches)

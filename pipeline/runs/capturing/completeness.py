@@ -1,0 +1,41 @@
+"""What a reading must have read, or nothing of it is recorded.
+
+Belongs here: the proofs, and their refusals. Does not: reading (`log_reader`), where a run
+begins and ends (`begin`, `pipeline.bounds`).
+"""
+
+from __future__ import annotations
+
+from pipeline.bounds import RunBounds
+from pipeline.errors import PreparedBeforeStart, TransactionsMissing
+from pipeline.gtid import GtidSet
+from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.context import Workplace
+
+
+def require_followed(begun: Begun, reading: Reading) -> None:
+    """What was prepared when a start was chosen is prepared behind it in the log."""
+    unseen = begun.prepared - reading.buffer.prepared.seen
+    if unseen:
+        first = min(unseen, key=str)
+        raise PreparedBeforeStart(
+            f"the XA transaction {first} was prepared before the start {begun.start}: its rows "
+            "would be missing once it is committed",
+            hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
+            "again; or start before its prepare",
+        )
+
+
+def require_whole(work: Workplace, bounds: RunBounds, begun: Begun, read: GtidSet) -> None:
+    """Every transaction the server had executed by the end was read, or purged."""
+    if not bounds.unread(read, GtidSet.parse(begun.facts.gtid_purged)):
+        return
+    missing = bounds.unread(read, GtidSet.parse(work.server.facts().gtid_purged))
+    if missing:
+        raise TransactionsMissing(
+            f"the server had executed {missing} when the run began, but its log up to "
+            f"{bounds.end} does not hold them",
+            hint="the log is not whole (restored backup, log filters, RESET?); nothing was "
+            "recorded. Compare SHOW BINARY LOGS with the server's history",
+        )

@@ -1,0 +1,101 @@
+"""Events of one table → images, by the structure of the moment.
+
+Belongs here: which decoder reads a table map's rows, and the order of images where a table has
+several maps. Does not: bytes (`pipeline.binlog`), what becomes of a table that cannot be decoded
+(`segment_builder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.parts import by_map, in_portions
+from pipeline.binlog.ring import Block
+from pipeline.binlog.rows import TableDecoder
+from pipeline.binlog.table_map import read_layouts
+from pipeline.changes.defaults import refuse_updates, with_defaults
+from pipeline.changes.keys import key_columns
+from pipeline.position import Coordinates
+from pipeline.row_images import RowImages, in_order
+from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
+from pipeline.runs.schema_choice import checked, version_for
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.types import arrow_schema
+
+
+class Decoding:
+    """The decoders for one buffer's table maps, by map and version. `updated`: updates say
+    which columns changed."""
+
+    def __init__(self, structures: SchemaTracker, *, updated: bool = False) -> None:
+        self._structures = structures
+        self._updated = updated
+        self._buffer: TransactionBuffer | None = None
+        self._decoders: dict[tuple[int, int], TableDecoder] = {}
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        """The buffer whose table maps are read."""
+        self._buffer = buffer
+
+    @property
+    def buffer(self) -> TransactionBuffer:
+        if self._buffer is None:
+            raise RuntimeError("follow a buffer first")
+        return self._buffer
+
+    @property
+    def flavour(self) -> str:
+        description = self.buffer.description
+        return description.flavour if description else "mysql"
+
+    def decoded(
+        self, part: Block, at: Coordinates, tables: CapturedTables
+    ) -> tuple[CapturedTable, list[RowImages]]:
+        """The images of one table's events, in their order, and the table they belong to.
+        TableError where they cannot be decoded, or not captured."""
+        number = int(part.events[0, columns.MAP])
+        version, _ = self._decoder(number, at)
+        table = tables.opened(version, at)
+        if (part.events[:, columns.MAP] == number).all():
+            return table, list(self._of_map(number, part, at))
+        return table, list(self._of_maps(part, at))
+
+    def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+        """Events of several maps: decoded map by map, put into their order again."""
+        for first, portion in in_portions(part):
+            yield in_order(
+                [
+                    (images, first + which)
+                    for number, which, events in by_map(portion)
+                    for images in self._of_map(number, events, at)
+                ]
+            )
+
+    def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
+        version, decoder = self._decoder(number, at)
+        for images in decoder.decode(events):
+            yield self._with_defaults(images, version)
+
+    def _with_defaults(self, images: RowImages, version: SchemaVersion) -> RowImages:
+        if images.present is None:
+            return images
+        if self.flavour == "mariadb":
+            refuse_updates(images)
+        told = self._structures.told_by_log(version.table)
+        return with_defaults(images, None if told else version.schema)
+
+    def _decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+        mapped = self.buffer.maps.known[number]
+        version = version_for(mapped, self.flavour, self._structures, at)
+        key = number, version.version
+        if key not in self._decoders:
+            structure = checked(version, mapped, self.flavour)
+            layouts = read_layouts(mapped.raw, self.flavour)
+            told_by = () if version.schema is None else key_columns(version.schema)
+            schema = arrow_schema(structure)
+            decoder = TableDecoder(structure, layouts, schema, told_by, updated=self._updated)
+            self._decoders[key] = decoder
+        return version, self._decoders[key]

@@ -1,0 +1,61 @@
+"""The tables that a capture finds, those that it takes up again among them.
+
+Belongs here: what the ledger says of them where a batch begins. Does not: what becomes of them
+in it (`captured_tables`), which tables come back and how (`decide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from pipeline.coverage import past_ranges
+from pipeline.ports.segments import SegmentStore
+from pipeline.position import Position
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+
+def tables_of(
+    work: Workplace,
+    start: Position,
+    segments: SegmentStore,
+    batch: int,
+    active: Collection[TableName] = (),
+    *,
+    before: int | None = None,
+) -> CapturedTables:
+    """The tables that the capture of `batch` from `start` on finds. `active`: those that it
+    takes up again. `before`: what patterns left out counts up to that batch only, because the
+    log behind it is read now."""
+    source = work.source.name
+    states = work.ledger.table_states(source)
+    for table in active:
+        states[table] = _taken_up(states[table])
+    past = [
+        one
+        for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
+        if before is None or one.last < before
+    ]
+    return CapturedTables(
+        segments,
+        source=source,
+        batch=batch,
+        states=states,
+        past=past,
+        updated=work.source.lake.updated_columns,
+    )
+
+
+def _taken_up(state: TableState) -> TableState:
+    return replace(
+        state,
+        condition=TableCondition.ACTIVE,
+        reason=None,
+        hint=None,
+        position=None,
+        stopped=None,
+        remedy=None,
+    )

@@ -1,0 +1,307 @@
+"""Reading the log from a start to an end: transactions to their taker, the position kept.
+
+Belongs here: the loop over the dump, and what a statement in the log means for the run.
+Does not: transactions (`pipeline.binlog`), rows (`segment_builder`, `log_tally`), the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+from pipeline.batch import Prepared, Xid
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.control import moment
+from pipeline.binlog.identity import GtidsRead, together
+from pipeline.binlog.limits import Limits
+from pipeline.binlog.ring import ANONYMOUS, Run
+from pipeline.binlog.set_witness import LastOfSources
+from pipeline.bounds import RunBounds
+from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
+from pipeline.position import Coordinates, Position, Witness
+from pipeline.runs.agreement.obstacles import with_way_on
+from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.initial_schemas import facts_of_server
+from pipeline.runs.capturing.logged_statements import logged_statements
+from pipeline.runs.capturing.snapshot_join import last_end
+from pipeline.runs.context import SourcePlan, Workplace
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.table import TableName
+
+_TELL_SECONDS = 0.3
+"""How often progress is told at the most."""
+
+
+class Taker(Protocol):
+    """Who takes what is read: a segmenter, or a tally."""
+
+    @property
+    def changes(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def follow(self, buffer: TransactionBuffer) -> None: ...
+
+    def wanted(self, table: TableName) -> bool: ...
+
+    def watches(self, table: TableName) -> bool:
+        """Whether its events are wanted, captured or not: rows of others may go with its."""
+
+    def reach(self, at: Coordinates | None) -> None: ...
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None: ...
+
+    def put(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a run ended before a statement, and why."""
+
+    at: Coordinates
+    witness: Witness
+    why: str
+
+
+def refuse(error: UnsupportedStatement) -> None:
+    """A statement in the log ends the run."""
+    raise error
+
+
+class Reading:
+    """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
+    told of a statement that a run does not go past; `keeps`: tables whose rows are kept
+    while their transaction is prepared, wanted or not; `cuts`: why the run is to end before a
+    statement, like one whose budget is spent there."""
+
+    def __init__(
+        self,
+        work: Workplace,
+        taker: Taker,
+        begun: Begun,
+        bounds: RunBounds,
+        prepared: Mapping[Xid, Prepared],
+        structures: SchemaTracker,
+        *,
+        stops: Callable[[UnsupportedStatement], None] = refuse,
+        keeps: Callable[[TableName], bool] | None = None,
+        cuts: Callable[[LoggedStatement], str | None] = lambda _: None,
+    ) -> None:
+        self._work = work
+        self._source: SourcePlan = work.source
+        self._taker = taker
+        self._stops = stops
+        self._cuts = cuts
+        self._cut: _Cut | None = None
+        self._structures = structures
+        self._facts = facts_of_server(begun.facts)
+        self._bounds = bounds
+        self._begun = begun
+        self._gtids = GtidsRead()
+        self.last_of_sources = LastOfSources()
+        self._anonymous = 0
+        self._committed_at: int | None = None
+        self._clock = self._told = monotonic()
+        self._spark_wanted = True
+        self._total = _distance(begun, bounds)
+        self._dump = work.server.dump(begun.start.at)
+        self.buffer = TransactionBuffer(
+            begun.start.at,
+            begins=self._dump.begins,
+            wants=self._wants,
+            spool=work.spool,
+            source=work.source.name,
+            prepared=prepared,
+            created=begun.witness.file_created if begun.witness else 0,
+            limits=self._limits(),
+            leave_out=begun.leave_out,
+            keeps=keeps,
+        )
+        taker.follow(self.buffer)
+        self.transactions = 0
+        self.log_bytes = 0
+
+    @property
+    def end(self) -> Position:
+        last = self._committed_at
+        start = self._begun.start
+        return Position(
+            at=self._at,
+            gtid_set=together(start.gtid_set, self._gtids.set()),
+            server_uuid=start.server_uuid,
+            committed_at=start.committed_at if last is None else moment(last),
+        )
+
+    @property
+    def _at(self) -> Coordinates:
+        return self.buffer.at if self._cut is None else self._cut.at
+
+    @property
+    def cut(self) -> bool:
+        """Whether the run ended before a statement that is to begin another one."""
+        return self._cut is not None
+
+    @property
+    def by_gtid(self) -> bool:
+        """Whether `end` may be resumed by its GTID set."""
+        return self._begun.by_gtid and not self._anonymous
+
+    @property
+    def witness(self) -> Witness:
+        if self._cut is not None:
+            return self._cut.witness
+        witness = self.buffer.witness or self._begun.witness
+        if witness is None:
+            raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
+        return witness
+
+    @property
+    def spent(self) -> str | None:
+        """What ended the run before its bounds' end, a budget mostly; None if nothing did."""
+        if self._cut is not None:
+            return self._cut.why
+        if self._bounds.reached(self.buffer.at) or self._among_known:
+            return None
+        return self._bounds.spent(
+            transactions=self.transactions,
+            log_bytes=self.log_bytes,
+            seconds=monotonic() - self._clock,
+        )
+
+    def run(self) -> None:
+        """Read up to the end, or until a budget is spent; `StreamEndedEarly`, and `LogStops`
+        with the place behind what stopped it."""
+        try:
+            self._read()
+        except LogStops as error:
+            raise with_way_on(error, self._work.server, self._begun.facts.head) from error
+
+    def _read(self) -> None:
+        if self._bounds.reached(self._begun.start.at):
+            self._taker.reach(None)
+            return
+        buffer = self.buffer
+        try:
+            for received in self._dump:
+                buffer.put(received)
+                self._take_runs()
+                if buffer.stopped or buffer.ended or self.cut:
+                    break
+                if self._out_of_budget():
+                    buffer.stop()
+        finally:
+            self._dump.close()
+        buffer.end()
+        self._take_runs()
+        self._taker.reach(None)
+        if self.spent is None:
+            self._bounds.require_reached(buffer.at)
+
+    @property
+    def _among_known(self) -> bool:
+        """Whether transactions lie ahead that were read before: no run ends there."""
+        known = self._begun.known_until
+        return known is not None and self.buffer.at < known
+
+    def _limits(self) -> Limits:
+        """Those that hold from the start on; where known transactions come first, a budget
+        is asked for between two pieces of the dump (`_out_of_budget`)."""
+        budget = self._bounds.budget
+        if self._begun.known_until is not None:
+            return Limits(self._bounds.end)
+        return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
+
+    def _out_of_budget(self) -> bool:
+        return self.spent is not None
+
+    def _take_runs(self) -> None:
+        while not self.cut and (run := self.buffer.get()) is not None:
+            statements = logged_statements(run, self._facts)
+            if not self._cut_before(statements):
+                self._take(run, statements)
+            self.buffer.ack()
+
+    def _cut_before(self, statements: Sequence[LoggedStatement]) -> bool:
+        """Whether the run ends before these, which are handed out alone."""
+        place = self.buffer.before
+        if len(statements) != 1 or place is None or self._begins_known(place[0]):
+            return False
+        self._taker.reach(statements[0].begin)
+        if why := self._cuts(statements[0]):
+            self._cut = _Cut(*place, why)
+        return self.cut
+
+    def _begins_known(self, at: Coordinates) -> bool:
+        known = self._begun.known_until
+        return known is not None and at < known
+
+    def _wants(self, table: TableName) -> bool:
+        taken = self._source.patterns.matches(table) and self._taker.wanted(table)
+        return taken or self._taker.watches(table)
+
+    def _take(self, run: Run, statements: Sequence[LoggedStatement]) -> None:
+        for logged in statements:
+            self._taker.reach(logged.begin)
+            followed = self._structures.take(logged)
+            why = followed.not_understood
+            if why is not None and why.may_touch is None:
+                self._stops(_not_understood(logged, why.reason))
+            self._taker.changed(logged, followed)
+        self._taker.reach(last_end(run))
+        self._taker.put(run)
+        if self._taker.changes and self._spark_wanted:
+            self._spark_wanted = False
+            self._work.mirrors.prepare()
+        last = run.transactions[-1]
+        self._committed_at = int(
+            last[columns.COMMITTED_AT] or last[columns.LAST_TIMESTAMP] * 1_000_000
+        )
+        self._note_gtids(run)
+        self.transactions += len(run.transactions)
+        self.log_bytes += int(run.transactions[:, columns.LOG_BYTES].sum())
+        if monotonic() - self._told < _TELL_SECONDS:
+            return
+        self._told = monotonic()
+        self._work.progress.capture(
+            transactions=self.transactions,
+            rows=self._taker.rows,
+            log_bytes=self.log_bytes,
+            total_bytes=self._total,
+        )
+
+    def _note_gtids(self, run: Run) -> None:
+        self._gtids.add(run.transactions, run.sources)
+        self.last_of_sources.add(run.transactions, run.sources, run.files)
+        anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
+        self._anonymous += anonymous
+        if anonymous and self._begun.leave_out:
+            raise TransactionsWithoutGtid(
+                f"the log between {self._begun.start} and {self.buffer.at} holds {anonymous} "
+                "transactions without a GTID: whether they were read before cannot be told",
+                hint="choose the place to go on at: `lockstep start-at PLACE --reason …`",
+            )
+
+
+def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatement:
+    return UnsupportedStatement(
+        f"the log holds a statement that is not understood, at {logged.begin}: {reason}; "
+        "it may change any table",
+        hint="nothing was recorded. If it changes no captured table, go on behind it: "
+        f"`lockstep start-at {logged.end} --reason …`; and report the statement to us",
+    )
+
+
+def _distance(begun: Begun, bounds: RunBounds) -> int:
+    """Bytes of log between start and end, for progress."""
+    start, end = begun.start.at, bounds.end
+    between = [
+        log.size
+        for log in begun.facts.binlogs
+        if start.file.number <= log.file.number < end.file.number
+    ]
+    return max(sum(between) - start.offset + end.offset, 0)

@@ -1,0 +1,80 @@
+"""QUERY events of the log as statements that can be followed.
+
+Belongs here: the bytes of a statement in its client's character set, with the session it ran
+in. Does not: what the statement means (`pipeline.schema`), where the log is read (`log_reader`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pipeline.binlog.charsets import text_decoder
+from pipeline.binlog.control import moment
+from pipeline.binlog.identity import gtid_text
+from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
+from pipeline.position import Coordinates
+from pipeline.schema.context import ServerFacts, read_context
+from pipeline.schema.logged import LoggedStatement
+
+_VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
+_MICROSECONDS: Final = 1_000_000
+_OWN: Final = "utf8mb4"
+_SURROGATES: Final = 0xDC00
+
+
+def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerFacts:
+    """What no event tells, from what the server said of itself."""
+    found = _VERSION.match(version)
+    major, minor, patch = map(int, found.groups()) if found else (9, 7, 4)
+    return ServerFacts(
+        version=major * 10_000 + minor * 100 + patch,
+        flavour=flavour,
+        lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
+        default_engine=settings.get("default_storage_engine") or "InnoDB",
+    )
+
+
+def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
+    """The statements of a run that may change a structure, in the order of the log."""
+    found = []
+    for number, query in run.statements:
+        row = run.transactions[number]
+        file = run.files[row[FILE]]
+        context = read_context(query.status, facts, query.database)
+        committed = int(row[COMMITTED_AT]) or query.second * _MICROSECONDS
+        found.append(
+            LoggedStatement(
+                text=statement_text(query.raw, context.client_charset),
+                context=context,
+                begin=Coordinates(file, int(row[BEGIN_OFFSET])),
+                end=Coordinates(file, int(row[END_OFFSET])),
+                gtid=gtid_text(row, run.sources),
+                committed_at=moment(committed),
+                executed_at=moment(query.second * _MICROSECONDS + context.microseconds),
+                server_id=int(row[SERVER]),
+            )
+        )
+    return found
+
+
+def statement_text(raw: bytes, charset: str) -> str:
+    """A statement's bytes in its client's character set; `binary` stands for the server's own.
+
+    Bytes without meaning are kept as surrogates, one for each: inside a literal they change
+    nothing, inside a name they make one that no server has. What is behind them is read on, for
+    the second byte of a character may look like a quote's escape.
+    """
+    decode = text_decoder(_OWN if charset == "binary" else charset)
+    found = []
+    while raw:
+        try:
+            found.append(decode(raw))
+            break
+        except UnicodeDecodeError as error:
+            end = max(error.end, error.start + 1)
+            found.append(decode(raw[: error.start]))
+            found += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
+            raw = raw[end:]
+    return "".join(found)

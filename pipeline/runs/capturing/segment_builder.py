@@ -1,0 +1,231 @@
+"""Runs of whole transactions → the rows of changelogs, numbered.
+
+Belongs here: numbering images over all tables, and setting one table aside without touching
+the others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
+do to tables (`table_changes`), what images carry (`change_rows`), files (`captured_tables`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from pipeline.arrow_errors import for_one_table
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.parts import by_table
+from pipeline.binlog.ring import Block, Integers, Run
+from pipeline.changes.extents import Extents
+from pipeline.changes.marks import TransactionMarks
+from pipeline.errors import DamagedEvent, TableError
+from pipeline.position import Coordinates
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.cascade_watch import Lost, Watch
+from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
+from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
+from pipeline.runs.capturing.image_decoder import Decoding
+from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.snapshot_join import Joining, begin_of, behind
+from pipeline.runs.capturing.source_rows import Counted, SourceRows
+from pipeline.runs.capturing.table_changes import Following, Numbers, Rules
+from pipeline.runs.rejoining.resnapshot import Reread
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
+
+
+class Segmenter:
+    """Takes the runs of one buffer; `tables` gets the rows."""
+
+    def __init__(
+        self,
+        tables: CapturedTables,
+        *,
+        batch: int,
+        base: int,
+        structures: SchemaTracker,
+        clock: Callable[[], datetime],
+        captured: Callable[[TableName], bool],
+        policies: LakePolicies,
+        on_set_aside: Callable[[SetAside], None],
+        rereads: Sequence[Reread] = (),
+        comebacks: Sequence[Comeback] = (),
+        completed: Collection[TableName] = (),
+        told: SourceRows | None = None,
+        handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
+    ) -> None:
+        self._tables = tables
+        self._told = told
+        self._structures = structures
+        self._captured = captured
+        self._numbers = Numbers(batch, base)
+        self._following = Following(
+            tables,
+            structures,
+            self._numbers,
+            Rules(clock, captured, policies, on_set_aside, completed),
+            rereads=rereads,
+            comebacks=comebacks,
+            wants_changed=self._ask_again,
+            handing_over=handing_over,
+            extents=extents,
+        )
+        self._watch = Watch(structures, self._following.wanted)
+        self._decoding = Decoding(structures, updated=tables.updated)
+        self._holding = Holding(tables, batch)
+
+    @property
+    def joining(self) -> Joining:
+        return self._following.joining
+
+    @property
+    def coming_back(self) -> ComingBack:
+        return self._following.coming_back
+
+    @property
+    def changes(self) -> int:
+        """Images so far, marks among them."""
+        return self._numbers.changes
+
+    @property
+    def rows(self) -> int:
+        return self._holding.rows
+
+    @property
+    def softened(self) -> Counter[str]:
+        return self._holding.softened
+
+    @property
+    def unknown(self) -> Counter[str]:
+        return self._holding.unknown
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        """The buffer whose runs are put."""
+        self._decoding.follow(buffer)
+
+    def wanted(self, table: TableName) -> bool:
+        return self._following.wanted(table)
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+        """A statement changed structures."""
+        actions = self._following.changed(logged, followed)
+        if self._watch.moved():
+            self._ask_again()
+        if self._told is not None and self._told.statements < self._structures.statements:
+            self._told.statement(logged, followed, actions, self._numbers.last)
+
+    def reach(self, at: Coordinates | None) -> None:
+        self._following.reach(at)
+
+    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """The table goes no further than `at`."""
+        self._following.put_aside(table, at, error)
+
+    def rebuild(self, table: TableName, why: str) -> None:
+        """Its mirror is written anew behind the last change so far."""
+        self._following.rebuild(table, why)
+
+    def _ask_again(self) -> None:
+        self._decoding.buffer.maps.ask_again()
+
+    def put(self, run: Run) -> None:
+        """Decode and number a run's rows."""
+        marks = marks_of(run)
+        counted = Counted(run, self._numbers.last, self._following.take_emptied())
+        for block in run.blocks:
+            self._put_block(run, block, marks, counted)
+        if run.from_file:
+            counted.rows[0] = self._tables.rows_in_parts
+            self._tables.end_parts()
+        if self._told is not None:
+            self._told.transactions(run, marks, counted)
+
+    def _put_block(self, run: Run, block: Block, marks: TransactionMarks, counted: Counted) -> None:
+        images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
+        lost = self._lost(run, block)
+        decoded = self._decoded(run, block, lost)
+        self._following.end_at(lost)
+        for one in decoded:
+            images_of[one.which] = one.images
+            rows_of[one.which] = one.rows
+        counted.add(block.events, rows_of, images_of)
+        first_of = self._numbers.last + 1 + np.cumsum(images_of) - images_of
+        for one in decoded:
+            self._holding.hold(run, one, first_of[one.which], marks)
+        self._numbers.changes += int(images_of.sum())
+
+    def _decoded(self, run: Run, block: Block, lost: dict[TableName, Lost]) -> list[Decoded]:
+        """A block's rows by their tables, each table's in the order of the log."""
+        decoded: list[Decoded] = []
+        for name, which, part in by_table(block, self._decoding.buffer.maps.known):
+            if not self._captured(name):
+                continue
+            if name in lost:
+                kept = lost[name].before(part.events)
+                which, part = which[kept], Block(part.data, part.events[kept])
+                if not len(which):
+                    continue
+            done = self._decoded_table(run, name, which, part)
+            if done is not None:
+                decoded.append(done)
+        return decoded
+
+    def _decoded_table(
+        self, run: Run, name: TableName, which: Integers, part: Block
+    ) -> Decoded | None:
+        """Where one of a table's events is bad, none of this block counts: its changes end
+        between two transactions, before the first one here."""
+        if not self._tables.wanted(name) or self.joining.waits(name):
+            return None
+        if (low := self._following.lows.get(name)) is not None:
+            later = behind(run, part.events, low)
+            which, part = which[later], Block(part.data, part.events[later])
+            if not len(which):
+                return None
+        at = begin_of(run, part.events[0])
+        try:
+            with for_one_table("decode its rows"):
+                table, batches = self._decoding.decoded(part, at, self._tables)
+        except TableError as error:
+            self._following.put_aside(name, at, error)
+            return None
+        except DamagedEvent as error:
+            # Its event is framed and may be checked: nothing else in the log depends on it.
+            self._following.put_aside(name, at, TableError(error.message, hint=error.hint))
+            return None
+        return Decoded.of(table, which, part.events, batches)
+
+    # -- rows that no log tells -----------------------------------------------------------
+
+    def _lost(self, run: Run, block: Block) -> dict[TableName, Lost]:
+        """Captured tables that the server changed in this block without a word in the log."""
+        maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
+        found = self._watch.lost(run, block, maps, flavour)
+        for table in list(found):
+            if self.joining.waits(table) or not self._has_rows(found[table], block):
+                del found[table]
+            elif (low := self._following.lows.get(table)) is not None:
+                later = Block(block.data, block.events[behind(run, block.events, low)])
+                again = self._watch.lost(run, later, maps, flavour).get(table)
+                del found[table]
+                if again is not None:
+                    found[table] = again
+        return found
+
+    def _has_rows(self, one: Lost, block: Block) -> bool:
+        """Whether the lake may have rows of the table by then."""
+        if self._tables.known(one.table):
+            return True
+        so_far = block.events[block.events[:, columns.TRANSACTION] <= one.transaction]
+        known = self._decoding.buffer.maps.known
+        numbers = set(so_far[:, columns.MAP])
+        return any(known[int(number)].table == one.table for number in numbers)

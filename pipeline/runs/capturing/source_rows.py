@@ -1,0 +1,137 @@
+"""Rows of `_transactions` and `_ddl` while a capture goes on, on their way to files.
+
+Belongs here: which of a run's arrays a row comes from, and holding rows until they are worth
+a row group. Does not: columns (`pipeline.changes.source_tables`), numbering (`segment_builder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.ring import Integers, Run
+from pipeline.binlog.texts import MOST_BYTES
+from pipeline.changes.marks import TransactionMarks
+from pipeline.changes.source_tables import (
+    SCHEMAS,
+    PlacedStatement,
+    TransactionCounts,
+    TransactionPlaces,
+    TransactionTexts,
+    source_table_path,
+    statement_rows,
+    transaction_rows,
+)
+from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.runs.capturing.captured_tables import GROUP_BYTES, GROUP_IMAGES
+from pipeline.schema.consequences import Consequence
+from pipeline.schema.history import History
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.segment import SourcePart, SourceTable
+from pipeline.table import TableName
+
+_VERSION = 1
+"""These tables have one structure."""
+
+
+class Counted:
+    """What a run's transactions changed, counted block by block; `before`: the number of the
+    last change before the run, `marks`: of those that stand for its first transaction."""
+
+    def __init__(self, run: Run, before: int, marks: tuple[int, ...] = ()) -> None:
+        self._before, self._marks = before, marks
+        self.rows: Integers = np.zeros(len(run.transactions), np.int64)
+        self._images: Integers = np.zeros(len(run.transactions), np.int64)
+
+    def add(self, events: Integers, rows: Integers, images: Integers) -> None:
+        """Rows and images of each event of a block."""
+        of, number = events[:, columns.TRANSACTION], len(self.rows)
+        # Counts of rows fit a double exactly.
+        self.rows += np.bincount(of, rows, number).astype(np.int64)
+        self._images += np.bincount(of, images, number).astype(np.int64)
+
+    @property
+    def counts(self) -> TransactionCounts:
+        some = self._images > 0
+        ends = self._before + np.cumsum(self._images)
+        first = np.where(some, ends - self._images + 1, 0)
+        last = np.where(some, ends, 0)
+        if self._marks:
+            first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
+        return TransactionCounts(self.rows, first, last)
+
+
+class SourceRows:
+    """What one capture adds to its source's own tables."""
+
+    def __init__(self, store: SegmentStore, *, source: str, batch: int) -> None:
+        self._store = store
+        self._source, self._batch = source, batch
+        self._writer: SegmentWriter | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        self._statements: list[PlacedStatement] = []
+
+    @property
+    def statements(self) -> int:
+        """How many statements were told so far."""
+        return len(self._statements)
+
+    def statement(
+        self,
+        logged: LoggedStatement,
+        followed: Followed,
+        actions: Mapping[TableName, Consequence],
+        sequence: int,
+    ) -> None:
+        """A statement that the history has; `sequence`: the last change before it."""
+        self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
+
+    def transactions(self, run: Run, marks: TransactionMarks, counted: Counted) -> None:
+        """All of a run's."""
+        places = TransactionPlaces(
+            begin=run.transactions[:, columns.BEGIN_OFFSET],
+            end=run.transactions[:, columns.END_OFFSET],
+            server_id=run.transactions[:, columns.SERVER],
+        )
+        texts = TransactionTexts(
+            run.texts.lists(len(run.transactions)),
+            run.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+        )
+        rows = transaction_rows(marks, places, counted.counts, texts, batch=self._batch)
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        if self._held_rows >= GROUP_IMAGES or self._held_bytes >= GROUP_BYTES:
+            self._write()
+
+    def finish(self, history: History) -> tuple[SourcePart, ...]:
+        """Write and close every file (durable); `history`: what this capture adds to it."""
+        self._write()
+        parts = []
+        if self._statements:
+            told = self._open(SourceTable.DDL)
+            told.write(statement_rows(history, self._statements, batch=self._batch))
+            parts.append(SourcePart(SourceTable.DDL, told.close()))
+        if self._writer is not None:
+            parts.append(SourcePart(SourceTable.TRANSACTIONS, self._writer.close()))
+        return tuple(parts)
+
+    def _write(self) -> None:
+        if not self._held:
+            return
+        if self._writer is None:
+            self._writer = self._open(SourceTable.TRANSACTIONS)
+        self._writer.write(pa.Table.from_batches(self._held))
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
+
+    def _open(self, table: SourceTable) -> SegmentWriter:
+        return self._store.open(
+            source_table_path(self._source, table),
+            batch=self._batch,
+            schema_version=_VERSION,
+            schema=SCHEMAS[table],
+        )

@@ -1,0 +1,262 @@
+"""What becomes of the tables of one capture: by statements, at places they wait for, by rows
+that nobody can decode.
+
+Belongs here: carrying out what follows from a statement, setting a table aside, the rows of
+a changelog that stand for all rows of a table. Does not: what follows
+(`pipeline.schema.consequences`), rows of the log (`segment_builder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from pipeline.changes.extents import Extents
+from pipeline.changes.marking import mark_row
+from pipeline.errors import Remedy, TableError, ValueLeftOut
+from pipeline.position import Coordinates
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.cascade_watch import Lost
+from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
+from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.snapshot_join import Joining
+from pipeline.runs.rejoining.resnapshot import Reread, in_vain, owed
+from pipeline.runs.schema_choice import engine_hint, release_hint
+from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.segment import ChangeType
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableEventKind
+
+_EVENTS: Final = {
+    Action.CREATE: TableEventKind.CREATED,
+    Action.FOLLOW: TableEventKind.CHANGED,
+    Action.EMPTY: TableEventKind.TRUNCATED,
+    Action.DROP: TableEventKind.DROPPED,
+}
+_OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
+"""What is done only about a table that the lake has, or that is on its way there."""
+
+GONE: Final = "the source has it not"
+"""Why a table ends that was to be read from the source."""
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers that a batch gives to changes: so many so far, above `base`."""
+
+    batch: int
+    base: int
+    changes: int = 0
+
+    @property
+    def last(self) -> int:
+        return self.base + self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a capture goes by: the moment, the tables it may take, policies, who is told.
+    `completed`: tables whose new columns are read from the source behind it."""
+
+    clock: Callable[[], datetime]
+    captured: Callable[[TableName], bool]
+    policies: LakePolicies
+    on_set_aside: Callable[[SetAside], None]
+    completed: Collection[TableName] = ()
+
+
+class Following:
+    """The tables of one capture. `wants_changed` is called when other tables' rows are wanted
+    than before."""
+
+    def __init__(
+        self,
+        tables: CapturedTables,
+        structures: SchemaTracker,
+        numbers: Numbers,
+        rules: Rules,
+        *,
+        rereads: Sequence[Reread],
+        comebacks: Sequence[Comeback],
+        wants_changed: Callable[[], None],
+        handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
+    ) -> None:
+        self._tables = tables
+        self._structures = structures
+        self._numbers = numbers
+        self._rules = rules
+        self._wants_changed = wants_changed
+        self._handing_over = handing_over
+        self._extents = Extents() if extents is None else extents
+        self._emptied: tuple[int, ...] = ()
+        self.joining = Joining(rereads, structures)
+        self.coming_back = ComingBack(comebacks, structures)
+        whole = [one for one in rereads if one.columns is None]
+        self._busy = {one.table for one in rereads} | self.coming_back.lows.keys()
+        self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
+        """Where the rows of tables begin to count that are read from a place of their own."""
+
+    def wanted(self, table: TableName) -> bool:
+        return self._rules.captured(table) and self._tables.wanted(table)
+
+    def take_emptied(self) -> tuple[int, ...]:
+        """Numbers of the marks that statements left since this was asked last."""
+        emptied, self._emptied = self._emptied, ()
+        return emptied
+
+    def changed(
+        self, logged: LoggedStatement, followed: Followed
+    ) -> Mapping[TableName, Consequence]:
+        """A statement changed structures: what followed for each table that is captured."""
+        self._extents.followed(followed.effects)
+        policies = self._rules.policies
+        found = consequences(followed, policies, logged)
+        actions = self._handed_over(followed)
+        for table, consequence in found.items():
+            if table in actions:
+                continue
+            if consequence.rule == PER_ROW and table in self._rules.completed:
+                consequence = replace(consequence, action=Action.FOLLOW)
+            waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
+            if self.wanted(table) and not waits:
+                if self._tables.known(table) or consequence.action not in _OF_KNOWN:
+                    actions[table] = consequence
+                self._follow(table, consequence, logged)
+        for one, version in self.coming_back.behind(logged):
+            self._take_word(one, version)
+        return actions
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Tables that waited for a place before `at` (None: the log is over)."""
+        for back, given in self.coming_back.reached(at):
+            self._take_word(back, given)
+        for one, version in self.joining.passed(at):
+            if one.error is not None:
+                self.put_aside(one.table, one.low, in_vain(one.error, one.columns))
+            elif one.columns is not None:
+                self._completed(one, version)
+            elif version is None:
+                self._gone(one)
+            else:
+                now = self._rules.clock()
+                self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
+                self._happened(TableEventKind.REREAD, version, one.why)
+                self.joining.record(one, version.version, self._numbers.last)
+
+    def rebuild(self, table: TableName, why: str) -> None:
+        """Its mirror is written anew from its changelog. One that was set aside or dropped
+        meanwhile has no use for that."""
+        version = self._structures.version(table)
+        if version is not None and version.schema is not None and self.wanted(table):
+            self._happened(TableEventKind.REBUILT, version, why)
+
+    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """The table goes no further than `at`; where its rows are whole at the source alone, the
+        next run reads it there."""
+        if isinstance(error, ValueLeftOut):
+            self._reread(table, at, owed(error.reason))
+            return
+        self._rules.on_set_aside(self._tables.put_aside(table, at, error))
+        self._wants_changed()
+
+    def end_at(self, lost: Mapping[TableName, Lost]) -> None:
+        """Tables that lost rows which no log tells go no further, or are read anew."""
+        for table, one in lost.items():
+            if not self._tables.wanted(table):
+                continue
+            if self._rules.policies.foreign_keys == "resnapshot":
+                self._reread(table, one.at, owed(one.reason))
+            else:
+                self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
+
+    def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
+        """What followed for tables whose mirrors went with their names."""
+        if self._handing_over is None:
+            return {}
+        taken = self._handing_over.taken(followed.effects, busy=self._busy)
+        if not taken:
+            return {}
+        self._tables.hand_over(taken)
+        actions = {}
+        for table, one in taken.items():
+            reason = f"it was called {one.origin}"
+            self._happened(TableEventKind.CHANGED, one.version, reason)
+            actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
+        for table in {one.origin for one in taken.values()} - taken.keys():
+            actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
+        self._wants_changed()
+        return actions
+
+    def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
+        version, kind = self._structures.version(table), _EVENTS.get(one.action)
+        if one.action is Action.SET_ASIDE:
+            hint = engine_hint(table) if one.rule == ENGINE_REFUSED else release_hint(table)
+            self.put_aside(table, logged.begin, TableError(one.reason, hint=hint))
+        elif one.action is Action.REREAD:
+            remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
+            self._reread(table, logged.end, owed(one.reason, remedy))
+        elif kind is not None and version is not None:
+            if one.action in _OF_KNOWN and not self._tables.known(table):
+                return
+            if kind is TableEventKind.TRUNCATED and version.schema is not None:
+                moments = logged.committed_at, logged.executed_at
+                self._mark(version, ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+                self._emptied = (*self._emptied, self._numbers.last)
+            self._happened(kind, version, one.reason)
+
+    def _completed(self, one: Reread, version: SchemaVersion | None) -> None:
+        """Columns were read of a table that goes on. One that was stopped before its place, or
+        dropped, has no use for them."""
+        if version is not None and version.schema is not None and self.wanted(one.table):
+            self._happened(TableEventKind.CHANGED, version, one.why)
+        self.joining.record(one, one.version, self._numbers.last)
+
+    def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
+        self._wants_changed()
+
+    def _take_word(self, one: Comeback, version: SchemaVersion) -> None:
+        reason = f"{one.order.author} gave its structure"
+        self._happened(TableEventKind.CHANGED, version, reason)
+
+    def _gone(self, one: Reread) -> None:
+        version = self._structures.version(one.table)
+        if version is not None:
+            self._happened(TableEventKind.DROPPED, version, GONE)
+
+    def _happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
+        self._tables.happened(kind, version, sequence=self._numbers.last, reason=reason)
+
+    def _mark(
+        self,
+        version: SchemaVersion,
+        kind: ChangeType,
+        at: Coordinates,
+        gtid: str,
+        committed_at: datetime,
+        executed_at: datetime,
+    ) -> None:
+        """A row of the changelog that stands for all rows of the table."""
+        self._numbers.changes += 1
+        table = self._tables.opened(version, at)
+        number = self._numbers.last
+        row = mark_row(
+            table.schema,
+            kind,
+            sequence=number,
+            at=at,
+            gtid=gtid,
+            committed_at=committed_at,
+            executed_at=executed_at,
+            batch=self._numbers.batch,
+            schema_version=version.version,
+        )
+        table.first, table.last = table.first or number, number
+        self._tables.hold(table, row)

@@ -1,0 +1,209 @@
+"""Tables that stopped and come back: read from the log alone, from their own place on.
+
+Belongs here: the batch that brings them back. Does not: which tables those are
+(`decide`), decoding and numbering (`segment_builder`), reading a table from the source
+(`resnapshot`).
+
+Such a batch stands between two ordinary ones: it begins where the batch began that the
+oldest of its tables stopped in, and ends where the newest batch ended, so that the next one
+goes on behind it as behind any other. Only its tables are captured, each behind its own
+place; their structures are those that the history has already, unless a person gave one or
+a statement is followed today that was not then. Numbers of changes go on ascending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
+from pipeline.bounds import RunBounds
+from pipeline.decisions import Continuity, Decision, Lease
+from pipeline.errors import LockstepError, Recovery, Remedy, TableError
+from pipeline.gtid import GtidSet
+from pipeline.ports.source import ServerFacts
+from pipeline.position import Coordinates
+from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
+from pipeline.runs.capturing.initial_schemas import structures_behind
+from pipeline.runs.capturing.known_tables import tables_of
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.rejoining.decide import Returns, Span
+from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.schema.history import SchemaVersion
+from pipeline.start.question import Rule, Start
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableOrder
+
+
+def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport | str | None:
+    """A batch that brings the tables of `returns.spans` to where the others are; None where
+    there is none, a sentence where the log turns out not to hold what it should: then
+    nothing is recorded."""
+    first, cursor = returns.first, returns.cursor
+    if first is None or cursor is None:
+        return None
+    clock = perf_counter()
+    for order in returns.caught_up:
+        low = returns.spans[order.table].low
+        work.progress.note(
+            f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
+        )
+    reason = (
+        f"{_names(returns)} stopped and catches up alone, from {first.start} to {cursor.position}"
+    )
+    decision = work.ledger.decide(
+        lease,
+        Decision(
+            "start",
+            CATCHING_UP,
+            reason,
+            {"from": str(first.start), "to": str(cursor.position), "batch": first.batch.id},
+            follows=cursor.batch,
+            continuity=Continuity.CONTIGUOUS,
+        ),
+    )
+    batch = work.ledger.begin_batch(
+        lease, first.start, predecessor=None, start_decision=decision.id
+    )
+    try:
+        return _caught_up(work, lease, returns, batch, reason, clock)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        work.ledger.abandon(lease, batch.id, error.message)
+        work.segments.discard(work.source.name, batch.id)
+        return f"the log cannot bring it: {error.message}"
+
+
+def _names(returns: Returns) -> str:
+    return ", ".join(sorted(map(str, returns.spans)))
+
+
+def _caught_up(
+    work: Workplace, lease: Lease, returns: Returns, batch: Batch, reason: str, clock: float
+) -> CaptureReport:
+    first, cursor, facts = returns.first, returns.cursor, returns.facts
+    assert first is not None and cursor is not None and facts is not None
+    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
+    structures = structures_behind(work, facts, first.batch, first.start.at, recorded)
+    comebacks = comebacks_of(work, returns)
+    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
+    active = [order.table for order in returns.caught_up]
+    tables = tables_of(
+        work, batch.start, work.segments, batch.id, active, before=min(stopped, default=0)
+    )
+    segmenter = Segmenter(
+        tables,
+        batch=batch.id,
+        base=batch.base,
+        structures=structures,
+        comebacks=comebacks,
+        completed=returns.completed,
+        clock=work.clock,
+        captured=lambda table: table in returns.spans,
+        policies=work.source.lake,
+        on_set_aside=work.set_aside,
+    )
+    begun = begun_at(first, facts, cursor, reason)
+    bounds = RunBounds(cursor.position.at, GtidSet())
+    reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
+    reading.run()
+    for table in sorted(returns.rebuilds.keys() & returns.spans.keys()):
+        work.progress.note(f"the mirror of {table} is written anew {returns.rebuilds[table]}")
+        segmenter.rebuild(table, returns.rebuilds[table])
+    segments = tables.finish()
+    record = CaptureRecord(
+        end=cursor.position,
+        witness=cursor.witness,
+        changes=segmenter.changes,
+        transactions=reading.transactions,
+        log_bytes=reading.log_bytes,
+        segments=segments,
+        history=history_of(structures.history, returns.spans),
+        events=tuple(tables.events),
+        orders_done=tuple(order.id for order in returns.caught_up),
+        tables=tuple(tables.touched.values()),
+        set_aside=_stopped_again(returns, segmenter, tables, cursor),
+        by_gtid=cursor.by_gtid,
+        life=facts.life,
+    )
+    work.ledger.record_capture(lease, batch.id, record)
+    return CaptureReport.of(
+        record,
+        batch=batch.id,
+        rule=CATCHING_UP,
+        reason=reason,
+        start=first.start,
+        softened=segmenter.softened + segmenter.unknown,
+        repaired=(),
+        start_seconds=0.0,
+        capture_seconds=perf_counter() - clock,
+        continuity=Continuity.CONTIGUOUS,
+    )
+
+
+def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> Begun:
+    """The reading's beginning, as any other run's."""
+    start = Start(
+        Rule.RESUME_SAME_SERVER,
+        reason,
+        first.start.at,
+        follows=cursor.batch,
+        continuity=Continuity.CONTIGUOUS,
+    )
+    return Begun(start, 0, first.start, first.witness, facts, by_gtid=cursor.by_gtid)
+
+
+def comebacks_of(work: Workplace, returns: Returns) -> list[Comeback]:
+    """What the tables bring to the capture."""
+    return [
+        Comeback(order, returns.spans[order.table].low, _learnt(work, order))
+        for order in returns.caught_up
+    ]
+
+
+def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+    """The version that another catching up learnt of a table that stopped in it again."""
+    stopped, source = order.stopped, work.source.name
+    if stopped is None:
+        return None
+    for batch in work.ledger.live_batches(source, stopped.batch, stopped.batch):
+        held = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
+        if batch.catches_up and held is not None and held.batch == batch.id:
+            return held
+    return None
+
+
+def _stopped_again(
+    returns: Returns, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+) -> tuple[SetAside, ...]:
+    """Tables that are set aside in the batch. One that came no further, and one whose rows
+    no log tells, is read from the source at once."""
+    found = dict(tables.set_aside)
+    for table, aside in tables.set_aside.items():
+        if aside.at is not None and not returns.spans[table].low < aside.at:
+            found[table] = _aside(table, owed(aside.reason), aside.position, aside.at)
+    at = cursor.position.at
+    for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
+        if table not in found:
+            found[table] = _aside(table, owed(why), str(at), at)
+        elif found[table].remedy is not Remedy.RESNAPSHOT:
+            found[table] = _still_owed(found[table])
+    for table, why in returns.completed.items():
+        if table in returns.spans and table not in found:
+            found[table] = _aside(table, owed(why, Remedy.BACKFILL), str(at), at)
+    return tuple(found.values())
+
+
+def _still_owed(aside: SetAside) -> SetAside:
+    """A table that stops again before its rows of before were read."""
+    hint = f"{aside.hint}; a release reads it from the source"
+    return replace(aside, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)
+
+
+def _aside(table: TableName, error: TableError, place: str, at: Coordinates) -> SetAside:
+    return SetAside(table, error.reason, error.hint, place, at, error.remedy)

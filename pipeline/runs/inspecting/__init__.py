@@ -1,0 +1,1 @@
+"""Looking, and a person's orders: nothing here captures or merges."""

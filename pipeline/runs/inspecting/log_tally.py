@@ -1,0 +1,258 @@
+"""Runs of whole transactions → how much of what they hold; nothing of it is kept.
+
+Belongs here: rows, events and bytes per table, statements, the largest transaction, tables
+that a capture would set aside. Does not: reading the log (`log_reader`), decoding values,
+writing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog import ring as columns
+from pipeline.binlog.buffer import TransactionBuffer
+from pipeline.binlog.images import AFTER, DELETE, INSERT
+from pipeline.binlog.parts import by_map, by_table
+from pipeline.binlog.ring import Block, Integers, Run
+from pipeline.binlog.rows import TableDecoder
+from pipeline.binlog.table_map import read_layouts
+from pipeline.binlog.unkept import UnkeptSpool
+from pipeline.errors import TableError
+from pipeline.ports.spool import Spool
+from pipeline.position import Coordinates
+from pipeline.row_images import CHANGE_TYPES
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.schema_choice import checked, release_hint, version_for
+from pipeline.schema.consequences import Action, Consequence, consequences
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.policies import LakePolicies
+from pipeline.schema.shown import first_words
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.types import arrow_schema
+from pipeline.segment import RowCounts
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
+from pipeline.tables import TablePatterns
+
+STATEMENTS: Final = 200
+"""So many are kept; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableTally:
+    """Rows by operation, row events, and the bytes of those (before any compression)."""
+
+    counts: RowCounts = field(default_factory=RowCounts)
+    events: int = 0
+    size: int = 0
+
+    def __add__(self, other: TableTally) -> TableTally:
+        return TableTally(
+            self.counts + other.counts, self.events + other.events, self.size + other.size
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSeen:
+    """A statement in the log: where its transaction begins, how it begins without its
+    literals, and what a run does there. `stops`: it ends the run with a refusal."""
+
+    at: Coordinates
+    text: str
+    effect: str
+    stops: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The transaction with the most bytes of log; `rows` of captured tables."""
+
+    at: Coordinates
+    log_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a block holds: per table, and per transaction of its run."""
+
+    tables: dict[TableName, TableTally]
+    rows: Integers
+
+
+class Tally:
+    """Takes the runs of one buffer as a segmenter does. `tables` says what a capture would
+    set aside, `initial_schemas` by what its rows would be read."""
+
+    def __init__(
+        self,
+        tables: CapturedTables,
+        patterns: TablePatterns,
+        structures: SchemaTracker,
+        policies: LakePolicies,
+    ) -> None:
+        self._captured = tables
+        self._patterns = patterns
+        self._structures = structures
+        self._policies = policies
+        self._buffer: TransactionBuffer | None = None
+        self._decoders: dict[tuple[int, int], TableDecoder] = {}
+        self.rereads: dict[TableName, str] = {}
+        """Tables that would be read from the source, and why."""
+        self._out: list[_Seen] = []
+        self.tables: dict[TableName, TableTally] = {}
+        self.set_aside: list[SetAside] = []
+        self.statements: list[StatementSeen] = []
+        self.more_statements = 0
+        self.largest: Largest | None = None
+        self.foreign = 0
+        """Transactions that change no captured table …"""
+        self.foreign_bytes = 0
+        """… and their bytes of log."""
+        self.changes = 0
+        """Images to be merged; none, whatever was read."""
+
+    @property
+    def rows(self) -> int:
+        return sum(one.counts.total for one in self.tables.values())
+
+    def spool(self, recorded: Spool) -> UnkeptSpool[_Seen]:
+        """Where the buffer puts transactions that do not fit."""
+        return UnkeptSpool(recorded, self._spilled, self._out.append)
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        """The buffer whose runs are put."""
+        self._buffer = buffer
+
+    def wanted(self, table: TableName) -> bool:
+        return self._captured.wanted(table)
+
+    def watches(self, table: TableName) -> bool:
+        """Nothing is counted of a table that is not captured."""
+        return False
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Nothing that is read from the source is part of a plan."""
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+        """A statement of the log, and what it would do."""
+        found = consequences(followed, self._policies, logged)
+        told = []
+        for table, one in found.items():
+            if not self._patterns.matches(table) or not self._captured.wanted(table):
+                continue
+            told.append(f"{table}: {one.action}, {one.reason}")
+            self._tell(table, one, logged)
+        why = followed.not_understood
+        stops = why is not None and why.may_touch is None
+        if len(self.statements) < STATEMENTS:
+            effect = "; ".join(told) or ("passed: no captured table" if found else "passed")
+            if stops:
+                effect = "stops a run: it is not understood and may change any table"
+            text = first_words(logged.text)
+            self.statements.append(StatementSeen(logged.begin, text, effect, stops))
+        else:
+            self.more_statements += 1
+
+    def _tell(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
+        if one.action is Action.SET_ASIDE:
+            self._put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        elif one.action is Action.REREAD:
+            self.rereads[table] = one.reason
+            self._following.maps.drop(table)
+
+    def put(self, run: Run) -> None:
+        rows = np.zeros(len(run.transactions), np.int64)
+        ours = np.zeros(len(run.transactions), np.bool_)
+        for block in run.blocks:
+            ours[block.events[:, columns.TRANSACTION]] = True
+            self._add(self._look(block, run), rows)
+        for seen in self._out:
+            ours[0] = True  # what comes out of a file is a run of its own
+            self._add(seen, rows)
+        self._out.clear()
+        self._take_transactions(run, rows, ours)
+
+    # -- rows -----------------------------------------------------------------------
+
+    def _spilled(self, block: Block) -> _Seen:
+        """A block on its way into a file: all of one transaction, which begins where the
+        last one handed out ends."""
+        return self._seen(block, 1, lambda _: self._following.at)
+
+    def _look(self, block: Block, run: Run) -> _Seen:
+        return self._seen(block, len(run.transactions), lambda number: _begin(run, number))
+
+    def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
+        """`begin`: where the transaction of a number begins."""
+        tables: dict[TableName, TableTally] = {}
+        rows = np.zeros(count, np.int64)
+        for name, _, part in by_table(block, self._following.maps.known):
+            if not self._captured.wanted(name):
+                continue
+            of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            at = begin(int(of[0]))
+            try:
+                counted = [
+                    (which, self._decoder(number, at).count(events))
+                    for number, which, events in by_map(part)
+                ]
+            except TableError as error:
+                self._put_aside(name, at, error)
+                continue
+            for which, one in counted:
+                np.add.at(rows, of[which], one.rows)
+            kinds = sum((one.kinds for _, one in counted), np.zeros(len(CHANGE_TYPES), np.int64))
+            size = int(part.events[:, columns.SIZE].sum())
+            tables[name] = TableTally(_row_counts(kinds), len(part.events), size)
+        return _Seen(tables, rows)
+
+    def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
+        buffer = self._following
+        flavour = buffer.description.flavour if buffer.description else "mysql"
+        mapped = buffer.maps.known[number]
+        version = version_for(mapped, flavour, self._structures, at)
+        key = number, version.version
+        if key not in self._decoders:
+            structure = checked(version, mapped, flavour)
+            layouts = read_layouts(mapped.raw, flavour)
+            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
+            self._captured.opened(version, at)
+        return self._decoders[key]
+
+    def _put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.set_aside.append(self._captured.put_aside(table, at, error))
+        self._following.maps.drop(table)
+
+    def _add(self, seen: _Seen, rows: Integers) -> None:
+        rows += seen.rows
+        for table, found in seen.tables.items():
+            self.tables[table] = self.tables.get(table, TableTally()) + found
+
+    def _take_transactions(self, run: Run, rows: Integers, ours: npt.NDArray[np.bool_]) -> None:
+        sizes = run.transactions[:, columns.LOG_BYTES]
+        self.foreign += int((~ours).sum())
+        self.foreign_bytes += int(sizes[~ours].sum())
+        most = int(np.argmax(sizes))
+        if self.largest is None or sizes[most] > self.largest.log_bytes:
+            self.largest = Largest(_begin(run, most), int(sizes[most]), int(rows[most]))
+
+    @property
+    def _following(self) -> TransactionBuffer:
+        if self._buffer is None:
+            raise RuntimeError("follow a buffer first")
+        return self._buffer
+
+
+def _begin(run: Run, number: int) -> Coordinates:
+    row = run.transactions[number]
+    return Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
+
+
+def _row_counts(kinds: Integers) -> RowCounts:
+    return RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))

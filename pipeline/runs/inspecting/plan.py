@@ -1,0 +1,283 @@
+"""What the next run would do, found out without writing anything.
+
+Belongs here: a run's steps up to its first write, and the log between its start and its
+end read for how much it holds. Does not: the steps themselves (`repair`, `begin`,
+`log_reader`), how a plan looks on a screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final, NoReturn
+
+from pipeline.batch import Batch, BatchState, Cursor
+from pipeline.binlog.looking import log_between
+from pipeline.decisions import Continuity, LeaseView
+from pipeline.errors import LockstepError, Recovery
+from pipeline.hints import named, naming
+from pipeline.position import Coordinates, Position
+from pipeline.preflight import require_ready
+from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.begin import Begun, Looked, look
+from pipeline.runs.capture import bounds_of
+from pipeline.runs.capturing.completeness import require_followed, require_whole
+from pipeline.runs.capturing.initial_schemas import structures_at
+from pipeline.runs.capturing.known_tables import tables_of
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.context import Workplace
+from pipeline.runs.gaps import tables_touched
+from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
+from pipeline.runs.rejoining.decide import Returns, returns_of
+from pipeline.runs.rejoining.resnapshot import foreseen_orders
+from pipeline.runs.repair import Abandonment, foreseen
+from pipeline.start.question import Refusal
+from pipeline.table import TableName
+from pipeline.table_state import SetAside
+
+_BATCHES: Final = 1_000
+_RATED: Final = 10
+_LEAST_BYTES: Final = 1 << 20
+"""A batch of fewer bytes says nothing about how fast bytes are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """`rule` and `reason` are the decision's; `position` is None for a refusal. `continuity`
+    and `gap_tables`: what lies between the last batch and a start elsewhere."""
+
+    rule: str
+    reason: str
+    position: Position | None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReading:
+    """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
+    the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
+    what would end it before anything is recorded. `end_is_behind`: nothing is read because the
+    end that a person fixed is not behind the start."""
+
+    end: Position
+    why: str
+    runs: int
+    transactions: int
+    log_bytes: int
+    tables: Mapping[TableName, TableTally]
+    foreign: int
+    foreign_bytes: int
+    statements: tuple[StatementSeen, ...]
+    more_statements: int
+    largest: Largest | None
+    set_aside: tuple[SetAside, ...]
+    refusal: LockstepError | None
+    rereads: Mapping[TableName, str] = field(default_factory=dict)
+    end_is_behind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
+    the tables that are still to be merged. `returns`: how tables that stopped come back.
+    `seconds`: to capture it, if earlier batches say
+    how fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
+    now."""
+
+    abandoned: tuple[str, ...]
+    waiting: Mapping[int, tuple[TableName, ...]]
+    start: PlannedStart | None
+    reading: PlannedReading | None
+    seconds: float | None
+    refusal: LockstepError | None
+    set_aside: tuple[SetAside, ...]
+    busy: LeaseView | None
+    returns: Returns = field(default_factory=Returns)
+
+
+def make_plan(work: Workplace) -> Plan:
+    """What a run would do now, its refusals included; writes nothing.
+
+    Trouble that a retry may mend is raised.
+    """
+    abandoned: list[Abandonment] = []
+    start: PlannedStart | None = None
+    reading: PlannedReading | None = None
+    refusal: LockstepError | None = None
+    returns = Returns()
+    try:
+        looked = _looked(work, abandoned)
+        returns = returns_of(work, foreseen_orders(work))
+        start = _start(work, looked)
+        if isinstance(looked.decision, Refusal):
+            refusal = looked.decision.error
+        elif looked.begun is not None:
+            with naming(work.source.name):
+                reading = _read(work, looked.begun, returns)
+            refusal = reading.refusal
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        refusal = error
+    lease = work.ledger.lease(work.source.name)
+    return Plan(
+        abandoned=tuple(f"batch {one.batch.id} is abandoned: {one.why}" for one in abandoned),
+        waiting=_waiting(work, abandoned),
+        start=start,
+        reading=reading,
+        seconds=_seconds(work, reading),
+        refusal=None if refusal is None else named(refusal, work.source.name),
+        set_aside=tables_set_aside(work),
+        busy=lease if lease is not None and lease.live else None,
+        returns=returns,
+    )
+
+
+def next_start(work: Workplace) -> PlannedStart:
+    """Where the next run would begin; its refusal is raised."""
+    override = work.ledger.open_override(work.source.name)
+    cursor = cursor_after(work, list(foreseen(work, override)))
+    looked = look(work, cursor, override)
+    if isinstance(looked.decision, Refusal):
+        raise looked.decision.error
+    return _start(work, looked)
+
+
+# -- the start --------------------------------------------------------------------------
+
+
+def _looked(work: Workplace, abandoned: list[Abandonment]) -> Looked:
+    override = work.ledger.open_override(work.source.name)
+    abandoned.extend(foreseen(work, override))
+    cursor = cursor_after(work, abandoned)
+    if cursor is None:
+        work.mirrors.require_ready()
+    require_ready(work)
+    return look(work, cursor, override)
+
+
+def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
+    """The captured cursor once these batches are gone."""
+    newest = work.ledger.captured_cursor(work.source.name)
+    gone = {one.batch.id for one in abandoned}
+    if newest is None or newest.batch not in gone:
+        return newest
+    left = [
+        batch
+        for batch in work.ledger.batches(work.source.name, limit=_BATCHES)
+        if batch.id not in gone and batch.state is not BatchState.ABANDONED
+    ]
+    acknowledged = work.ledger.acknowledged_cursor(work.source.name)
+    if not left or (acknowledged is not None and acknowledged.batch == left[0].id):
+        return acknowledged
+    batch = left[0]
+    if batch.end is None or batch.witness is None:
+        return None
+    resumable = batch.by_gtid and newest.by_gtid
+    return Cursor(batch.id, batch.end, batch.witness, resumable, newest.lapsed)
+
+
+def _start(work: Workplace, looked: Looked) -> PlannedStart:
+    decision = looked.decision
+    if isinstance(decision, Refusal):
+        return PlannedStart(decision.rule.value, decision.reason, None)
+    position = looked.begun.start if looked.begun else None
+    tables = tables_touched(work, decision)
+    return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
+
+
+def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
+    gone = {one.batch.id for one in abandoned}
+    pending = work.ledger.pending(work.source.name)
+    return {
+        batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
+        for batch in work.ledger.unfinished(work.source.name)
+        if batch.id not in gone
+    }
+
+
+# -- what lies between start and end -------------------------------------------------------
+
+
+def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
+    bounds = bounds_of(work, begun)
+    budget = replace(bounds.budget, max_seconds=None)
+    bounds = replace(bounds, budget=budget)
+    newest = work.ledger.batches(work.source.name, limit=1)
+    batch = newest[0].id + 1 if newest else 1
+    structures = structures_at(work, begun)
+    active = [order.table for order in returns.orders]
+    tables = tables_of(work, begun.start, _NoSegments(), batch, active)
+    tally = Tally(tables, work.source.patterns, structures, work.source.lake)
+    stops: list[LockstepError] = []
+    prepared = {one.xid: one for one in work.ledger.open_prepared(work.source.name)}
+    unkept = replace(work, spool=tally.spool(work.spool))
+    reading = Reading(unkept, tally, begun, bounds, prepared, structures, stops=stops.append)
+    try:
+        reading.run()
+        if reading.spent is None:
+            require_whole(work, bounds, begun, reading.end.gtid_set)
+        require_followed(begun, reading)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        stops.append(error)
+    left = log_between(reading.end.at, bounds.end, begun.facts.binlogs)
+    whole = not reading.spent or left <= 0
+    return PlannedReading(
+        end=reading.end,
+        why=_why(work, reading.spent, bounds.end, begun.facts.head),
+        runs=1 if whole else 1 + -(-left // max(reading.log_bytes, 1)),
+        transactions=reading.transactions,
+        log_bytes=reading.log_bytes,
+        tables=dict(sorted(tally.tables.items())),
+        foreign=tally.foreign,
+        foreign_bytes=tally.foreign_bytes,
+        statements=tuple(tally.statements),
+        more_statements=tally.more_statements,
+        largest=tally.largest,
+        set_aside=tuple(tally.set_aside),
+        refusal=stops[0] if stops else None,
+        rereads=dict(sorted(tally.rereads.items())),
+        end_is_behind=bounds.end < begun.facts.head and bounds.reached(begun.start.at),
+    )
+
+
+def _why(work: Workplace, spent: str | None, end: Coordinates, head: Coordinates) -> str:
+    if spent is not None:
+        return spent
+    if end < head:
+        return f"--until {work.source.until}"
+    return "the log ends there"
+
+
+class _NoSegments:
+    """A plan opens no table for writing."""
+
+    def _never(self, *_: object, **__: object) -> NoReturn:
+        raise RuntimeError("a plan writes nothing")
+
+    open = damaged = read = unpacked = discard = remove = _never
+
+
+# -- how long it would take ----------------------------------------------------------------
+
+
+def _seconds(work: Workplace, reading: PlannedReading | None) -> float | None:
+    if reading is None:
+        return None
+    rate = bytes_per_second(work.ledger.batches(work.source.name, limit=_BATCHES))
+    return None if rate is None else reading.log_bytes / rate
+
+
+def bytes_per_second(batches: Sequence[Batch]) -> float | None:
+    """How fast the newest batches of some size were captured; None if there is none."""
+    taken = [
+        (batch.log_bytes, batch.captured_at - batch.created_at)
+        for batch in batches
+        if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
+    ][:_RATED]
+    spent = sum((seconds for _, seconds in taken), timedelta()).total_seconds()
+    return sum(size for size, _ in taken) / spent if spent > 0 else None

@@ -1,0 +1,288 @@
+"""What a table looked like at a place of the log, and how it came to that.
+
+Belongs here: from a place that a person names to the version in force there, all versions
+with what each changed. Does not: how they look on a screen, proving them (`verify_schema`).
+
+A place is answered from the ledger; the server is asked for `earliest` and for a moment in
+one file alone, which the ledger has no index of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from itertools import pairwise, takewhile
+from typing import Final
+
+from pipeline.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
+from pipeline.gtid import GtidSet
+from pipeline.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+)
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Coordinates
+from pipeline.runs.context import Workplace
+from pipeline.runs.find_place import resolve_end
+from pipeline.schema.compare import differences
+from pipeline.schema.history import Origin, SchemaStatement, SchemaVersion
+from pipeline.table import TableName
+
+_NEAR: Final = 3
+_BATCHES: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToldVersion:
+    """A version, the statement that made it if one did, and what is otherwise than in the
+    version before: "what: before, now"."""
+
+    version: SchemaVersion
+    statement: SchemaStatement | None
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSchema:
+    """`shown`: the version in force at the place; `schema_choice`: all of them, in order."""
+
+    table: TableName
+    shown: ToldVersion
+    versions: tuple[ToldVersion, ...]
+
+
+def show_schema(
+    ledger: Ledger,
+    source: str,
+    table: TableName,
+    place: Place | None,
+    work: Callable[[], Workplace],
+) -> ShownSchema:
+    """The table's structure now (None), or at a place.
+
+    `NothingMatches` for a table that the history has nothing of, with the names nearest to
+    it; `SchemaUnknownAt` for a place that no batch read. `work` is called where the server
+    has to be asked.
+    """
+    versions = ledger.schema_versions(source, table)
+    if not versions:
+        raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
+    told = tuple(_told(ledger, source, versions))
+    found = versions[-1] if place is None else _at(ledger, source, told, place, work)
+    if found is None:
+        raise SchemaUnknownAt(
+            f"how {table} was built at {place} is not in the history, which begins at "
+            f"{versions[0].since}",
+            hint=f"`lockstep schema {table}` lists the versions there are",
+        )
+    return ShownSchema(table, next(one for one in told if one.version == found), told)
+
+
+def unknown_table(table: TableName, known: Iterable[TableName], where: str) -> NothingMatches:
+    """The refusal of a name that nobody knows, with those nearest to it."""
+    names = sorted(map(str, known))
+    folded = {name.lower(): name for name in names}
+    near = [
+        folded[name] for name in get_close_matches(str(table).lower(), folded, n=_NEAR, cutoff=0.7)
+    ]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists what there is"
+    return NothingMatches(f"{where} has no table {table}", hint=hint)
+
+
+# -- the place ------------------------------------------------------------------------------
+
+
+def _at(
+    ledger: Ledger,
+    source: str,
+    told: Sequence[ToldVersion],
+    place: Place,
+    work: Callable[[], Workplace],
+) -> SchemaVersion | None:
+    table = told[0].version.table
+    match place:
+        case Latest():
+            return told[-1].version
+        case AtCoordinates(at):
+            return _at_coordinates(ledger, source, table, at, _servers(ledger, source))
+        case AtMoment(moment):
+            return _at_moment(ledger, source, told, moment, work)
+        case AfterGtids(gtids):
+            return _after(ledger, source, told, gtids)
+        case OfRun(run):
+            batch = ledger.captured_by(source, run)
+            if batch is None or batch.end is None:
+                raise _never_read(source, f"run {run} captured no batch")
+            return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
+        case Earliest() | InFile():
+            workplace = work()
+            facts = workplace.server.facts()
+            cursor = ledger.captured_cursor(source)
+            if cursor is None:
+                raise _never_read(source, "nothing was captured")
+            at = resolve_end(workplace, place, facts, cursor.position)
+            return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
+        case Snapshot():
+            raise NotYet(
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
+            )
+
+
+def _servers(ledger: Ledger, source: str) -> list[str]:
+    """Those the source was read from, the last one first."""
+    reigns = ledger.lineage(source).reigns
+    return list(dict.fromkeys(reign.server_uuid for reign in reversed(reigns)))
+
+
+def _at_coordinates(
+    ledger: Ledger, source: str, table: TableName, at: Coordinates, servers: Sequence[str]
+) -> SchemaVersion | None:
+    for server in servers:
+        batch = ledger.batch_covering(source, server, at)
+        if batch is not None:
+            return ledger.schema_at(source, table, batch=batch.id, place=at)
+    raise _never_read(source, f"no batch read {at}")
+
+
+def _at_moment(
+    ledger: Ledger,
+    source: str,
+    told: Sequence[ToldVersion],
+    moment: datetime,
+    work: Callable[[], Workplace],
+) -> SchemaVersion | None:
+    """What the statements committed before it made, in the order they were read. Behind the
+    last transaction that was read the server is asked whether there are more."""
+    began = _began(ledger, source, told)
+    if began is not None and moment < began:
+        raise SchemaUnknownAt(
+            f"{source}: the history of {told[0].version.table} begins at {began.isoformat()}, "
+            f"behind {moment.isoformat()}",
+            hint=f"`lockstep schema {told[0].version.table}` lists the versions there are",
+        )
+    found = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
+    reached = [batch.id for batch in found if batch is not None]
+    if not reached:
+        if _quiet(ledger, source, moment, work()):
+            return told[-1].version
+        raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
+
+    def before(one: ToldVersion) -> bool:
+        if one.version.batch > min(reached):
+            return False
+        committed = one.statement.committed_at if one.statement is not None else None
+        return committed is None or committed < moment
+
+    return _last(takewhile(before, told))
+
+
+def _began(ledger: Ledger, source: str, told: Sequence[ToldVersion]) -> datetime | None:
+    """The first moment that the history is known to reach back to; None where a statement
+    made the table, and nothing was known of it before."""
+    if told[0].statement is not None:
+        return told[0].statement.committed_at
+    batches = ledger.batches(source, limit=_BATCHES)
+    first = next((one for one in batches if one.id == told[0].version.batch), None)
+    if first is None:
+        return None
+    if first.start.committed_at is not None:
+        return first.start.committed_at
+    known = [first.created_at, None if first.end is None else first.end.committed_at]
+    known += [one.statement.committed_at for one in told if one.statement is not None]
+    return min(one for one in known if one is not None)
+
+
+def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
+    """Whether the moment is past, and all that was committed before it was read."""
+    cursor, facts = ledger.captured_cursor(source), work.server.facts()
+    if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
+        return False
+    if cursor.position.at == facts.head:
+        return True
+    return resolve_end(work, AtMoment(moment), facts, cursor.position) <= cursor.position.at
+
+
+def _after(
+    ledger: Ledger, source: str, told: Sequence[ToldVersion], gtids: GtidSet
+) -> SchemaVersion | None:
+    """What the statements of the set made; and what was found where a batch began that
+    begins inside the set."""
+    cursor = ledger.captured_cursor(source)
+    if cursor is None or not cursor.position.gtid_set.contains(gtids):
+        raise _never_read(source, f"transactions of {gtids.shortened()} were not read")
+
+    batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
+
+    def before(one: ToldVersion) -> bool:
+        if one.statement is not None:
+            return bool(one.statement.gtid) and gtids.contains(GtidSet.parse(one.statement.gtid))
+        batch = batches.get(one.version.batch)
+        return batch is None or gtids.contains(batch.start.gtid_set)
+
+    return _last(takewhile(before, told))
+
+
+def _last(told: Iterable[ToldVersion]) -> SchemaVersion | None:
+    found = list(told)
+    return found[-1].version if found else None
+
+
+def _never_read(source: str, why: str) -> LockstepError:
+    return SchemaUnknownAt(
+        f"{source}: {why}",
+        hint=f"`lockstep status --source {source}` shows what was read; without --at the newest "
+        "version is shown",
+    )
+
+
+# -- what each version changed --------------------------------------------------------------
+
+
+def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
+    return None if version.statement is None else ledger.statement(source, version.statement)
+
+
+def _told(ledger: Ledger, source: str, versions: Sequence[SchemaVersion]) -> Iterator[ToldVersion]:
+    yield ToldVersion(versions[0], _statement(ledger, source, versions[0]), ())
+    for before, now in pairwise(versions):
+        yield ToldVersion(now, _statement(ledger, source, now), tuple(changes(before, now)))
+
+
+def changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """What is otherwise in the later one: columns by where they come from, then each part
+    as "what: before, now"."""
+    if now.schema is None or before.schema is None:
+        return
+    parts = differences(before.schema, now.schema)
+    columns = list(_columns(before, now))
+    for part in parts:
+        if columns and part.startswith("columns: "):
+            yield from columns
+        else:
+            yield part
+    if not parts and now.origin is Origin.CARRIED:
+        yield f"nothing: as in version {before.version}"
+
+
+def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """Columns that are new, renamed or gone; none where the rows of before are not this
+    table's, or nothing of that happened."""
+    if now.schema is None or before.schema is None or now.columns_from is None:
+        return
+    for column, origin in zip(now.schema.columns, now.columns_from, strict=True):
+        if origin is None:
+            yield f"column {column.name}: new"
+        elif origin != column.name:
+            yield f"column {origin}: now {column.name}"
+    for old in before.schema.columns:
+        if old.name not in now.columns_from:
+            yield f"column {old.name}: dropped"

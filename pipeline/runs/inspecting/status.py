@@ -1,0 +1,121 @@
+"""Gathering how a source stands: from the ledger first, from the server if it answers.
+
+Belongs here: the questions. Does not: what the answers mean (`pipeline.standing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pipeline.batch import Batch
+from pipeline.binlog.heads import read_file_head
+from pipeline.decisions import RecordedDecision
+from pipeline.errors import LockstepError
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import ServerFacts, SourceServer
+from pipeline.position import LogFile, Position
+from pipeline.runs.acknowledge import those_set_aside
+from pipeline.runs.agreement.claim import lake_trouble
+from pipeline.runs.agreement.lake_logs import astray
+from pipeline.runs.begin import gather
+from pipeline.runs.capturing.table_extents import partial_tables
+from pipeline.runs.context import Workplace
+from pipeline.standing.facts import Headroom, Standing, WaitingBatch
+from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
+from pipeline.start.decision import decide_start
+from pipeline.start.question import Refusal, Start
+from pipeline.table_state import SetAside, TableCondition
+from pipeline.tables import TablePatterns
+
+_BATCHES = 1_000
+_DECISIONS = 100
+
+
+def stand(
+    source: str,
+    patterns: TablePatterns,
+    ledger: Ledger,
+    work: Workplace | LockstepError,
+    now: datetime,
+) -> Standing:
+    """How a source stands; writes nothing, and answers without its server too. `work`: the
+    workplace, or why there is none."""
+    acknowledged = ledger.acknowledged_cursor(source)
+    captured = ledger.captured_cursor(source)
+    override = ledger.open_override(source)
+    decisions = ledger.decisions(source, limit=_DECISIONS)
+    batches = ledger.batches(source, limit=_BATCHES)
+    unfinished = ledger.unfinished(source)
+    pending = ledger.pending(source)
+    states = ledger.table_states(source)
+    position = acknowledged.position if acknowledged else None
+    needed = position or (captured.position if captured else None)
+    facts: ServerFacts | None = None
+    trouble: LockstepError | None = None
+    start: Start | Refusal | None = None
+    room: Headroom | None = None
+    try:
+        if isinstance(work, LockstepError):
+            raise work
+        facts = work.server.facts()
+        room = _headroom(work.server, facts, needed) if needed else None
+        if override is None:
+            start = decide_start(gather(work, captured, None))
+    except LockstepError as error:
+        trouble = error
+    return Standing(
+        source=source,
+        captured=captured,
+        acknowledged=acknowledged,
+        lineage=ledger.lineage(source),
+        facts=facts,
+        trouble=trouble,
+        start=start,
+        lag=lag(facts, position, now, _since(decisions, batches, position)),
+        headroom=room,
+        waiting=tuple(
+            WaitingBatch(batch, tuple(t for t, those in pending.items() if batch.id in those))
+            for batch in unfinished
+        ),
+        failures=failures(decisions, batches, waiting=bool(unfinished)),
+        lease=ledger.lease(source),
+        override=override,
+        gaps=tuple(ledger.gaps(source)),
+        overlaps=overlaps(batches),
+        set_aside=those_set_aside(states),
+        paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
+        ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
+        partial=partial_tables(ledger, source, patterns),
+        decisions=tuple(decisions),
+        batches=tuple(batches),
+        lake=None if isinstance(work, LockstepError) else lake_trouble(work),
+        astray=() if isinstance(work, LockstepError) else _astray(work),
+    )
+
+
+def _astray(work: Workplace) -> tuple[SetAside, ...]:
+    return tuple(SetAside(one.table, one.why, one.hint, "") for one in astray(work))
+
+
+def _since(
+    decisions: Sequence[RecordedDecision], batches: Sequence[Batch], position: Position | None
+) -> datetime | None:
+    """When nothing was behind the position, as far as that is known: a run looked and found
+    nothing; or a start was taken and no commit was read, whose moment would tell."""
+    begun = next((one.created_at for one in batches if one.end == position), None)
+    first = begun if position is not None and position.committed_at is None else None
+    return looked(decisions, position) or first
+
+
+def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
+    """Heads of two files at the most are read."""
+    files = [log.file for log in facts.binlogs]
+    if facts.server_uuid != position.server_uuid or not files:
+        return None
+    following: LogFile | None = None
+    if position.at.file in files[:-1]:
+        following = files[files.index(position.at.file) + 1]
+    oldest = read_file_head(server, files[0]).created
+    ended = read_file_head(server, following).created if following is not None else None
+    return headroom(facts, position, ended=ended, oldest=oldest)

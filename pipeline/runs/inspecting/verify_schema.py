@@ -1,0 +1,243 @@
+"""The history of structures, proven: folded again, and held against the server.
+
+Belongs here: gathering what is recorded, and one comparison at one position of the log.
+Does not: folding (`pipeline.schema.refold`), what counts as equal
+(`pipeline.schema.comparable`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from pipeline.batch import Batch, BatchState, Cursor
+from pipeline.errors import NothingMatches, SourceMoving
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import Baseline
+from pipeline.position import Coordinates
+from pipeline.runs.begin import Begun, look
+from pipeline.runs.capturing.initial_schemas import (
+    facts_of_server,
+    statements_between,
+    structures_at,
+)
+from pipeline.runs.context import Workplace
+from pipeline.schema.comparable import disagreements
+from pipeline.schema.history import Knowledge, Origin, SchemaStatement, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.model import TableSchema
+from pipeline.schema.refold import Disagreement, Recorded, refold
+from pipeline.schema.statements.changes import Irrelevant
+from pipeline.schema.statements.read import read_change
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.start.question import Refusal
+from pipeline.table import TableName
+
+_TRIES: Final = 5
+_PAGE: Final = 1_000
+_ALL: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVerification:
+    """`statements` were folded again, which made `schema_choice`; `folded`: what came out
+    otherwise. `at`: the place of the comparison; `compared` tables, of which `differing`
+    are otherwise on the server ("what: history, server"); `unknown`: those whose structure
+    the history says it does not know; `unseen`: not captured, and not shown to the account.
+    """
+
+    at: Coordinates
+    statements: int
+    versions: int
+    folded: tuple[Disagreement, ...]
+    compared: int
+    differing: tuple[Disagreement, ...]
+    unknown: tuple[SchemaVersion, ...]
+    unseen: tuple[TableName, ...]
+    seconds: float
+
+    @property
+    def equal(self) -> bool:
+        return not self.folded and not self.differing
+
+
+def verify_schema(work: Workplace) -> SchemaVerification:
+    """Both proofs; writes nothing.
+
+    `NothingMatches` before the first capture, `SourceMoving` where structures change faster
+    than they can be read; and what would refuse the next run: then the server's log is not
+    the one that was read.
+    """
+    clock = perf_counter()
+    ledger, source = work.ledger, work.source.name
+    cursor = ledger.captured_cursor(source)
+    if cursor is None or not ledger.has_history(source):
+        raise NothingMatches(
+            f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
+        )
+    begun = _begun(work, cursor)
+    batches = list(recorded(ledger, source))
+    folding = facts_of_server(begun.facts).lower_case_table_names
+    folded = tuple(refold(batches, lower_case_table_names=folding))
+    baseline, structures = _now(work, begun)
+    names = sorted({*(one.name for one in baseline.tables), *ledger.last_versions(source)})
+    names = sorted({*names, *(one.table for one in structures.history.versions)})
+    versions = {name: structures.version(name) for name in names}
+    differing = list(_differing(work, baseline, versions))
+    known = [one for one in versions.values() if one is not None]
+    seen = {one.name for one in baseline.tables}
+    unseen = [n for n in _missing(seen, versions) if not work.source.patterns.matches(n)]
+    return SchemaVerification(
+        at=baseline.high,
+        statements=sum(len(one.statements) for one in batches),
+        versions=sum(len(one.versions) for one in batches),
+        folded=folded,
+        compared=len(versions) - len(unseen),
+        differing=tuple(differing),
+        unknown=tuple(one for one in known if one.knowledge is Knowledge.UNKNOWN),
+        unseen=tuple(unseen),
+        seconds=perf_counter() - clock,
+    )
+
+
+def _begun(work: Workplace, cursor: Cursor) -> Begun:
+    """Where the next run would go on: the witness proves that the log is the one read."""
+    looked = look(work, cursor, None)
+    if isinstance(looked.decision, Refusal):
+        raise looked.decision.error
+    assert looked.begun is not None, "a start that is not refused has a place"
+    return looked.begun
+
+
+# -- what is recorded -----------------------------------------------------------------------
+
+
+def recorded(ledger: Ledger, source: str) -> Iterator[Recorded]:
+    """What each live batch recorded, in the order they were read."""
+    statements: dict[int, list[SchemaStatement]] = defaultdict(list)
+    for statement in _statements(ledger, source):
+        statements[statement.batch].append(statement)
+    versions: dict[int, list[SchemaVersion]] = defaultdict(list)
+    for table in ledger.last_versions(source):
+        for version in ledger.schema_versions(source, table):
+            versions[version.batch].append(version)
+    batches = {
+        batch.id: batch
+        for batch in ledger.batches(source, limit=_ALL)
+        if batch.state is not BatchState.ABANDONED and batch.end is not None
+    }
+    for number in sorted({*statements, *versions}):
+        batch = batches[number]
+        of_batch = sorted(versions[number], key=lambda one: (one.since, one.version))
+        yield _recorded(ledger, batch, statements[number], of_batch, batches.values())
+
+
+def _recorded(
+    ledger: Ledger,
+    batch: Batch,
+    statements: Iterable[SchemaStatement],
+    versions: list[SchemaVersion],
+    batches: Iterable[Batch],
+) -> Recorded:
+    told = tuple(statements), tuple(versions)
+    if batch.predecessor is not None:
+        return Recorded(batch.id, *told)
+    start = batch.start.at
+    origins = {one.origin for one in versions if one.since == start and one.statement is None}
+    then = batch.id
+    if Origin.CARRIED in origins:
+        then = max(
+            (one.id for one in batches if one.id < batch.id and _covers(one, batch)), default=then
+        )
+    databases = ledger.databases_at(batch.source, batch=then, place=start)
+    # A table that was read anew has a baseline of its own; a whole one has databases.
+    whole = any(one.batch == batch.id and one.since == start for one in databases)
+    return Recorded(batch.id, *told, tuple(databases), whole=whole)
+
+
+def _covers(earlier: Batch, batch: Batch) -> bool:
+    """Whether it read the place that the batch begins at."""
+    at, end = batch.start.at, earlier.end
+    if end is None or earlier.start.server_uuid != batch.start.server_uuid:
+        return False
+    if not at.file.base == earlier.start.at.file.base == end.at.file.base:
+        return False
+    return earlier.start.at <= at <= end.at
+
+
+def _statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
+    after = 0
+    while page := ledger.schema_statements(source, limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].id
+
+
+# -- the server --------------------------------------------------------------------------
+
+
+def _now(work: Workplace, begun: Begun) -> tuple[Baseline, SchemaTracker]:
+    """What the server has, and the newest versions followed to the same place."""
+    for _ in range(_TRIES):
+        structures = structures_at(work, begun)
+        baseline = work.server.baseline()
+        between = list(statements_between(work, begun, begun.start.at, baseline.high))
+        if any(_moves(one, baseline) for one in between):
+            continue
+        for statement in between:
+            structures.take(statement)
+        return baseline, structures
+    raise SourceMoving(
+        "the structures of the source's tables changed while they were read, again and again",
+        hint="run it again when the schema changes are over",
+    )
+
+
+def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
+    """Whether it may have come while the structures were read."""
+    return logged.end > baseline.low and not isinstance(
+        read_change(logged.text, logged.context), Irrelevant
+    )
+
+
+def _differing(
+    work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
+) -> Iterator[Disagreement]:
+    found = {one.name: one for one in baseline.tables}
+    for name, table in sorted(found.items()):
+        version = versions[name]
+        sentences = _sentences(version, table)
+        if sentences:
+            number = None if version is None else version.version
+            yield Disagreement(baseline.high, sentences, name, number)
+    for name in _missing(found.keys(), versions):
+        version = versions[name]
+        if version is not None and work.source.patterns.matches(name):
+            told = "it is in the history, and the server does not show it"
+            yield Disagreement(baseline.high, (told,), name, version.version)
+
+
+def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
+    if version is None:
+        return ("the server has it, and the history has nothing of it",)
+    match version.knowledge:
+        case Knowledge.DROPPED:
+            return ("the server has it, and the history says that it was dropped",)
+        case Knowledge.UNKNOWN:
+            return ()
+    assert version.schema is not None, "a known version has a schema"
+    return tuple(disagreements(version.schema, table))
+
+
+def _missing(
+    seen: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
+) -> list[TableName]:
+    """Tables that the history has and the server does not show."""
+    there = frozenset(seen)
+    return [
+        name
+        for name, version in versions.items()
+        if name not in there and version is not None and version.knowledge is Knowledge.KNOWN
+    ]

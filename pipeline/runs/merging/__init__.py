@@ -1,0 +1,1 @@
+"""What one table's write is made of, and carrying it out."""

@@ -1,0 +1,268 @@
+"""One table's write, prepared: all a merge needs to know, asked of the ledger beforehand.
+
+Belongs here: which batches, versions and columns an intent comes down to. Does not: what a
+plan is (`pipeline.changes.merging`), carrying it out (`merge`).
+
+A table that came back may lack batches that were acknowledged without it; their images are
+in the changelog and are merged like others. Rows that one of them read from the source are
+not there any more: only reading it again helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pipeline.batch import Batch, BatchState
+from pipeline.changes.evolution import steps
+from pipeline.changes.layout import changelog_path, snapshot_path
+from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
+from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
+from pipeline.changes.reload import since_emptied
+from pipeline.intent import Intent
+from pipeline.ports.mirror_writes import MirrorStep
+from pipeline.runs.context import Workplace
+from pipeline.runs.merging.overlaps import reads_again
+from pipeline.runs.publish import commit_metadata
+from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.schema.fills import StatementMoment
+from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.overruled import in_force, out_of_order
+from pipeline.schema.zones import zone_of
+from pipeline.segment import RowCounts
+from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEventKind, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One table's write by the ledger alone: what its `intent` comes down to. `batches` are
+    those with something of the table, oldest first."""
+
+    intent: Intent
+    state: TableState
+    batches: tuple[Batch, ...]
+    plan: MergePlan
+    metadata: str
+
+    @property
+    def counts(self) -> RowCounts:
+        return sum((segment.counts for segment in self.plan.segments), RowCounts())
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task that is ready to be tried.
+
+    `after`: the Delta version that the last settled write of the table made; before the first,
+    that of the mirror it took over, or -1. `again`: whether some of the changes may have been
+    read and merged before. `all_new`: whether a row that the log inserts cannot be in the
+    mirror yet.
+    """
+
+    task: Task
+    lineage: Lineage
+    key: tuple[str, ...]
+    steps: tuple[MirrorStep, ...]
+    folders: Mapping[int, str]
+    after: int
+    moment: datetime | None
+    again: bool
+    all_new: bool
+
+
+def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Task:
+    """`batches`: those that the table's mirror lacks, oldest first; an open intent covers some
+    of them. TableError where nothing is left of what it covered."""
+    covered = [one for one in batches if intent.first_batch <= one.id <= intent.last_batch]
+    if not covered:
+        raise owed("a write of it was begun, and its changes are gone")
+    plan = plan_merge(_parts(work, covered, intent.table))
+    if not plan.final:
+        plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
+    files = [file for segment in plan.segments for file in segment.files]
+    read = [part for part in (plan.snapshot, plan.completion) if part is not None]
+    files += [file for part in read for file in part.files]
+    metadata = commit_metadata(work, intent.table, covered, files)
+    return Task(intent, state, tuple(covered), plan, metadata)
+
+
+def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:
+    """What the batches have of the table; where it is rebuilt in them, all that there is since
+    it was empty."""
+    parts = [part_of(work, batch, table) for batch in covered]
+    kinds = {event.kind for part in parts for event in part.events}
+    if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
+        return parts
+    found = work.ledger.batches_of(work.source.name, table)
+    before = [part_of(work, batch, table) for batch in found if batch.id < covered[0].id]
+    return since_emptied([*before, *parts])
+
+
+def _last_known(work: Workplace, table: TableName) -> int:
+    """For a table that went before anything of it was merged: an empty mirror tells of it."""
+    versions = work.ledger.schema_versions(work.source.name, table)
+    known = [one.version for one in versions if one.knowledge is Knowledge.KNOWN]
+    if not known:
+        raise owed("it is gone, and its structure was never known")
+    return known[-1]
+
+
+def prepare_job(work: Workplace, task: Task) -> Job:
+    """What the task takes. TableError where the mirror cannot follow."""
+    plan, state, intent = task.plan, task.state, task.intent
+    _require_snapshot(work, task)
+    settled = work.ledger.last_settled(work.source.name, intent.app_id)
+    begun = -1 if state.adopted is None else state.adopted
+    after = begun if settled is None else settled.delta_version
+    versions = _versions(work, plan, state, after)
+    line = _lineage(work, task, versions, after)
+    completion = plan.completion if line.asked else None
+    told = {*plan.versions, *([] if completion is None else [completion.version])}
+    key = line.key_of(told)
+    if key is None:
+        raise owed("no key tells its rows apart in all versions there were")
+    if completion is not None:
+        _require_complete(plan, line, key)
+    known = {one.version: one for one in versions}
+    again = reads_again(work, task.batches)
+    # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
+    ends = [batch.end for batch in task.batches if batch.end is not None]
+    return Job(
+        task=task,
+        lineage=line,
+        key=key,
+        steps=() if plan.replaces else steps(line),
+        folders=_folders(work, plan, known),
+        after=after,
+        moment=ends[-1].committed_at if ends else None,
+        again=again,
+        all_new=not again and not work.ledger.gaps(work.source.name),
+    )
+
+
+def _require_complete(plan: MergePlan, line: Lineage, key: tuple[str, ...]) -> None:
+    """Columns that were read can be filled by the key they were read with."""
+    assert plan.completion is not None
+    primary = next(iter(line.keys[plan.completion.version]), ())
+    if not key or frozenset(key) != frozenset(primary):
+        raise owed("its columns were read by another key than the lake's")
+    if any(file.partial for segment in plan.segments for file in segment.files):
+        raise owed("row images leave columns out while new ones are read from the source")
+
+
+def _require_snapshot(work: Workplace, task: Task) -> None:
+    """Rows that a batch read from the source go when it is acknowledged."""
+    needed = {task.plan.snapshot, task.plan.completion} - {None}
+    for batch in task.batches if needed else ():
+        found = work.ledger.snapshots(work.source.name, batch.id)
+        if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(found):
+            raise owed("what was read of it was not merged in time")
+
+
+def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int) -> Lineage:
+    mirror = None
+    if after >= 0 and not task.plan.replaces:
+        mirror = work.mirrors.schema(task.state.mirror, after)
+    read, part = None, task.plan.completion
+    if part is not None and not task.plan.replaces:
+        read = ColumnsRead(part.version, part.columns)
+    line = lineage(
+        versions,
+        policies_of(work),
+        mirror=mirror,
+        moments=moments_of(work, versions),
+        read=read,
+    )
+    if line.reread:
+        raise owed(line.reread[0])
+    return line
+
+
+def policies_of(work: Workplace) -> MirrorPolicies:
+    policies = work.source.lake
+    return MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes)
+
+
+def part_of(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
+    """What a batch has of a table."""
+    source = work.source.name
+    segments = tuple(one for one in work.ledger.segments(batch.id) if one.table == table)
+    events = tuple(one for one in work.ledger.table_events(source, batch.id) if one.table == table)
+    found = [one for one in work.ledger.snapshots(source, batch.id) if one.table == table]
+    return BatchPart(batch.id, segments, events, found[0] if found else None)
+
+
+def _versions(
+    work: Workplace, plan: MergePlan, state: TableState, after: int
+) -> Sequence[SchemaVersion]:
+    """From the version that the mirror shows, or the first that matters, to the last."""
+    table = state.table
+    history = work.ledger.schema_versions(work.source.name, table)
+    numbers = [one.version for one in history]
+    first = plan.first
+    if first is None and after >= 0:
+        # Ledgers of before kept no such number: their tables never changed.
+        first = state.mirror_version or numbers[0]
+    elif first is None:
+        first = min(plan.versions, default=plan.final)
+    return _known(work, history, first, plan.final)
+
+
+def versions_between(
+    work: Workplace, table: TableName, first: int, final: int
+) -> Sequence[SchemaVersion]:
+    """From one version to another; TableError where one between is not known."""
+    return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
+
+
+def _known(
+    work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
+) -> Sequence[SchemaVersion]:
+    numbers = [one.version for one in history]
+    between = history[numbers.index(first) : numbers.index(final) + 1]
+    between = in_force(between, _catching_up(work, between))
+    known = [one for one in between if one.knowledge is Knowledge.KNOWN]
+    if not known or len(known) < len(between):
+        raise owed(f"its structure was not known between version {first} and {final}")
+    return known
+
+
+def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
+    """Batches that caught tables up, of those that recorded versions out of their order."""
+    if not out_of_order(versions):
+        return set()
+    first, last = versions[0].batch, versions[-1].batch
+    found = work.ledger.live_batches(work.source.name, first, last)
+    return {batch.id for batch in found if batch.catches_up}
+
+
+def _folders(
+    work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
+) -> dict[int, str]:
+    """Where the files of each version are."""
+    return {
+        number: changelog_path(work.source.name, known[number].table, known[number].generation)
+        for number in plan.versions
+    }
+
+
+def moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
+    """When the statements ran that made the versions behind the first one."""
+    found = {}
+    for version in versions[1:]:
+        if version.statement is None:
+            continue
+        context = work.ledger.statement(work.source.name, version.statement).context
+        told = context.get("executed_at")
+        if told is not None:
+            zone = zone_of(str(context.get("time_zone") or ""))
+            found[version.version] = StatementMoment(datetime.fromisoformat(told), zone)
+    return found
+
+
+def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
+    """Absolute paths of a snapshot's files."""
+    folder = snapshot_path(work.source.name, part.table)
+    return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)

@@ -1,0 +1,1 @@
+"""How tables that stopped come back: through the log, from the source, from their changelog."""

@@ -1,0 +1,176 @@
+"""What the next run will do about a table that is to be released, told before it is ordered.
+
+Belongs here: the way back as `decide` finds it, what the statement that the table stopped at
+comes to today, and both in words. Does not: carrying it out (`catch_up_tables`, `catch_up`),
+which column is which (`pipeline.schema.correspondence`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pipeline.errors import LockstepError, Recovery
+from pipeline.ports.ledger import Ledger
+from pipeline.runs.context import Workplace
+from pipeline.runs.rejoining.decide import Returns, returns_of
+from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
+from pipeline.schema.correspondence import may_rename_columns, why_unclear
+from pipeline.schema.evolve import evolve
+from pipeline.schema.history import SchemaStatement
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.model import ServerSchema, TableSchema
+from pipeline.schema.refold import logged_statement
+from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.read import read_change
+from pipeline.table_state import TableOrder
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedAt:
+    """What a table's history has of the place it stopped at. `before`: its structure there,
+    None where nobody knew it; `statement`: the one that begins there; `consequence` and `after`:
+    what it comes to today, and the structure it leaves."""
+
+    before: TableSchema | None = None
+    statement: LoggedStatement | None = None
+    consequence: Consequence | None = None
+    after: TableSchema | None = None
+
+    @property
+    def followed(self) -> bool:
+        return self.consequence is not None and self.consequence.rule != NOT_FOLLOWED
+
+    @property
+    def why_read(self) -> str | None:
+        """Why the table is read from the source whatever structure is given: a statement that
+        is followed does to rows what no structure tells."""
+        if self.consequence is None or not self.followed or self.consequence.action in GOES_ON:
+            return None
+        return self.consequence.reason
+
+    def doubt(self, order: TableOrder) -> str | None:
+        """Why the log alone does not bring the rows of before: it stops there again, or they
+        cannot go on under the structure given."""
+        if self.why_read is not None:
+            return self.why_read
+        if order.schema is None:
+            return None if self.consequence is None or self.followed else self.consequence.reason
+        before = self.after if self.followed else self.before
+        if before is None:
+            return None
+        renaming = (
+            self.statement is not None
+            and self.consequence is not None
+            and not self.followed
+            and may_rename_columns(self.statement.text, self.statement.context)
+        )
+        renames = () if self.followed else order.renames
+        return why_unclear(before, order.schema, renames, renaming=renaming)
+
+
+def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
+    """By the ledger alone."""
+    ledger, source, stopped = work.ledger, work.source.name, order.stopped
+    if stopped is None:
+        return StoppedAt()
+    held = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    before = None if held is None else held.schema
+    if held is not None and before is None:
+        earlier = ledger.schema_versions(source, order.table)
+        known = [one.schema for one in earlier if one.version < held.version]
+        before = next((one for one in reversed(known) if one is not None), None)
+    found = [one for one in _statements(ledger, source) if one.begin == stopped.at]
+    if not found:
+        return StoppedAt(before)
+    logged = logged_statement(found[-1])
+    schema = ServerSchema(lower_case_table_names=logged.context.facts.lower_case_table_names)
+    for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
+        if database.schema is not None:
+            schema = schema.with_database(database.schema)
+    for one in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
+        schema = (
+            schema.with_unknown(one.table) if one.schema is None else schema.with_table(one.schema)
+        )
+    followed, after = _followed(schema, logged)
+    consequence = consequences(followed, work.source.lake, logged).get(order.table)
+    return StoppedAt(before, logged, consequence, after.table(order.table))
+
+
+def _statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
+    after = 0
+    while found := ledger.schema_statements(source, limit=1_000, after=after):
+        yield from found
+        after = found[-1].id
+
+
+def _followed(schema: ServerSchema, logged: LoggedStatement) -> tuple[Followed, ServerSchema]:
+    read = read_change(logged.text, logged.context)
+    if isinstance(read, Irrelevant):
+        return Followed(), schema
+    if isinstance(read, NotUnderstood):
+        return Followed(not_understood=read), schema
+    done = evolve(schema, read, logged.context)
+    return Followed(done.effects), done.schema
+
+
+# -- in words -------------------------------------------------------------------------------
+
+
+def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
+    """What happens by a release that is not yet given, in a sentence or two; writes nothing."""
+    table = order.table
+    if not work.source.patterns.matches(table):
+        return f"no run takes {table} up: the source's patterns leave it out"
+    try:
+        returns = returns_of(replace(work, source=replace(work.source, until=None)), [order])
+    except LockstepError as error:
+        if error.recovery is not Recovery.RETRY:
+            raise
+        return _either_way(order, place.doubt(order))
+    return _told(order, returns, place.doubt(order))
+
+
+def _told(order: TableOrder, returns: Returns, doubt: str | None) -> str:
+    table = order.table
+    if table in returns.rereads:
+        return (
+            f"the next run reads {table} from the source: {returns.rereads[table]}; then it goes "
+            "on with the others"
+        )
+    if table in returns.spans:
+        end = "the others" if returns.cursor is None else returns.cursor.position.at
+        way = f"catches {table} up through the log, from {returns.spans[table].low} to {end}"
+    else:
+        way = f"takes {table} up as it is, because the log has nothing that it lacks"
+    why = returns.both.get(table) or doubt
+    if why is not None:
+        way += f", and reads it from the source: {why}"
+    elif table in returns.completed:
+        way += f", and reads its new columns from the source: {returns.completed[table]}"
+    return f"the next run {way}; then it goes on with the others{_given(order, why)}"
+
+
+def _either_way(order: TableOrder, doubt: str | None) -> str:
+    """Without the server, which tells what its log still has."""
+    at = f" at {order.stopped.at}" if order.stopped is not None else ""
+    if doubt is not None:
+        return (
+            f"the next run reads {order.table} from the source: {doubt}; then it goes on with the "
+            "others"
+        )
+    return (
+        f"the next run catches {order.table} up through the log, from where it stopped{at}, or "
+        "reads it from the source where the log cannot bring it; then it goes on with the others"
+        f"{_given(order, doubt)}"
+    )
+
+
+def _given(order: TableOrder, why: str | None) -> str:
+    if order.schema is None or order.stopped is None:
+        return ""
+    told = f". From {order.stopped.at} on it has the structure given"
+    if why is not None:
+        return told
+    renamed = "".join(f", {old} goes on as {new}" for old, new in order.renames)
+    return f"{told}: no row is read from the source{renamed}, other columns go on by their names"

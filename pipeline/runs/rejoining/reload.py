@@ -1,0 +1,74 @@
+"""Tables whose mirrors are written anew: from their changelogs, or from the source.
+
+Belongs here: asking the ledger and the lake what a changelog has. Does not: what that means
+(`pipeline.changes.reload`), bringing the table to where the others are (`decide`).
+"""
+
+from __future__ import annotations
+
+from pipeline.changes.layout import changelog_path
+from pipeline.changes.lineage import lineage
+from pipeline.changes.merging import BatchPart
+from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
+from pipeline.errors import TableError
+from pipeline.runs.context import Workplace
+from pipeline.runs.merging.job import moments_of, part_of, policies_of, versions_between
+from pipeline.schema.history import Knowledge
+from pipeline.table import TableName
+from pipeline.table_state import TableState
+
+
+def parts_of(work: Workplace, table: TableName) -> list[BatchPart]:
+    """What each live captured batch has of a table, oldest first."""
+    source = work.source.name
+    return [part_of(work, batch, table) for batch in work.ledger.batches_of(source, table)]
+
+
+def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:
+    """Where the rows of a mirror come from that is written anew; `files`: whether the
+    changelog's are looked at, byte by byte."""
+    source, table = work.source.name, state.table
+    found = reload_origin(
+        parts_of(work, table),
+        adopted=state.adopted is not None,
+        gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        overlaps=[batch.id for batch in work.ledger.overlaps(source)],
+        tried=state.behind,
+    )
+    if isinstance(found, FromSource):
+        return found
+    why = _not_followed(work, table, found) or (_damage(work, table, found) if files else None)
+    return found if why is None else FromSource(why)
+
+
+def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> str | None:
+    """Why its rows of then cannot be told in the columns of today."""
+    history = work.ledger.schema_versions(work.source.name, table)
+    if not history or history[-1].knowledge is not Knowledge.KNOWN:
+        return "its structure of today is not known"
+    try:
+        versions = versions_between(work, table, found.version, history[-1].version)
+        line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
+    except TableError as error:
+        return error.reason
+    written = {one.schema_version for part in found.parts for one in part.segments}
+    if line.reread or line.asked:
+        return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
+    known = {one.version for one in versions}
+    if line.key_of((written & known) | {history[-1].version}) is None:
+        return "no key tells its rows apart in all versions there were"
+    return None
+
+
+def _damage(work: Workplace, table: TableName, found: FromChangelog) -> str | None:
+    """What of the changelog is missing, or is not what was written."""
+    wrong: list[str] = []
+    for part in found.parts:
+        for segment in part.segments:
+            version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
+            folder = changelog_path(work.source.name, table, version.generation)
+            wrong += work.segments.damaged(folder, segment.files)
+    if not wrong:
+        return None
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"its changelog is damaged: {wrong[0]}{more}"

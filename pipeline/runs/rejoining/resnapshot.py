@@ -1,0 +1,221 @@
+"""Tables that are read from the source in one piece, because the log cannot tell all of it.
+
+Belongs here: whose turn it is, the reading, and where in the log it belongs. Does not: how a
+server is read consistently (`SourceServer.snapshot`), joining the rows with the log
+(`snapshot_join`).
+
+A table that a run could not follow by the log alone is set aside there, and read by the
+next one: before the end of that run is fixed, so that the log up to the reading's high
+watermark is part of it. What the log holds of the table behind the low watermark wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.changes.layout import snapshot_path
+from pipeline.decisions import Lease
+from pipeline.engines import why_refused
+from pipeline.errors import (
+    BY_ITSELF,
+    Remedy,
+    StructureMoved,
+    TableBusy,
+    TableError,
+)
+from pipeline.position import Coordinates
+from pipeline.runs.context import Workplace
+from pipeline.runs.schema_choice import engine_hint
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.segment import SegmentFile
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
+
+_HINTS: Final = {
+    Remedy.RESNAPSHOT: "the next run reads it from the source",
+    Remedy.BACKFILL: "the next run reads its new columns from the source",
+}
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """A table as it was read: `schema` None where the source has it no more, `error` where
+    it cannot be read. The rows belong between `low` and `high`. `why` it was read. `columns`:
+    those that were read beside the key of a table that goes on through the log, as `version`
+    names them; None: all."""
+
+    order: TableOrder
+    why: str
+    schema: TableSchema | None
+    low: Coordinates
+    high: Coordinates
+    files: tuple[SegmentFile, ...] = ()
+    error: TableError | None = None
+    columns: tuple[str, ...] | None = None
+    version: int = 0
+
+    @property
+    def table(self) -> TableName:
+        return self.order.table
+
+
+def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
+    """What a table is set aside with only to be read from the source by the next run, which
+    is told in the hint's words and knows it by the remedy."""
+    return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
+
+
+def remedy_of(state: TableState) -> Remedy | None:
+    """What a table owes besides the rows that the log has of it; None where that is all."""
+    lost = state.mirror_generation > 1 and state.mirror_version is None
+    if state.condition is TableCondition.DROPPED or lost:
+        return Remedy.RESNAPSHOT
+    return None if state.remedy is Remedy.CATCH_UP else state.remedy
+
+
+def must_be_read(state: TableState) -> bool:
+    """Whether a table lacks what only the source has: nobody catches it up by the log."""
+    return remedy_of(state) in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
+
+
+def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
+    """What a table is set aside with that could not be read, or those `columns` of it."""
+    if isinstance(error, TableBusy):
+        return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
+    return TableError(
+        str(error),
+        hint=f"{error.hint}; a release reads it from the source",
+        remedy=Remedy.RELEASED_RESNAPSHOT,
+    )
+
+
+def why_owed(state: TableState) -> str:
+    """Why a table is to be read from the source."""
+    return state.reason or _HINTS[Remedy.RESNAPSHOT]
+
+
+def due(work: Workplace, lease: Lease) -> list[TableOrder]:
+    """Open orders for tables that still match, those that the last run left among them."""
+    source = work.source.name
+    for state in _left(work, work.ledger.open_orders(source)):
+        reason = why_owed(state)
+        work.ledger.release_table(lease, state.table, author="lockstep", reason=reason)
+    return _matching(work, work.ledger.open_orders(source))
+
+
+def foreseen_orders(work: Workplace) -> list[TableOrder]:
+    """What `due` would give, found out without writing anything."""
+    source, now = work.source.name, work.clock()
+    orders = work.ledger.open_orders(source)
+    orders += [
+        TableOrder(
+            0, state.table, OrderKind.RELEASE, "lockstep", why_owed(state), now, state.stopped
+        )
+        for state in _left(work, orders)
+    ]
+    return _matching(work, orders)
+
+
+def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
+    """Tables that a run left for the next one to read, and nobody ordered back yet."""
+    ordered = {order.table for order in orders}
+    return [
+        state
+        for table, state in work.ledger.table_states(work.source.name).items()
+        if state.condition is TableCondition.QUARANTINED
+        and state.remedy in BY_ITSELF
+        and table not in ordered
+    ]
+
+
+def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
+    return [order for order in orders if work.source.patterns.matches(order.table)]
+
+
+Wanted = tuple[int, tuple[str, ...]]
+"""A version of a table, and columns of it."""
+
+
+def reread(
+    work: Workplace,
+    orders: Sequence[TableOrder],
+    batch: int,
+    why: Mapping[TableName, str],
+    wanted: Callable[[TableOrder, TableSchema], Wanted | None] = lambda order, schema: None,
+) -> list[Reread]:
+    """Read each table; its rows are durable in files of the batch. `why`: where that is not
+    what its order says. `wanted`: what is enough of a table, asked once its structure is
+    known."""
+    found = []
+    for order in orders:
+        reason = why.get(order.table) or order.reason or order.kind.value
+        found.append(_reread(work, order, reason, batch, wanted))
+    return found
+
+
+def _reread(
+    work: Workplace,
+    order: TableOrder,
+    why: str,
+    batch: int,
+    wanted: Callable[[TableOrder, TableSchema], Wanted | None],
+) -> Reread:
+    for _ in range(_TRIES):
+        try:
+            baseline = work.server.baseline([order.table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            return Reread(order, why, None, head, head, error=error)
+        if not baseline.tables:
+            return Reread(order, why, None, baseline.low, baseline.high)
+        schema = baseline.tables[0]
+        version, columns = wanted(order, schema) or (0, None)
+        read = Reread(
+            order, why, schema, baseline.low, baseline.high, columns=columns, version=version
+        )
+        try:
+            return _read(work, read, schema, batch)
+        except StructureMoved:
+            continue
+        except TableError as error:
+            return replace(read, error=error)
+    head = work.server.facts().head
+    again = _HINTS[Remedy.RESNAPSHOT]
+    altered = TableBusy("it was altered while it was read, again and again", hint=again)
+    return Reread(order, why, None, head, head, error=altered)
+
+
+def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
+    if why := why_refused(schema.engine):
+        raise TableError(why, hint=engine_hint(one.table))
+    keyless = not row_structure(schema).primary_key
+    told = "" if one.columns is None else f", only {', '.join(one.columns)} by key"
+    work.progress.note(f"{one.table} is read from the source{told}: {one.why}")
+    with work.server.snapshot(schema, one.columns, exact=keyless) as rows:
+        if keyless and not rows.exact:
+            raise TableError(
+                "it has no PRIMARY KEY, and no moment was found in which nothing was written",
+                hint="give the table a PRIMARY KEY, or release it again when fewer write",
+            )
+        writer = work.segments.open(
+            snapshot_path(work.source.name, one.table),
+            batch=batch,
+            schema_version=0,
+            schema=rows.schema,
+        )
+        try:
+            for piece in rows.batches:
+                writer.write(pa.Table.from_batches([piece]))
+        except (TableError, StructureMoved):
+            writer.drop(0)
+            raise
+        return replace(one, low=rows.low, high=rows.high, files=writer.close())
