@@ -1,7 +1,7 @@
 """Sets of transactions by their global identifiers, MySQL's and MariaDB's.
 
 Values, their algebra and their text. As bytes of the replication protocol they are
-`pipeline.binlog.gtid_sets`; what a set decides is `pipeline.start` and `pipeline.bounds`.
+`pipeline.binlog.stream.gtid_sets`; what a set decides is `pipeline.start` and `pipeline.bounds`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a server's error packet means, by its number, and how much of its text may be told.
 
 Belongs here: the table of numbers. Does not: errors of a dump, which one number stands for
-(`pipeline.binlog.refusals`), which driver reported them (`resources.mysql.connection`).
+(`pipeline.binlog.stream.dump_refusals`), which driver reported them (`resources.mysql.connection`).
 
 A server that answers is there, whatever it answers: only the numbers below say that it has
 no time or room, or is about to go. Numbers from 2000 to 2999 are the client's own (MySQL

@@ -1,7 +1,7 @@
 """What a source table is called and how it is built.
 
 Values only. How a column becomes an Arrow type is `pipeline.schema.types`; how a
-TABLE_MAP becomes a structure is `pipeline.binlog.table_map`.
+TABLE_MAP becomes a structure is `pipeline.binlog.rows.table_map`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.binlog.diagram import rewritten
-from pipeline.binlog.table_map import TYPE_NAMES
+from pipeline.binlog.rows.table_map import TYPE_NAMES
+from pipeline.binlog.stream.diagram import rewritten
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.start.page import rewritten as start_rules
 
@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs/binlog.md").read_text()
 
 
 def test_the_buffers_picture_is_its_table() -> None:
-    """`python -m pipeline.binlog.diagram docs/binlog.md` renews it."""
+    """`python -m pipeline.binlog.stream.diagram docs/binlog.md` renews it."""
     assert rewritten(PAGE) == PAGE
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from pipeline.binlog.twins import may_stray
+from pipeline.binlog.text.twins import may_stray
 from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail

@@ -12,7 +12,8 @@ from pipeline.segment import SegmentFile
 
 
 class EventFile(Protocol):
-    """A file of row events (`pipeline.binlog.spill`): written forward, read anywhere."""
+    """A file of row events (`pipeline.binlog.transactions.spill`): written forward, read
+    anywhere."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 

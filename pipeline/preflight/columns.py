@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.binlog.charsets import text_decoder
-from pipeline.binlog.twins import SETS_WITH_TWINS, may_stray
+from pipeline.binlog.text.charsets import text_decoder
+from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
 from pipeline.changes.layout import MARKS, changelog_names, changelog_path, mirror_path
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import Looked

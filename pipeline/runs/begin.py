@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Cursor, Xid
-from pipeline.binlog.framing import FIRST_OFFSET
-from pipeline.binlog.intake import events
-from pipeline.binlog.scan import read_created, read_witness
-from pipeline.binlog.set_witness import find_witnesses
+from pipeline.binlog.search.set_witness import find_witnesses
+from pipeline.binlog.search.single_events import read_created, read_witness
+from pipeline.binlog.stream.framing import FIRST_OFFSET
+from pipeline.binlog.stream.intake import events
 from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import (
     LockstepError,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch
-from pipeline.binlog.framing import FIRST_OFFSET
-from pipeline.binlog.heads import find_file_before, read_file_head
-from pipeline.binlog.looking import Tell
-from pipeline.binlog.moments import find_last_end, find_moment, find_moment_in_file
-from pipeline.binlog.search import find_boundary, find_end_of
+from pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from pipeline.binlog.search.log_scan import Tell
+from pipeline.binlog.search.moments import find_last_end, find_moment, find_moment_in_file
+from pipeline.binlog.search.places import find_boundary, find_end_of
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import (
     EndNotReached,
     MomentOutOfRange,

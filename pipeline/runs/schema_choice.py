@@ -1,13 +1,13 @@
 """Which version of a table a table map's rows are read by, and whether both agree.
 
 Belongs here: the choice, and its refusals. Does not: the history (`pipeline.schema.tracker`),
-what a table map says (`pipeline.binlog.table_map`).
+what a table map says (`pipeline.binlog.rows.table_map`).
 """
 
 from __future__ import annotations
 
-from pipeline.binlog.metadata import Part
-from pipeline.binlog.table_map import TableMap, read_outline, read_structure
+from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.table_map import TableMap, read_outline, read_structure
 from pipeline.errors import SchemaUnknownAt, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.witness import disagreements

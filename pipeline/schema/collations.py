@@ -2,7 +2,7 @@
 
 Belongs here: a collation's name and character set, a character set's default and binary
 collation and its widest character. Does not: decoding bytes, nor the numbers that row
-metadata uses (`pipeline.binlog.collations`).
+metadata uses (`pipeline.binlog.text.collations`).
 
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
 `collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on

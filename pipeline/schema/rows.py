@@ -1,7 +1,7 @@
 """A table's schema → what the log's decoder needs of it, and as far as it goes back.
 
 Belongs here: widths in row images, and the names the log has for types. The same answer
-as `pipeline.binlog.table_map.read_structure` gives for a TABLE_MAP with full metadata.
+as `pipeline.binlog.rows.table_map.read_structure` gives for a TABLE_MAP with full metadata.
 
 Widths: `pack_length()` in `sql/field.h` of MySQL's source.
 """

@@ -8,7 +8,7 @@ A server writes no row event for what ALTER TABLE does to values. So a change co
 value-preserving only where it cannot do anything else; in doubt it is not.
 
 Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; the code tables behind
-"superset" are those of `pipeline.binlog.charsets`.
+"superset" are those of `pipeline.binlog.text.charsets`.
 """
 
 from __future__ import annotations

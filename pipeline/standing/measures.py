@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.binlog.looking import log_between
+from pipeline.binlog.search.log_scan import log_between
 from pipeline.decisions import Continuity, RecordedDecision
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts

@@ -6,7 +6,7 @@ Belongs here: which configured place can be begun at. Does not: finding it
 
 from __future__ import annotations
 
-from pipeline.binlog.framing import FIRST_OFFSET
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.gtid import GtidSet
 from pipeline.places import (
     AfterGtids,

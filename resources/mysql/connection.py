@@ -16,7 +16,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.refusals import DUMP_REFUSED, refusal
+from pipeline.binlog.stream.dump_refusals import DUMP_REFUSED, refusal
 from pipeline.errors import (
     AccessDenied,
     HostUnknown,

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.gtid_sets import encoded
+from pipeline.binlog.stream.gtid_sets import encoded
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates

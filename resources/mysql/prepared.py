@@ -1,7 +1,7 @@
 """XA transactions that are prepared on a server now: XA RECOVER.
 
 Belongs here: asking, in the dialects of MySQL and MariaDB, and reading the answer. Does
-not: what the log says of them (`pipeline.binlog.xa`).
+not: what the log says of them (`pipeline.binlog.transactions.xa`).
 """
 
 from __future__ import annotations

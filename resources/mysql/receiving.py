@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.intake import HEADROOM
+from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.errors import SourceUnavailable
 from pipeline.ports.source import Received
 

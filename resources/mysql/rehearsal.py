@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.compiled import cache_folder
-from pipeline.binlog.framing import HEADER, EventType
-from pipeline.binlog.intake import HEADROOM
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts
+from pipeline.binlog.arrays.compiled import cache_folder
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts
+from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.intake import HEADROOM
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.types import arrow_schema

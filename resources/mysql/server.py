@@ -14,7 +14,7 @@ import pyarrow as pa
 from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
-from pipeline.binlog.framing import FIRST_OFFSET
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.binlog.charsets import Decoder, text_decoder
-from pipeline.binlog.twins import astray, comes_back, is_own_number, is_whole, may_stray
+from pipeline.binlog.text.charsets import Decoder, text_decoder
+from pipeline.binlog.text.twins import astray, comes_back, is_own_number, is_whole, may_stray
 from pipeline.errors import TableError
 from pipeline.schema.types import TEXT_TYPES
 from pipeline.table import Column

@@ -21,7 +21,7 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.framing import FIRST_OFFSET
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import ServerSettings
 from pipeline.position import Coordinates, LogFile
 from resources.mysql.dialect import Dialect

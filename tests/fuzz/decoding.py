@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.maps import TableMaps
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import EVENT_COLUMNS, Block
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.spill import Spill, read_prepared
-from pipeline.binlog.table_map import read_layouts, read_structure, read_table_map
+from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
+from pipeline.binlog.transactions.spill import Spill, read_prepared
 from pipeline.binlog.values.json import json_array
 from pipeline.binlog.values.json_document import document_text
 from pipeline.errors import DamagedEvent, LockstepError, TableError

@@ -20,11 +20,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.binlog import values
-from pipeline.binlog.assembly import Assembly
-from pipeline.binlog.intake import HEADROOM
-from pipeline.binlog.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
-from pipeline.binlog.text_buffer import TextBuffer
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.stream.intake import HEADROOM
+from pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
+from pipeline.binlog.stream.text_buffer import TextBuffer
+from pipeline.binlog.stream.texts import MOST_BYTES
+from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.ports.source import Received
 
 _PAGE: Final = mmap.PAGESIZE

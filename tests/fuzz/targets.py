@@ -15,19 +15,19 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.control import moment
-from pipeline.binlog.framing import HEADER, EventType
-from pipeline.binlog.heads import read_file_head
-from pipeline.binlog.identity import gtid_intervals, gtid_texts
-from pipeline.binlog.intake import events as read_events
-from pipeline.binlog.moments import find_moment, find_moment_in_file
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import MARIADB, Run
-from pipeline.binlog.scan import read_created, read_witness
-from pipeline.binlog.search import find_boundary, find_end_of
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.search.file_heads import read_file_head
+from pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from pipeline.binlog.search.places import find_boundary, find_end_of
+from pipeline.binlog.search.single_events import read_created, read_witness
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.intake import events as read_events
+from pipeline.binlog.stream.ring import MARIADB, Run
+from pipeline.binlog.stream.texts import MOST_BYTES
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import gtid_intervals, gtid_texts
 from pipeline.errors import TableError
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received

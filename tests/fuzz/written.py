@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream.framing import EventType
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.made import (

@@ -12,9 +12,9 @@ from random import Random
 import pymysql
 import pytest
 
-from pipeline.binlog.charset_tables import SINGLE_BYTE
-from pipeline.binlog.charsets import CHARACTER_SETS, text_decoder
-from pipeline.binlog.twins import has_twins, twins
+from pipeline.binlog.text.charset_tables import SINGLE_BYTE
+from pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
+from pipeline.binlog.text.twins import has_twins, twins
 from pipeline.errors import TableError
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from pipeline.binlog.charsets import text_decoder
+from pipeline.binlog.text.charsets import text_decoder
 from pipeline.position import Coordinates
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.schema.comparable import disagreements

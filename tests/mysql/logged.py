@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
 from pipeline.row_images import CHANGE_TYPES

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.control import Query
-from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.limits import Limits
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import Run
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import Query
+from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import gtid_text
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema

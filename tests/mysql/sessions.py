@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.batch import Prepared, Xid
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.intake import events
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import Run
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
+from pipeline.binlog.stream.intake import events
+from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema

@@ -9,9 +9,9 @@ import pytest
 
 from lockstep.demo.mysql_search import MySql
 from lockstep.demo.mysqld import mysql_server
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.intake import events
-from pipeline.binlog.table_map import read_table_map
+from pipeline.binlog.rows.table_map import read_table_map
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.intake import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand

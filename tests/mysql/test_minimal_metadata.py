@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.errors import TableError
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pymysql.constants import CLIENT
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.changes.latest import latest
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.binlog.control import moment
-from pipeline.binlog.heads import find_file_before, read_file_head
-from pipeline.binlog.moments import find_moment, find_moment_in_file
-from pipeline.binlog.ring import BEGIN_OFFSET, FILE
-from pipeline.binlog.search import find_boundary, find_end_of
-from pipeline.binlog.times import commit_times
+from pipeline.binlog.search.commit_times import commit_times
+from pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from pipeline.binlog.search.places import find_boundary, find_end_of
+from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize

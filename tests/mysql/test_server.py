@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.intake import events
+from pipeline.binlog.stream.intake import events
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.errors import (
     AccessDenied,
     HostUnknown,

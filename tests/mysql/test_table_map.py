@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.collations import character_set
-from pipeline.binlog.table_map import read_structure
+from pipeline.binlog.rows.table_map import read_structure
+from pipeline.binlog.text.collations import character_set
 from pipeline.errors import TableError
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.changes.source_tables import source_table_path
 from pipeline.segment import SourceTable
 from tests.fix_mysql import MySqlStand

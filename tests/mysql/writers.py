@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import pymysql
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts, read_structure
+from pipeline.binlog.stream import ring as columns
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema

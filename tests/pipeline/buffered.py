@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.ring import Run
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.stream.texts import MOST_BYTES
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.position import Coordinates, LogFile
 from resources.memory.spool import MemorySpool
 from tests.pipeline.made import received

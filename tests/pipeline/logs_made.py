@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.gtid_sets import encoded
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.gtid_sets import encoded
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received

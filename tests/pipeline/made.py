@@ -9,8 +9,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.framing import HEADER, EventType
-from pipeline.binlog.intake import HEADROOM
+from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.ports.source import Received
 
 SERVER = "00000001-0000-0000-0000-000000000001"

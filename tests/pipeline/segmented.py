@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream.framing import EventType
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.schema.history import DatabaseVersion, SchemaVersion

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.limits import Limits
-from pipeline.binlog.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
 from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool

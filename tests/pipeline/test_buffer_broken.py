@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.errors import LakeUnavailable, SourceUnavailable
 from resources.lake.spool import FileSpool
 from resources.memory.spool import MemoryEventFile, MemorySpool

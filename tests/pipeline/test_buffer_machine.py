@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 )
 
 from pipeline.batch import Prepared, Xid
-from pipeline.binlog import registers
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.limits import Limits
+from pipeline.binlog.arrays import registers
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
 from tests.fuzz.served import ServedDump

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import EventType
 from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from pipeline.table import TableName

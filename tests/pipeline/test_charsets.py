@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE
-from pipeline.binlog.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.collations import character_set
+from pipeline.binlog.text.charset_tables import MULTI_BYTE, SINGLE_BYTE
+from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
+from pipeline.binlog.text.collations import character_set
 from pipeline.errors import TableError
 
 SAMPLES = {

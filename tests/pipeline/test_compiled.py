@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog import compiled
-from pipeline.binlog.compiled import cache_folder, kernel
+from pipeline.binlog.arrays import compiled
+from pipeline.binlog.arrays.compiled import cache_folder, kernel
 
 
 def _twice(number: float) -> float:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.batch import Xid
-from pipeline.binlog.control import (
+from pipeline.binlog.stream.control import (
     Gtid,
     read_gtid,
     read_mariadb_gtid,
@@ -21,9 +21,9 @@ from pipeline.binlog.control import (
     read_xid,
     savepoint_name,
 )
-from pipeline.binlog.framing import Event, EventType, read_event
-from pipeline.binlog.gtid_sets import decoded, encoded
-from pipeline.binlog.mariadb import changes_nothing_yet
+from pipeline.binlog.stream.framing import Event, EventType, read_event
+from pipeline.binlog.stream.gtid_sets import decoded, encoded
+from pipeline.binlog.stream.mariadb import changes_nothing_yet
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 from tests.pipeline.buffered import START, a_buffer, feed

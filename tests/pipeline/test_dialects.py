@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import COMMITTED_AT
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.ring import COMMITTED_AT
+from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.errors import DamagedEvent, TableError, UnsupportedEvent
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.description import read_description
-from pipeline.binlog.framing import EventType, read_event
+from pipeline.binlog.stream.description import read_description
+from pipeline.binlog.stream.framing import EventType, read_event
 from pipeline.errors import (
     DamagedEvent,
     LockstepError,

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.parts import by_map
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.position import Coordinates
 from tests.pipeline.buffered import START, a_buffer, feed

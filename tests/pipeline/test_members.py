@@ -8,9 +8,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.identity import GtidsRead, gtid_set, gtid_text, members
-from pipeline.binlog.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
+from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, gtid_text, members
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 

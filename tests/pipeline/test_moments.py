@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.moments import find_moment, find_moment_in_file
+from pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import MomentOutOfRange
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.logs_made import MadeServer, clock, commit, file_of

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.scan import read_created, read_witness
-from pipeline.binlog.search import find_boundary
+from pipeline.binlog.search.places import find_boundary
+from pipeline.binlog.search.single_events import read_created, read_witness
+from pipeline.binlog.stream.framing import EventType
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.logs_made import MadeServer
 from tests.pipeline.made import Log

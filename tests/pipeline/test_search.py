@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.heads import find_file_before, read_file_head
-from pipeline.binlog.search import Boundary, find_boundary, find_end_of
+from pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
+from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position, Witness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream.framing import EventType
 from tests.pipeline.made import Log, gtid, nested, payload, query, rows
 from tests.pipeline.segmented import begin, captured, named, odd, write
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog.framing import EventType
+from pipeline.binlog.stream.framing import EventType
 from pipeline.runs.capturing import source_rows
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter

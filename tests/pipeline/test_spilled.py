@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.limits import Limits
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
 from tests.pipeline.buffered import START, a_buffer, feed

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.gtid import GtidSet
 from tests.pipeline.buffered import Out, a_buffer, feed
 from tests.pipeline.made import (

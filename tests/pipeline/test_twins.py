@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.charset_tables import MULTI_BYTE
-from pipeline.binlog.charsets import CHARACTER_SETS, text_decoder
-from pipeline.binlog.twins import comes_back, has_twins, is_own_number, twins
+from pipeline.binlog.text.charset_tables import MULTI_BYTE
+from pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
+from pipeline.binlog.text.twins import comes_back, has_twins, is_own_number, twins
 from pipeline.table import Column
 
 SEVERAL = sorted(charset for charset in CHARACTER_SETS if has_twins(charset))

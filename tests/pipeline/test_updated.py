@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.cells import layout
-from pipeline.binlog.framing import HEADER, EventType
-from pipeline.binlog.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
-from pipeline.binlog.rows import TableDecoder
+from pipeline.binlog.arrays.cells import layout
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
 from pipeline.row_images import CHANGE_TYPES, unpacked
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.walk import walk
+from pipeline.binlog.search.walk import walk
+from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import DamagedEvent
 from tests.pipeline.buffered import START
 from tests.pipeline.logs_made import MadeDump

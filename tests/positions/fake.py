@@ -17,8 +17,8 @@ from uuid import UUID
 import pyarrow as pa
 
 from pipeline.batch import Xid
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.gtid_sets import encoded
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.gtid_sets import encoded
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import (

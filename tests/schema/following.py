@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.binlog.metadata import Part
-from pipeline.binlog.table_map import read_outline, read_structure, read_table_map
+from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.table_map import read_outline, read_structure, read_table_map
 from pipeline.errors import TableError
 from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.reading import Reader
-from pipeline.binlog.walk import walk
+from pipeline.binlog.search.walk import walk
+from pipeline.binlog.stream.event_reader import Reader
+from pipeline.binlog.stream.framing import EventType
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.logged_statements import statement_text
 from pipeline.schema.context import ServerFacts, StatementContext, read_context

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.compiled import kernel, part
-from pipeline.binlog.loads import Bytes, b16, b24, b32, put8, put64, u8
-from pipeline.binlog.ring import Integers
+from pipeline.binlog.arrays.array_access import Bytes, b16, b24, b32, put8, put64, u8
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel, part
+from pipeline.binlog.stream.ring import Integers
 from pipeline.errors import DamagedEvent
 from pipeline.table import Column
 

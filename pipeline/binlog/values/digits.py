@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.compiled import part
-from pipeline.binlog.memory import put8, put16
+from pipeline.binlog.arrays.address_access import put8, put16
+from pipeline.binlog.arrays.compiled import part
 
 _ZERO: Final = ord("0")
 

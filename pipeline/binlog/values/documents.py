@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells
+from pipeline.binlog.arrays.cells import Cells
 from pipeline.binlog.values.json import json_array
 from pipeline.binlog.values.strings import spans
 from pipeline.table import Column

@@ -10,9 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.compiled import kernel
-from pipeline.binlog.loads import (
+from pipeline.binlog.arrays.array_access import (
     Bytes,
     i64,
     put8,
@@ -24,6 +22,8 @@ from pipeline.binlog.loads import (
     u24,
     u32,
 )
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel
 from pipeline.table import Column
 
 _ARROW: Final = {

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.compiled import kernel
-from pipeline.binlog.loads import Bytes
-from pipeline.binlog.memory import put32
+from pipeline.binlog.arrays.address_access import put32
+from pipeline.binlog.arrays.array_access import Bytes
+from pipeline.binlog.arrays.compiled import kernel
 from pipeline.binlog.values.json_document import document_text
 from pipeline.binlog.values.json_form import DAMAGED, FULL, RARE, SLACK, TEXT_EXTRA, TEXT_FACTOR
 from pipeline.binlog.values.json_tree import STACK_BYTES, document

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog.compiled import part
-from pipeline.binlog.memory import i64, put8, u8
+from pipeline.binlog.arrays.address_access import i64, put8, u8
+from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.values.digits import count_digits, put_digits
 from pipeline.binlog.values.json_form import (
     DAMAGED,

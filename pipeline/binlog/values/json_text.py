@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.compiled import part
-from pipeline.binlog.memory import i64, put8, put32, put64, u8, u16, u32
+from pipeline.binlog.arrays.address_access import i64, put8, put32, put64, u8, u16, u32
+from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.values.digits import put_unsigned
 from pipeline.binlog.values.json_form import (
     DAMAGED,

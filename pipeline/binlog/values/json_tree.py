@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog.compiled import part
-from pipeline.binlog.memory import i64, put8, put16, put64, u8, u16, u32
+from pipeline.binlog.arrays.address_access import i64, put8, put16, put64, u8, u16, u32
+from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.values.json_form import (
     DAMAGED,
     FULL,

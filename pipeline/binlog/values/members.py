@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.compiled import kernel
-from pipeline.binlog.loads import Bytes, u8
-from pipeline.binlog.ring import Integers
-from pipeline.binlog.twins import is_own_number, may_stray
+from pipeline.binlog.arrays.array_access import Bytes, u8
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.text.twins import is_own_number, may_stray
 from pipeline.errors import TableError
 from pipeline.table import Column
 

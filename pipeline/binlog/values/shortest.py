@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.compiled import part
-from pipeline.binlog.memory import put8, put16, scaled, u8
+from pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
+from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.values.digits import count_digits, put_digits
 
 LONGEST: Final = 34

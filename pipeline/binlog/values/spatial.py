@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.compiled import kernel
-from pipeline.binlog.loads import Bytes, copy, put8, put32, u8, u32
-from pipeline.binlog.ring import Integers
+from pipeline.binlog.arrays.array_access import Bytes, copy, put8, put32, u8, u32
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel
+from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.values.strings import spans
 from pipeline.errors import DamagedEvent
 from pipeline.table import Column

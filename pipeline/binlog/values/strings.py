@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.charsets import single_byte, text_decoder
-from pipeline.binlog.compiled import kernel, part
-from pipeline.binlog.loads import Bytes, copy, i64, put8, u8, u16, u24, u32
-from pipeline.binlog.ring import Integers
-from pipeline.binlog.twins import UNKNOWN, WITH_UNKNOWN, comes_back, has_twins
+from pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, u8, u16, u24, u32
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel, part
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.text.charsets import single_byte, text_decoder
+from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, comes_back, has_twins
 from pipeline.errors import TableError
 from pipeline.table import Column
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells
+from pipeline.binlog.arrays.cells import Cells
 from pipeline.binlog.values.decimals import decimals
 from pipeline.binlog.values.documents import documents
 from pipeline.binlog.values.integers import bits, floats, integers, years

@@ -13,9 +13,20 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.cells import SOFTENED, Cells, Places, room
-from pipeline.binlog.compiled import kernel, part
-from pipeline.binlog.loads import Bytes, b24, b32, b40, i64, put32, put64, u8, u24, u32
+from pipeline.binlog.arrays.array_access import (
+    Bytes,
+    b24,
+    b32,
+    b40,
+    i64,
+    put32,
+    put64,
+    u8,
+    u24,
+    u32,
+)
+from pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.table import Column
 

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.cells import Cells, Places, room
-from pipeline.binlog.compiled import kernel, part
-from pipeline.binlog.loads import Bytes, b24, put8, u8, u24
+from pipeline.binlog.arrays.array_access import Bytes, b24, put8, u8, u24
+from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.values.temporal import BROKEN, OLD, finish
 from pipeline.table import Column
 

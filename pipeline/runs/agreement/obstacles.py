@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pipeline.binlog.walk import behind_transaction
+from pipeline.binlog.search.walk import behind_transaction
 from pipeline.errors import LockstepError, LogStops
 from pipeline.ports.source import SourceServer
 from pipeline.position import Coordinates

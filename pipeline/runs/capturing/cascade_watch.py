@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.parts import by_map
-from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import TableMap, read_layouts
+from pipeline.binlog.rows.parts import by_map
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import TableMap, read_layouts
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.ring import Block, Integers, Run
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.identity import gtid_texts
-from pipeline.binlog.ring import Integers, Run
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.binlog.transactions.identity import gtid_texts
 from pipeline.changes.marks import (
     EventPlaces,
     TransactionMarks,

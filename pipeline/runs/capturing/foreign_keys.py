@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.framing import EventType
-from pipeline.binlog.ring import Integers
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.stream.ring import Integers
 from pipeline.schema.model import ForeignKey, TableSchema
 from pipeline.table import TableName
 

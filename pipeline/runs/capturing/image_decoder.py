@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.parts import by_map, in_portions
-from pipeline.binlog.ring import Block
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts
+from pipeline.binlog.rows.parts import by_map, in_portions
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Block
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.changes.defaults import refuse_updates, with_defaults
 from pipeline.changes.keys import key_columns
 from pipeline.position import Coordinates

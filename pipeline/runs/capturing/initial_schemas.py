@@ -19,8 +19,8 @@ from functools import cached_property
 from typing import Final
 
 from pipeline.batch import Batch, Cursor
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.limits import Limits
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.changes.generations import next_generation
 from pipeline.decisions import Continuity
 from pipeline.errors import LogStops, SourceMoving

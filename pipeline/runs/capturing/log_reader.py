@@ -12,13 +12,13 @@ from time import monotonic
 from typing import Protocol
 
 from pipeline.batch import Prepared, Xid
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.control import moment
-from pipeline.binlog.identity import GtidsRead, together
-from pipeline.binlog.limits import Limits
-from pipeline.binlog.ring import ANONYMOUS, Run
-from pipeline.binlog.set_witness import LastOfSources
+from pipeline.binlog.search.set_witness import LastOfSources
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.ring import ANONYMOUS, Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import GtidsRead, together
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.bounds import RunBounds
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness

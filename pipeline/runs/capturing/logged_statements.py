@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pipeline.binlog.charsets import text_decoder
-from pipeline.binlog.control import moment
-from pipeline.binlog.identity import gtid_text
-from pipeline.binlog.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
+from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
+from pipeline.binlog.text.charsets import text_decoder
+from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.position import Coordinates
 from pipeline.schema.context import ServerFacts, read_context
 from pipeline.schema.logged import LoggedStatement

@@ -14,10 +14,10 @@ from datetime import datetime
 import numpy as np
 
 from pipeline.arrow_errors import for_one_table
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.parts import by_table
-from pipeline.binlog.ring import Block, Integers, Run
+from pipeline.binlog.rows.parts import by_table
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.changes.extents import Extents
 from pipeline.changes.marks import TransactionMarks
 from pipeline.errors import DamagedEvent, TableError

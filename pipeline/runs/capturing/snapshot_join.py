@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.ring import Integers, Run
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Integers, Run
 from pipeline.position import Coordinates
 from pipeline.runs.rejoining.resnapshot import Reread
 from pipeline.schema.history import SchemaVersion

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.ring import Integers, Run
-from pipeline.binlog.texts import MOST_BYTES
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.changes.marks import TransactionMarks
 from pipeline.changes.source_tables import (
     SCHEMAS,

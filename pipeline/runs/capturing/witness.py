@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.binlog.metadata import Part
-from pipeline.binlog.table_map import Outline
+from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.table_map import Outline
 from pipeline.table import Column, TableStructure
 
 _AS_LOGGED: Final = {

@@ -14,14 +14,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog import ring as columns
-from pipeline.binlog.buffer import TransactionBuffer
-from pipeline.binlog.images import AFTER, DELETE, INSERT
-from pipeline.binlog.parts import by_map, by_table
-from pipeline.binlog.ring import Block, Integers, Run
-from pipeline.binlog.rows import TableDecoder
-from pipeline.binlog.table_map import read_layouts
-from pipeline.binlog.unkept import UnkeptSpool
+from pipeline.binlog.rows.images import AFTER, DELETE, INSERT
+from pipeline.binlog.rows.parts import by_map, by_table
+from pipeline.binlog.rows.rows import TableDecoder
+from pipeline.binlog.rows.table_map import read_layouts
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.unkept import UnkeptSpool
 from pipeline.errors import TableError
 from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates

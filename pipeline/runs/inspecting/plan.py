@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final, NoReturn
 
 from pipeline.batch import Batch, BatchState, Cursor
-from pipeline.binlog.looking import log_between
+from pipeline.binlog.search.log_scan import log_between
 from pipeline.decisions import Continuity, LeaseView
 from pipeline.errors import LockstepError, Recovery
 from pipeline.hints import named, naming

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pipeline.batch import Batch
-from pipeline.binlog.heads import read_file_head
+from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger

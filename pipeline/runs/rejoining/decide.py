@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Batch, Cursor, Prepared, Xid
-from pipeline.binlog.looking import log_between
+from pipeline.binlog.search.log_scan import log_between
 from pipeline.changes.reload import FromSource
 from pipeline.errors import Remedy
 from pipeline.ports.source import ServerFacts

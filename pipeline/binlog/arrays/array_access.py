@@ -1,0 +1,141 @@
+"""Loads, stores and copies at any byte of an array, for compiled code.
+
+Belongs here: the few operations that numba's indexing makes slow or impossible
+(unaligned integers of either byte order, memcpy) and CRC32 on top of them. None checks
+bounds: whoever calls has proven them. Does not: what the bytes mean.
+
+Loads answer a signed 64-bit integer whatever the width, because numba turns a sum of
+signed and unsigned ones into a float. Only `i64` and `b64` may come out negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from pipeline.binlog.arrays.compiled import part
+
+Bytes = npt.NDArray[np.uint8]
+
+_I64: Final = ir.IntType(64)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+
+
+def _load(bits: int, *, big: bool = False) -> Callable[[Bytes, int], int]:
+    def load(typing: Any, array: Any, at: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = _address(context, builder, signature.args[0], *args)
+            value = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
+            value.align = 1
+            if big and bits > 8:
+                value = builder.bswap(value)
+            return value if bits == 64 else builder.zext(value, _I64)
+
+        return types.int64(array, types.int64), build
+
+    made: Any = intrinsic(load)
+    return cast("Callable[[Bytes, int], int]", made)
+
+
+def _store(bits: int) -> Callable[[Bytes, int, int], None]:
+    def store(typing: Any, array: Any, at: Any, value: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = _address(context, builder, signature.args[0], args[0], args[1])
+            narrow = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
+            stored = builder.store(narrow, builder.bitcast(place, ir.IntType(bits).as_pointer()))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, types.int64), build
+
+    made: Any = intrinsic(store)
+    return cast("Callable[[Bytes, int, int], None]", made)
+
+
+u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
+"""`u16(array, at)`: the little-endian integer of so many bits at byte `at`."""
+
+b16, b32, b64 = _load(16, big=True), _load(32, big=True), _load(64, big=True)
+"""The same, big-endian."""
+
+put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
+"""`put16(array, at, value)`: the value's low bits, little-endian."""
+
+
+def _copier() -> Callable[[Bytes, int, Bytes, int, int], None]:
+    def copying(typing: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            to = _address(context, builder, signature.args[0], args[0], args[1])
+            of = _address(context, builder, signature.args[2], args[2], args[3])
+            move: Any = cgutils.raw_memcpy
+            move(builder, to, of, args[4], 1)
+            return context.get_dummy_value()
+
+        return types.void(into, types.int64, source, types.int64, types.int64), build
+
+    made: Any = intrinsic(copying)
+    return cast("Callable[[Bytes, int, Bytes, int, int], None]", made)
+
+
+copy = _copier()
+"""`copy(into, at, source, begin, count)`: so many bytes of `source` from `begin` on to `into`
+at `at`; they must not overlap."""
+
+
+@part
+def u24(array: Bytes, at: int) -> int:
+    return u16(array, at) | u8(array, at + 2) << 16
+
+
+@part
+def b24(array: Bytes, at: int) -> int:
+    return b16(array, at) << 8 | u8(array, at + 2)
+
+
+@part
+def b40(array: Bytes, at: int) -> int:
+    return b32(array, at) << 8 | u8(array, at + 4)
+
+
+def _crc_tables() -> npt.NDArray[np.uint32]:
+    """Sixteen tables of 256: one step of CRC-32 (IEEE 802.3, reflected) takes 16 bytes."""
+    tables = np.zeros((16, 256), np.uint32)
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+        tables[0, byte] = value
+    for step in range(1, 16):
+        tables[step] = tables[step - 1] >> 8 ^ tables[0, tables[step - 1] & 0xFF]
+    return tables
+
+
+CRC_TABLES: Final = _crc_tables()
+
+
+@part
+def crc32(array: Bytes, at: int, count: int) -> int:
+    """CRC-32 of `count` bytes, as `zlib.crc32` gives it."""
+    crc = 0xFFFFFFFF
+    end = at + count
+    while at + 16 <= end:
+        low = i64(array, at) ^ crc
+        high = i64(array, at + 8)
+        crc = 0
+        for byte in range(8):
+            crc ^= int(CRC_TABLES[15 - byte, low >> 8 * byte & 0xFF])
+            crc ^= int(CRC_TABLES[7 - byte, high >> 8 * byte & 0xFF])
+        at += 16
+    while at < end:
+        crc = crc >> 8 ^ int(CRC_TABLES[0, (crc ^ u8(array, at)) & 0xFF])
+        at += 1
+    return crc ^ 0xFFFFFFFF

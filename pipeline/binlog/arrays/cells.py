@@ -1,0 +1,148 @@
+"""Cells: where each value of a column lies in the bytes of row events.
+
+Belongs here: how long a cell is, by its column's type in the TABLE_MAP, and the value that
+the modules of `values` take: one column's cells of many rows. Does not: what is in them.
+
+Sizes: `Field::pack_length_from_metadata` and `calc_field_size` in MySQL's source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.binlog.arrays.array_access import Bytes
+from pipeline.binlog.arrays.compiled import kernel
+from pipeline.errors import TableError
+
+Places = npt.NDArray[np.int32]
+
+NULL, ABSENT, SOFTENED = -1, -2, -3
+"""Instead of a place: the value is NULL; the image leaves the column out; the value is one
+that no Arrow type holds (a zero date) and becomes NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A column as the TABLE_MAP lays it out: type code (ENUM and SET told apart from
+    STRING) and the cell's `size`: so many bytes, or, negative, so many that hold its length.
+    `width` is the declared length of a string in bytes; `precision` and `scale` are those of
+    a decimal; `scale` is the number of fractional digits of a temporal type."""
+
+    code: int
+    size: int
+    width: int = 0
+    precision: int = 0
+    scale: int = 0
+
+
+_FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
+_TIMESTAMP2, _DATETIME2, _TIME2, _BIT, _DECIMAL = 17, 18, 19, 16, 246
+_TEMPORAL: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
+_ENUM, _SET, _STRING, _VARCHAR, _VAR_STRING = 247, 248, 254, 15, 253
+_LONG: Final = frozenset({242, 245, 252, 255})
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+
+# What metadata may say. 38 digits behind the point is MariaDB's limit, MySQL's is 30.
+_MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
+_MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 64, 65, 38, 4
+
+
+def layout(code: int, data: bytes) -> Layout:
+    """The layout for a type code and its metadata bytes in a TABLE_MAP; TableError for
+    metadata that the type cannot have."""
+    if not _possible(code, data):
+        raise TableError(
+            f"a column of the type number {code} is laid out as this version does not know",
+            hint="exclude the table, and report this log to us",
+        )
+    if code == _STRING and data[0] in (_ENUM, _SET):
+        return Layout(data[0], data[1])
+    if code in _FIXED:
+        return Layout(code, _FIXED[code])
+    if code in _TEMPORAL:
+        return Layout(code, _TEMPORAL[code] + (data[0] + 1) // 2, scale=data[0])
+    if code in (_ENUM, _SET):
+        return Layout(code, data[1])
+    if code == _BIT:
+        return Layout(code, data[1] + (data[0] > 0), width=data[1] * 8 + data[0])
+    if code == _DECIMAL:
+        return Layout(code, decimal_size(data[0], data[1]), precision=data[0], scale=data[1])
+    if code in _LONG:
+        return Layout(code, -data[0])
+    if code == _STRING:
+        # The length's upper bits hide, inverted, in the type byte (Field_string).
+        width = ((data[0] & 0x30) ^ 0x30) << 4 | data[1]
+    else:
+        width = int.from_bytes(data, "little")
+    return Layout(code, -1 if width < 256 else -2, width=width)
+
+
+def _possible(code: int, data: bytes) -> bool:
+    if code in (_STRING, _ENUM, _SET):
+        kind = code if code != _STRING else data[0]
+        sizes = _MEMBER_BYTES.get(kind)
+        return sizes is None or data[1] in sizes
+    if code in _TEMPORAL:
+        return data[0] <= _MOST_FRACTION
+    if code == _BIT:
+        return data[0] < 8 and 0 < data[1] * 8 + data[0] <= _MOST_BITS
+    if code == _DECIMAL:
+        return 0 < data[0] <= _MOST_DIGITS and data[1] <= min(data[0], _MOST_SCALE)
+    return code not in _LONG or 1 <= data[0] <= _MOST_LENGTH_BYTES
+
+
+def decimal_size(precision: int, scale: int) -> int:
+    """Bytes of a decimal: nine digits in four, what is left over on both ends in fewer."""
+    whole = precision - scale
+    return whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
+
+
+@dataclass(slots=True)
+class Cells:
+    """One column of many row images: `at[i]` is the place of image i's cell in `data`, or
+    NULL, ABSENT, SOFTENED. Every cell lies in `data` as its layout says: that is proven.
+    `nulls` is False where no place is missing. `keyed`: the column is part of a key; then
+    `astray` is the first image whose value is that of other bytes too, or -1. `unknown`: values
+    with a code that has no character in its set, U+FFFD in the text."""
+
+    data: Bytes
+    at: Places
+    layout: Layout
+    nulls: bool
+    softened: int = field(default=0)
+    keyed: bool = False
+    astray: int = -1
+    unknown: int = 0
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def validity(self) -> pa.Buffer | None:
+        """Arrow's validity bitmap; None if every value is there."""
+        if not self.nulls and not self.softened:
+            return None
+        bitmap = pa.allocate_buffer((len(self.at) + 7) // 8)
+        _validity(self.at, np.frombuffer(bitmap, np.uint8))
+        return bitmap
+
+
+@kernel
+def _validity(at: Places, bitmap: Bytes) -> None:
+    for byte in range(len(bitmap)):
+        bits = 0
+        for bit in range(min(8, len(at) - byte * 8)):
+            if at[byte * 8 + bit] >= 0:
+                bits |= 1 << bit
+        bitmap[byte] = bits
+
+
+def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
+    """A buffer for `count` values of `width` bytes, and its bytes to write to. From Arrow's
+    pool, which hands out memory that was used before: fresh pages cost more than decoding."""
+    buffer = pa.allocate_buffer(count * width)
+    return buffer, np.frombuffer(buffer, np.uint8)

@@ -1,0 +1,237 @@
+"""Row events → where every cell of every row image lies.
+
+Belongs here: the one walk over the bytes, which proves every length against the event's
+end, so that whoever reads a cell afterwards need not. Does not: what a cell holds.
+
+Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: table id 6,
+flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
+number of columns (length-encoded), a bitmap of the columns present (two for an update), and
+row images: a bitmap of nulls among the columns present, and their cells. In
+PARTIAL_UPDATE_ROWS more stands before each after image (`partial`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u32
+from pipeline.binlog.arrays.cells import ABSENT, NULL, Places
+from pipeline.binlog.arrays.compiled import kernel, part
+from pipeline.binlog.rows.partial import behind_options, put_unchanged
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Integers
+
+INSERT, BEFORE, AFTER, DELETE = range(4)
+"""Kinds of images, as `pipeline.ports.CHANGE_TYPES` counts them."""
+
+# What a walk ends with.
+DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)
+"""FULL: no room for more images; to be called again. DAMAGED: a length leads out of the
+event. OTHER_COLUMNS: the event has another number of columns than its table map. DIFF: an
+image holds a diff in place of a JSON document, and more than the before image is needed."""
+
+# What a walk knows from call to call: the places of `state`.
+EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
+STATE_SIZE: Final = 5
+"""EVENT: the event at hand, by its row in the index; AT: the byte in it to go on from, 0 for
+its beginning; ROW: rows of it so far; IMAGES: images found by this call; INCOMPLETE: 1 if an
+image leaves a column out."""
+
+_HEADER: Final = 19
+_UPDATES_V1, _UPDATES, _PARTIAL = 24, 31, 39
+_DELETES_V1, _DELETES = 25, 32
+
+
+@kernel
+def walk(
+    data: Bytes,
+    events: Integers,
+    sizes: Integers,
+    json: npt.NDArray[np.bool_],
+    state: Integers,
+    cells: Places,
+    nulls: npt.NDArray[np.bool_],
+    event_of: Places,
+    row_of: Places,
+    kind_of: npt.NDArray[np.int8],
+) -> int:
+    """Find the images of `events` from `state[EVENT]` on, as many as there is room for.
+
+    `sizes`: per column, as `cells.Layout.size`. `cells` (columns x images), `event_of`,
+    `row_of` and `kind_of` are written; `nulls[c]` is set when column c has a cell missing.
+    """
+    count = len(sizes)
+    room = cells.shape[1]
+    bitmap = (count + 7) // 8
+    image = 0
+    while state[EVENT] < len(events):
+        event = state[EVENT]
+        begin = events[event, columns.AT]
+        end = begin + events[event, columns.SIZE]
+        code = events[event, columns.TYPE]
+        body = _behind_head(data, begin + _HEADER, end, code, count)
+        if body < 0:
+            return DAMAGED if body == -1 else OTHER_COLUMNS
+        update = code == _UPDATES or code == _UPDATES_V1 or code == _PARTIAL
+        at = body + bitmap * (2 if update else 1)
+        if at > end:
+            return DAMAGED
+        if state[AT]:
+            at = begin + state[AT]
+        first = INSERT
+        if update:
+            first = BEFORE
+        elif code == _DELETES or code == _DELETES_V1:
+            first = DELETE
+        whole = _all_present(data, body, count)
+        whole_after = _all_present(data, body + bitmap, count) if update else True
+        if not whole or not whole_after:
+            state[INCOMPLETE] = 1
+        while at < end:
+            row = at
+            if image + 2 > room:
+                state[AT] = at - begin
+                state[IMAGES] = image
+                return FULL
+            at = _image(data, at, end, body, whole, sizes, cells, image, nulls)
+            if at < 0:
+                return DAMAGED
+            event_of[image], row_of[image] = event, state[ROW]
+            kind_of[image] = first
+            image += 1
+            if update:
+                options = at
+                if code == _PARTIAL:
+                    at = behind_options(data, at, end, json)
+                    if at < 0:
+                        return DAMAGED
+                at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
+                if at < 0:
+                    return DAMAGED
+                if code == _PARTIAL and not put_unchanged(data, options, json, sizes, cells, image):
+                    return DIFF
+                event_of[image], row_of[image] = event, state[ROW]
+                kind_of[image] = AFTER
+                image += 1
+            if at == row:
+                return DAMAGED  # no column is present: such rows would never end
+            state[ROW] += 1
+        state[EVENT] += 1
+        state[AT] = state[ROW] = 0
+    state[IMAGES] = image
+    return DONE
+
+
+@part
+def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
+    """The place of the bitmap of present columns; -1 damaged, -2 other columns."""
+    at += 8
+    if code >= 30:
+        if at + 2 > end or u16(data, at) < 2:
+            return -1
+        at += u16(data, at)
+    if at >= end:
+        return -1
+    first = u8(data, at)
+    number = first
+    at += 1
+    if first >= 0xFB:
+        if first != 0xFC or at + 2 > end:
+            return -1
+        number = u16(data, at)
+        at += 2
+    return at if number == count else -2
+
+
+@part
+def _all_present(data: Bytes, at: int, count: int) -> bool:
+    for byte in range(count // 8):
+        if u8(data, at + byte) != 0xFF:
+            return False
+    mask = (1 << count % 8) - 1
+    return mask == 0 or u8(data, at + count // 8) & mask == mask
+
+
+@part
+def _image(
+    data: Bytes,
+    at: int,
+    end: int,
+    present: int,
+    whole: bool,
+    sizes: Integers,
+    cells: Places,
+    image: int,
+    nulls: npt.NDArray[np.bool_],
+) -> int:
+    """Place the cells of one image; where it ends, or -1."""
+    count = len(sizes)
+    there = count
+    if not whole:
+        there = 0
+        for column in range(count):
+            there += u8(data, present + (column >> 3)) >> (column & 7) & 1
+    bitmap = at
+    at += (there + 7) // 8
+    if at > end:
+        return -1
+    if whole and _no_nulls(data, bitmap, count):
+        for column in range(count):
+            cells[column, image] = at
+            size = sizes[column]
+            if size < 0:
+                size = _length(data, at, end, size)
+                if size < 0:
+                    return -1
+            at += size
+            if at > end:
+                return -1
+        return at
+    bit = 0
+    for column in range(count):
+        if not whole and not u8(data, present + (column >> 3)) >> (column & 7) & 1:
+            cells[column, image] = ABSENT
+            nulls[column] = True
+            continue
+        null = u8(data, bitmap + (bit >> 3)) >> (bit & 7) & 1
+        bit += 1
+        if null:
+            cells[column, image] = NULL
+            nulls[column] = True
+            continue
+        cells[column, image] = at
+        size = sizes[column]
+        if size < 0:
+            size = _length(data, at, end, size)
+            if size < 0:
+                return -1
+        at += size
+        if at > end:
+            return -1
+    return at
+
+
+@part
+def _no_nulls(data: Bytes, at: int, count: int) -> bool:
+    for byte in range(count // 8):
+        if u8(data, at + byte):
+            return False
+    mask = (1 << count % 8) - 1
+    return mask == 0 or u8(data, at + count // 8) & mask == 0
+
+
+@part
+def _length(data: Bytes, at: int, end: int, size: int) -> int:
+    """The whole cell's size, its length bytes included; -1 if it leaves the event."""
+    if at - size > end:
+        return -1
+    if size == -1:
+        return 1 + u8(data, at)
+    if size == -2:
+        return 2 + u16(data, at)
+    if size == -3:
+        return 3 + (u16(data, at) | u8(data, at + 2) << 16)
+    return 4 + u32(data, at)

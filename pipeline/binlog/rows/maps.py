@@ -1,0 +1,123 @@
+"""The table maps of a log: which rows belong to which table, and who wants them.
+
+Belongs here: numbering table maps by what they say, and the arrays by which compiled
+code finds one from a row event's table id. Does not: reading structures (`table_map`).
+
+A server gives a table a new id whenever it opens it anew, and writes the whole map again
+for each statement. Maps that say the same, whatever their id and flags, have one number here:
+the flags of a foreign key's child come and go from statement to statement. A number says what
+was seen first and nothing of the order of rows: one table may have several, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.rows.table_map import TableMap
+from pipeline.binlog.stream.ring import Integers
+from pipeline.table import TableName
+
+_BEHIND_FLAGS = 27
+"""Header 19, table id 6, flags 2."""
+
+_UNUSED = -1
+
+
+class TableMaps:
+    """Every distinct table map of a run, numbered from 0. `wants`: whether a table's rows are
+    to come out; `keeps`: whether those of a transaction that may be prepared are kept for
+    later runs, though they do not come out of this one."""
+
+    def __init__(
+        self,
+        wants: Callable[[TableName], bool],
+        keeps: Callable[[TableName], bool] | None = None,
+    ) -> None:
+        self._wants = wants
+        self._keeps = keeps
+        self._preparing = False
+        self._kept: list[bool] = []
+        self._numbers: dict[bytes, int] = {}
+        self.known: list[TableMap] = []
+        self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
+        self.places: Integers = np.zeros((64, 3), np.int64)
+        self.ids: Integers = _empty_ids(1024)
+        self._used = 0
+        self._ids = 0
+
+    def add(self, table_map: TableMap) -> int:
+        """The number of a map; a new one if none says the same."""
+        key = table_map.raw[_BEHIND_FLAGS:]
+        if key not in self._numbers:
+            self._numbers[key] = len(self.known)
+            table = table_map.table
+            self._kept.append(self._keeps is not None and self._keeps(table))
+            self._place(key, self._asked(len(self.known), table))
+            self.known.append(table_map)
+        return self._numbers[key]
+
+    def bind(self, table_id: int, number: int) -> None:
+        """From now on the id means that map, in the statements that repeat it."""
+        if self._ids * 2 >= len(self.ids):
+            bound = self.ids[self.ids[:, 0] != _UNUSED]
+            self.ids = _empty_ids(2 * len(self.ids))
+            for entry in bound:
+                self.ids[self._entry(int(entry[0]))] = entry
+        at = self._entry(table_id)
+        self._ids += self.ids[at, 0] == _UNUSED
+        self.ids[at] = table_id, number, _UNUSED
+
+    def forget_ids(self) -> None:
+        """A server that started anew counts its ids from the beginning."""
+        self.ids = _empty_ids(1024)
+        self._ids = 0
+
+    def wanted(self, number: int) -> bool:
+        return bool(self.places[number, 2])
+
+    def ask_again(self) -> None:
+        """Other tables' rows may be wanted than before."""
+        for number, known in enumerate(self.known):
+            self.places[number, 2] = self._asked(number, known.table)
+
+    def prepares(self, preparing: bool) -> None:
+        """Whether what comes is part of a transaction that may be prepared: another run may
+        see it committed, and want rows of it that this one does not."""
+        self._preparing = preparing
+        for number in np.flatnonzero(self._kept):
+            known = self.known[number]
+            self.places[number, 2] = self._asked(int(number), known.table)
+
+    def _asked(self, number: int, table: TableName) -> bool:
+        return (self._preparing and self._kept[number]) or self._wants(table)
+
+    def drop(self, table: TableName) -> None:
+        """The table's rows are not wanted any more."""
+        for number, known in enumerate(self.known):
+            if known.table == table:
+                self.places[number, 2] = self._preparing and self._kept[number]
+
+    def _entry(self, table_id: int) -> int:
+        at = table_id & len(self.ids) - 1
+        while self.ids[at, 0] not in (table_id, _UNUSED):
+            at = at + 1 & len(self.ids) - 1
+        return at
+
+    def _place(self, key: bytes, wanted: bool) -> None:
+        begin, end = self._used, self._used + len(key)
+        if end > len(self.bytes):
+            self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
+        if len(self.known) == len(self.places):
+            self.places = np.concatenate([self.places, np.zeros_like(self.places)])
+        self.bytes[begin:end] = np.frombuffer(key, np.uint8)
+        self.places[len(self.known)] = begin, len(key), wanted
+        self._used = end
+
+
+def _empty_ids(size: int) -> Integers:
+    ids = np.zeros((size, 3), np.int64)
+    ids[:, 0] = _UNUSED
+    return ids

@@ -1,0 +1,259 @@
+"""Row events of one table → Arrow columns.
+
+Belongs here: one table map's decoder: the walk over the images (`images`), then each
+column by its type (`values.table`), or nothing but a count. Does not: which events belong
+to the table, or what becomes of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.binlog.arrays.cells import Cells, Layout
+from pipeline.binlog.rows import images, presence
+from pipeline.binlog.rows.parts import in_portions
+from pipeline.binlog.rows.rekeyed import first_changed, put_changed
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Block, Integers
+from pipeline.binlog.text.twins import astray
+from pipeline.binlog.values.table import DECODED_BY
+from pipeline.errors import DamagedEvent, TableError
+from pipeline.row_images import CHANGE_TYPES, RowImages, packed
+from pipeline.table import TableStructure
+
+MAX_IMAGES: Final = 1 << 17
+MAX_CELLS: Final = 1 << 22
+"""Images come out in batches that have so many, or so many cells, at the most; their events
+are one portion (`parts`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """A walk's answer for up to so many images; `cells` is columns x room."""
+
+    cells: npt.NDArray[np.int32]
+    nulls: npt.NDArray[np.bool_]
+    event: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Images by kind, as `CHANGE_TYPES` counts them, and how many rows each event has."""
+
+    kinds: Integers
+    rows: Integers
+
+
+class TableDecoder:
+    """Decodes events that refer to one table map.
+
+    `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
+    character sets and members, from the same map or from the schema's history; `schema`: the
+    Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
+    those that the structure names; `updated`: whether updates are to say which columns changed.
+    """
+
+    def __init__(
+        self,
+        structure: TableStructure,
+        layouts: tuple[Layout, ...],
+        schema: pa.Schema,
+        key: Collection[str] = (),
+        *,
+        updated: bool = False,
+    ) -> None:
+        if len(layouts) != len(structure.columns):
+            raise TableError(
+                f"the log has {len(layouts)} columns of it, its structure {len(structure.columns)}",
+                hint="the log and the table's structure disagree; report this log to us",
+            )
+        self._structure = structure
+        self._layouts = layouts
+        self._schema = schema
+        self._key = frozenset((*structure.primary_key, *key))
+        self._sizes = np.array([one.size for one in layouts], np.int64)
+        self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
+        self._updated = updated
+        self._complete = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every image so far had every column (binlog_row_image=FULL)."""
+        return self._complete
+
+    def decode(self, block: Block) -> Iterator[RowImages]:
+        """The images of the block's events, in order, a batch at a time.
+
+        `event` of the answer counts the block's events from 0.
+        """
+        for first, part in in_portions(block):
+            yield from self._decode(part.data, part.events, first)
+
+    def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
+        """Which of these columns (counted from 0) some update gave other bytes, each with the
+        first event that did (a row of the block's index). Errors are as of `count`."""
+        found: dict[int, int] = {}
+        for walked, count, _ in self._walks(block.data, block.events):
+            kinds = walked.kind[:count]
+            for column in of:
+                if column in found:
+                    continue
+                cells = walked.cells[column, :count]
+                image = first_changed(block.data, cells, kinds, self._layouts[column].size)
+                if image >= 0:
+                    found[column] = int(walked.event[image])
+        return found
+
+    def count(self, block: Block) -> Counted:
+        """The rows of the block's events, without reading a value. Errors are as of
+        `decode`, but for those of values."""
+        kinds = np.zeros(len(CHANGE_TYPES), np.int64)
+        rows = np.zeros(len(block.events), np.int64)
+        for walked, count, _ in self._walks(block.data, block.events):
+            kind = walked.kind[:count]
+            kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
+            events = walked.event[:count][kind != images.BEFORE]
+            rows += np.bincount(events, minlength=len(rows))
+        return Counted(kinds, rows)
+
+    def _decode(
+        self, data: npt.NDArray[np.uint8], events: Integers, first: int
+    ) -> Iterator[RowImages]:
+        for walked, count, whole in self._walks(data, events):
+            updated = self._changed(data, walked, count) if self._updated else None
+            present = None if whole else _left_out(walked, count)
+            found = self._images(data, events, walked, count, first, present)
+            yield found if updated is None else replace(found, updated=updated)
+
+    def _walks(
+        self, data: npt.NDArray[np.uint8], events: Integers
+    ) -> Iterator[tuple[_Walked, int, bool]]:
+        """Where the images lie, a batch at a time, with how many it has, and whether they
+        have every column."""
+        state = np.zeros(images.STATE_SIZE, np.int64)
+        room = self._room(events)
+        code = images.FULL
+        while code == images.FULL:
+            walked = self._walked(room)
+            state[images.INCOMPLETE] = 0
+            code = images.walk(
+                data,
+                events,
+                self._sizes,
+                self._json,
+                state,
+                walked.cells,
+                walked.nulls,
+                walked.event,
+                walked.row,
+                walked.kind,
+            )
+            if code not in (images.DONE, images.FULL):
+                raise self._wrong(code, int(events[state[images.EVENT], columns.OFFSET]))
+            whole = not state[images.INCOMPLETE]
+            self._complete = self._complete and whole
+            count = int(state[images.IMAGES])
+            if count:
+                yield walked, count, whole
+
+    def _room(self, events: Integers) -> int:
+        """Images to make room for: as many as the bytes can hold, or the limit."""
+        width = len(self._layouts)
+        least = max((width + 7) // 8, 1)
+        possible = int(events[:, columns.SIZE].sum()) // least + 2
+        return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
+
+    def _walked(self, room: int) -> _Walked:
+        return _Walked(
+            np.empty((len(self._layouts), room), np.int32),
+            np.zeros(len(self._layouts), np.bool_),
+            np.empty(room, np.int32),
+            np.empty(room, np.int32),
+            np.empty(room, np.int8),
+        )
+
+    def _images(
+        self,
+        data: npt.NDArray[np.uint8],
+        events: Integers,
+        walked: _Walked,
+        count: int,
+        first: int,
+        present: pa.Array | None,
+    ) -> RowImages:
+        arrays, softened, unknown = [], {}, {}
+        for index, (column, layout) in enumerate(
+            zip(self._structure.columns, self._layouts, strict=True)
+        ):
+            keyed = column.name in self._key
+            at = walked.cells[index, :count]
+            cells = Cells(data, at, layout, bool(walked.nulls[index]), keyed=keyed)
+            array = DECODED_BY[column.type](column, cells)
+            arrays.append(array)
+            if cells.softened:
+                softened[column.name] = self._allowed(column.name, cells.softened)
+            if cells.astray >= 0:
+                event, row = walked.event[cells.astray], walked.row[cells.astray]
+                offset = int(events[event, columns.OFFSET])
+                raise astray(column, f"row {row} of the event at offset {offset} of the log")
+            if cells.unknown:
+                unknown[column.name] = cells.unknown
+        return RowImages(
+            columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
+            event=pa.array(walked.event[:count] + np.int32(first)),
+            row=pa.array(walked.row[:count]),
+            change_type=pa.array(walked.kind[:count]),
+            softened=softened,
+            unknown=unknown,
+            present=present,
+            logged=present,
+        )
+
+    def _changed(self, data: npt.NDArray[np.uint8], walked: _Walked, count: int) -> pa.Array:
+        """`RowImages.updated`."""
+        kinds = walked.kind[:count]
+        changed = np.zeros((count, len(self._layouts)), np.bool_)
+        put_changed(data, walked.cells, kinds, self._sizes, changed)
+        return packed(changed, kinds != images.AFTER)
+
+    def _allowed(self, column: str, softened: int) -> int:
+        """In a key nothing is softened: rows whose keys differ would become one."""
+        if column in self._key:
+            raise TableError(
+                f"column {column!r} of its key holds a zero or partial date",
+                hint="correct those rows in the source, or exclude the table",
+            )
+        return softened
+
+    def _wrong(self, code: int, offset: int) -> DamagedEvent | TableError:
+        name = self._structure.name
+        if code == images.DIFF:
+            return TableError(
+                "a row holds a change of a JSON document in place of the document "
+                "(binlog_row_value_options=PARTIAL_JSON)",
+                hint="set binlog_row_value_options='' for every session that writes the table",
+            )
+        if code == images.OTHER_COLUMNS:
+            return TableError(
+                f"a row event at offset {offset} has another number of columns than its table map",
+                hint="the log and the table's structure disagree; report this log to us",
+            )
+        return DamagedEvent(
+            f"a row event of {name} does not fit its table, at offset {offset}",
+            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+        )
+
+
+def _left_out(walked: _Walked, count: int) -> pa.Array | None:
+    """`RowImages.present`, once after images have what their before images have."""
+    cells = walked.cells[:, :count]
+    presence.put_before(cells, walked.kind[:count])
+    return presence.present(cells)

@@ -1,0 +1,1 @@
+"""Looking for places in a log: nothing is captured here."""

@@ -1,0 +1,214 @@
+"""A stretch of the log looked at, not captured: its index of transactions, no rows.
+
+Belongs here: reading the index from one place to another through a transaction buffer that
+wants no table, at the speed of the compiled loop; and stepping over what a capture would
+refuse, which must not keep anybody from looking behind it. Does not: what is looked for
+(`search`, `moments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, NoReturn, Protocol
+
+import numpy as np
+
+from pipeline.binlog.search.walk import step_over
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.limits import Limits
+from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
+from pipeline.ports.source import BinlogDump, BinlogSize
+from pipeline.position import Coordinates, LogFile
+
+Tell = Callable[[int, int], None]
+"""Told of a long look now and then: bytes read, and bytes there are to read."""
+
+_TRANSACTIONS: Final = 1 << 14
+_RING_BYTES: Final = 1 << 12
+_MAX_STEPS: Final = 1 << 16
+
+
+class Dumps(Protocol):
+    """Whatever gives dumps; `pipeline.ports.SourceServer` does."""
+
+    def dump(self, start: Coordinates) -> BinlogDump: ...
+
+
+@contextmanager
+def opened(dumps: Dumps, start: Coordinates) -> Iterator[BinlogDump]:
+    """A dump that is closed behind its reader."""
+    dump = dumps.dump(start)
+    try:
+        yield dump
+    finally:
+        dump.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Transactions in the order of the log: n x TRANSACTION_COLUMNS of `ring`, and the files
+    and sources that its columns count in."""
+
+    transactions: Integers
+    files: Sequence[LogFile]
+    sources: Sequence[str]
+
+    def begin(self, row: int) -> Coordinates:
+        return self._place(row, columns.BEGIN_OFFSET)
+
+    def end(self, row: int) -> Coordinates:
+        return self._place(row, columns.END_OFFSET)
+
+    def _place(self, row: int, column: int) -> Coordinates:
+        one = self.transactions[row]
+        return Coordinates(self.files[one[columns.FILE]], int(one[column]))
+
+
+class Look:
+    """Iterates over the stretches from `start` to `end`, both between two transactions: a
+    piece of the dump at a time, never empty. `tell`: told after each piece, with
+    `total` bytes to read.
+
+    Every transaction is there, also one that a capture refuses. Damage is raised, and
+    `StreamEndedEarly` if the log ends before `end` and `whole` is wanted. Whoever stops
+    early closes the iterator (`contextlib.closing`), and so the dump.
+    """
+
+    def __init__(
+        self,
+        dumps: Dumps,
+        start: Coordinates,
+        end: Coordinates,
+        *,
+        whole: bool = True,
+        tell: Tell | None = None,
+        total: int = 0,
+    ) -> None:
+        self._dumps = dumps
+        self._end = end
+        self._whole = whole
+        self._tell = tell
+        self._total = total
+        self._bytes = 0
+        self._refused = False
+        self.at = start
+        """Everything before it was given out."""
+
+    def __iter__(self) -> Generator[Stretch]:
+        steps, over = 1, self.at >= self._end
+        while not over:
+            self._refused = False
+            yield from self._read()
+            if not self._refused:
+                break
+            # Each time more, so that a log full of them is not read by as many dumps.
+            if (found := self._step_over(steps)) is not None:
+                yield found
+            steps = min(2 * steps, _MAX_STEPS)
+            over = self.at >= self._end
+        if self._whole and self.at < self._end:
+            raise StreamEndedEarly(
+                f"the server's log ended at {self.at}, before {self._end}",
+                hint="run again; if it stays, look at the server's error log",
+            )
+
+    def _read(self) -> Iterator[Stretch]:
+        with opened(self._dumps, self.at) as dump:
+            start, begins = self.at, dump.begins or self.at
+            buffer = _buffer(begins, self._end)
+            for received in dump:
+                self._count(received.end - received.begin)
+                buffer.put(received)
+                taken = _Taken(buffer)
+                stretch = taken.stretch(start if begins < start else None)
+                self.at = max(buffer.at, start)
+                if stretch is not None:
+                    yield stretch
+                self._refused = taken.refused
+                if buffer.stopped or buffer.ended:
+                    return
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._tell is not None:
+            self._tell(min(self._bytes, self._total), self._total)
+
+    def _step_over(self, steps: int) -> Stretch | None:
+        with opened(self._dumps, self.at) as dump:
+            found = step_over(dump, self.at, self._end, steps)
+        if found.at <= self.at:
+            raise damaged("the log reads differently a second time", self.at)
+        self.at = found.at
+        if not found.rows:
+            return None
+        return Stretch(np.array(found.rows, np.int64), found.files, found.sources)
+
+
+def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
+    buffer = TransactionBuffer(
+        start,
+        wants=lambda _: False,
+        spool=_NoSpool(),
+        limits=Limits(end),
+        ring_bytes=_RING_BYTES,
+        run_bytes=0,
+        events=1,
+        transactions=_TRANSACTIONS,
+    )
+    buffer.prepared.passing = True
+    return buffer
+
+
+class _Taken:
+    """What a buffer gives out of the bytes it has; `refused`: up to what no capture reads,
+    where it ended."""
+
+    def __init__(self, buffer: TransactionBuffer) -> None:
+        self._parts: list[Integers] = []
+        self._files: Sequence[LogFile] = ()
+        self._sources: Sequence[str] = ()
+        self.refused = False
+        try:
+            self._take(buffer)
+        except (UnsupportedEvent, UnsupportedStatement):
+            self.refused = True
+            buffer.end()
+            self._take(buffer)
+
+    def _take(self, buffer: TransactionBuffer) -> None:
+        while (run := buffer.get()) is not None:
+            self._parts.append(run.transactions)
+            self._files, self._sources = run.files, run.sources
+            buffer.ack()
+
+    def stretch(self, behind: Coordinates | None) -> Stretch | None:
+        """All of it, or what ends behind a place; None if that is nothing."""
+        if not self._parts:
+            return None
+        found = np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
+        if behind is not None:
+            first = found[:, columns.FILE] == 0
+            found = found[~(first & (found[:, columns.END_OFFSET] <= behind.offset))]
+        return Stretch(found, self._files, self._sources) if len(found) else None
+
+
+class _NoSpool:
+    """A spool for reading that keeps nothing, and so has nothing to put there."""
+
+    def _never(self, *_: object) -> NoReturn:
+        raise RuntimeError("what is only looked at is not kept")
+
+    scratch = prepared = seal = open = discard = remove = _never
+
+
+def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
+    """Bytes of log from one place to another; files that are not listed count for nothing."""
+    between = sum(
+        log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
+    )
+    return max(between - start.offset + end.offset, 0)

@@ -1,0 +1,232 @@
+"""The log event by event, by headers alone: for the few events around a place.
+
+Belongs here: telling where each event of a dump stands, whatever its type, and making index
+rows of transactions whose events nobody understands. Does not: checking events, which the
+compiled loop does (`stream`); reading long ways (`log_scan`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import (
+    read_gtid,
+    read_mariadb_gtid,
+    read_query,
+    read_tagged_gtid,
+)
+from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.framing import (
+    FIRST_OFFSET,
+    HEADER,
+    Event,
+    EventType,
+    is_artificial,
+    read_event,
+)
+from pipeline.binlog.stream.intake import events
+from pipeline.ports.source import BinlogDump
+from pipeline.position import Coordinates, LogFile
+
+GTIDS: Final = frozenset(
+    {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
+)
+"""Events that announce a transaction; nothing else does."""
+
+_BETWEEN: Final = GTIDS | {
+    EventType.ROTATE,
+    EventType.FORMAT_DESCRIPTION,
+    EventType.PREVIOUS_GTIDS,
+    EventType.STOP,
+    EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.MARIADB_GTID_LIST,
+    EventType.MARIADB_START_ENCRYPTION,
+}
+"""Events that no transaction holds behind its first."""
+
+_ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An event of the log: where it stands, and its bytes as the server sent them."""
+
+    at: Coordinates
+    code: int
+    timestamp: int
+    server_id: int
+    packet: bytes
+    checksum: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.packet)
+
+    @property
+    def after(self) -> Coordinates:
+        """The place behind it."""
+        return Coordinates(self.at.file, self.at.offset + self.size)
+
+    @property
+    def crc32(self) -> int:
+        """Its own checksum, or one computed where the log has none."""
+        if self.checksum:
+            return int.from_bytes(self.packet[-4:], "little")
+        return zlib.crc32(self.packet)
+
+    @property
+    def event(self) -> Event:
+        """For the readers of bodies; UnsupportedEvent for a type that is not on their list."""
+        return read_event(self.packet, self.at, checksum=self.checksum)
+
+
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Seen]:
+    """Every event that takes a place in the log, from where the dump begins (`start`, or
+    before it) to the log's present end."""
+    at = dump.begins or start
+    checksum = True
+    for packet in events(dump):
+        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
+        if size != len(packet):
+            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
+        if code == EventType.FORMAT_DESCRIPTION:
+            checksum = packet[-5] == 1
+        made = is_artificial(code, log_pos, flags)
+        if not made:
+            seen = Seen(at, code, timestamp, server_id, packet, checksum)
+            yield seen
+            at = seen.after
+        if code == EventType.ROTATE:
+            file = _rotated(packet, at)
+            if not made or file != at.file:
+                at = Coordinates(file, FIRST_OFFSET)
+
+
+def behind_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
+    """The end of the transaction that an event at `begin` belongs to, the log's end `head` at the
+    latest."""
+    for seen in walk(dump, begin):
+        if seen.at < begin:
+            continue
+        if seen.code in _BETWEEN and begin < seen.at:
+            return seen.at
+        if _ends(seen) or not seen.after < head:
+            return seen.after
+    return head
+
+
+def _rotated(packet: bytes, at: Coordinates) -> LogFile:
+    """The file that a ROTATE names. Whether a checksum is behind the name only the bytes
+    tell: the one that a dump begins with comes before anything says so."""
+    checked = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
+    name = packet[HEADER.size + 8 : -4 if checked else None]
+    try:
+        file = LogFile.parse(name.decode("utf-8", "replace"))
+    except ValueError:
+        raise damaged("the log rotates to what is no log file", at) from None
+    if file.base != at.file.base:
+        raise damaged("the log rotates to another log", at)
+    return file
+
+
+@dataclass(slots=True)
+class SteppedOver:
+    """Index rows of transactions, what they count in, and the place behind them."""
+
+    at: Coordinates
+    rows: list[list[int]] = field(default_factory=list)
+    files: list[LogFile] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+
+def step_over(dump: BinlogDump, start: Coordinates, end: Coordinates, count: int) -> SteppedOver:
+    """So many transactions from `start` on, fewer where `end` or the log's end comes first.
+    One whose end is none of the usual reaches to the next event that stands between two."""
+    found = SteppedOver(start)
+    open_row: list[int] | None = None
+    for seen in walk(dump, start):
+        if seen.at < start:
+            continue
+        if open_row is not None and seen.code in _BETWEEN:
+            found.rows.append(open_row)
+            open_row = None
+        if open_row is None and (len(found.rows) >= count or seen.at >= end):
+            return found
+        if seen.code in GTIDS:
+            open_row = _opened(seen, found)
+        if open_row is not None:
+            _add(open_row, seen)
+            if _ends(seen):
+                found.rows.append(open_row)
+                open_row = None
+        found.at = seen.after
+    if open_row is not None:
+        found.rows.append(open_row)
+    return found
+
+
+def _opened(seen: Seen, found: SteppedOver) -> list[int]:
+    row = [0] * columns.TRANSACTION_COLUMNS
+    if found.files[-1:] != [seen.at.file]:
+        found.files.append(seen.at.file)
+    row[columns.FILE] = len(found.files) - 1
+    row[columns.BEGIN_OFFSET] = seen.at.offset
+    row[columns.SERVER] = seen.server_id
+    identity = _identity(seen, found.sources)
+    for column, value in zip(_IDENTITY, identity, strict=True):
+        row[column] = value
+    return row
+
+
+_IDENTITY: Final = (
+    columns.GTID_KIND,
+    columns.GTID_HIGH,
+    columns.GTID_LOW,
+    columns.GTID_NUMBER,
+    columns.COMMITTED_AT,
+)
+
+
+def _identity(seen: Seen, sources: list[str]) -> tuple[int, int, int, int, int]:
+    event = seen.event
+    if event.type is EventType.MARIADB_GTID:
+        made = read_mariadb_gtid(event)
+        return columns.MARIADB, made.domain, event.server_id, made.number, 0
+    if event.type is EventType.GTID_TAGGED:
+        tagged = read_tagged_gtid(event)
+        source, _, number = tagged.text.rpartition(":")
+        if source not in sources:
+            sources.append(source)
+        return columns.TAGGED, sources.index(source), 0, int(number), tagged.committed_at or 0
+    gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
+    if not gtid.text:
+        return columns.ANONYMOUS, 0, 0, 0, gtid.committed_at or 0
+    uuid, _, number = gtid.text.partition(":")
+    halves = UUID(uuid).bytes[:8], UUID(uuid).bytes[8:]
+    high, low = (int.from_bytes(half, "big", signed=True) for half in halves)
+    return columns.MYSQL, high, low, int(number), gtid.committed_at or 0
+
+
+def committed_at(seen: Seen) -> int:
+    """What a GTID event says of its commit, in microseconds; 0 where it says nothing."""
+    return _identity(seen, [])[-1]
+
+
+def _ends(seen: Seen) -> bool:
+    """Whether an event ends its transaction whatever that holds."""
+    if seen.code == EventType.QUERY:
+        return read_query(seen.event).text.upper() in ("COMMIT", "ROLLBACK")
+    return seen.code in _ENDS
+
+
+def _add(row: list[int], seen: Seen) -> None:
+    """The transaction reaches to the end of this event."""
+    row[columns.END_OFFSET] = seen.after.offset
+    row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = seen.at.offset, seen.size
+    row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = seen.crc32, seen.timestamp
+    row[columns.LOG_BYTES] += seen.size

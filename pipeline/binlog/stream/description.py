@@ -1,0 +1,64 @@
+"""What a log file says of itself in its format description.
+
+Belongs here: the server's version and flavour, whether there are checksums, and the refusal
+of dialects nobody described. Does not: the event's own checksum (`framing`).
+
+Format: MySQL manual, `FORMAT_DESCRIPTION_EVENT`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.binlog.stream.event_reader import Reader
+from pipeline.binlog.stream.framing import HEADER, Event, EventType
+from pipeline.errors import UnsupportedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a log file says of itself: the server's version and flavour, whether its events
+    carry CRC32, and when the file was made (seconds since the epoch)."""
+
+    version: str
+    flavour: str
+    checksum: bool
+    created: int
+
+
+_ROW_EVENTS_V1: Final = range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1)
+_POST_HEADERS: Final[dict[int, int]] = {
+    EventType.QUERY: 13,
+    EventType.TABLE_MAP: 8,
+    **dict.fromkeys(_ROW_EVENTS_V1, 8),
+    EventType.WRITE_ROWS: 10,
+    EventType.UPDATE_ROWS: 10,
+    EventType.DELETE_ROWS: 10,
+}
+"""How long the fixed part of an event is, for those whose fixed part we read. A server that
+declares another length speaks a dialect that nobody described."""
+
+
+def read_description(event: Event) -> Description:
+    """The format description: version of the format 2 (always 4), of the server 50, time
+    4, header length 1 (always 19), then one byte per event type; a checksum algorithm."""
+    reader = Reader(event.raw[HEADER.size :], "the format description")
+    form = reader.integer(2)
+    version = reader.take(50).rstrip(b"\0").decode("latin-1")
+    reader.take(4)
+    header = reader.integer(1)
+    lengths = reader.rest()[:-1]
+    odd = [
+        EventType(kind).name
+        for kind, length in _POST_HEADERS.items()
+        if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
+    ]
+    if form != 4 or header != HEADER.size or odd:
+        what = f"format {form}, headers of {header} bytes" + (f", other {odd[0]}" if odd else "")
+        raise UnsupportedEvent(
+            f"the log at {event.at} has a format this version does not read ({what})",
+            hint="nothing was recorded; MySQL 5.7 to 9, and MariaDB 10.6 to 11, write version 4",
+        )
+    flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+    return Description(version, flavour, event.raw[-1] == 1, event.timestamp)

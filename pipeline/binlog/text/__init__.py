@@ -1,0 +1,1 @@
+"""Character sets and collations: bytes of the log as text."""

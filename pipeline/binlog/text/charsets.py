@@ -1,0 +1,189 @@
+"""Bytes in a MySQL or MariaDB character set → text.
+
+Belongs here: one decoder per character set, and the tables that a kernel wants for the
+single-byte ones. Does not: what is done about bytes that are no text (a policy decides
+that where a row is read), nor which column has which set (`collations.py`).
+
+The rule is what the server says to `CONVERT(column USING utf8mb4)`. Where it shows `?`
+for want of a character, the bytes are undecodable. So are lone surrogates, which MySQL
+converts to nothing and MariaDB, from utf8mb3, utf8mb4, ucs2 and utf32, to surrogates
+again: no Unicode text may hold them. `ucs2` and `utf8mb3` end at U+FFFF; a surrogate
+pair is a character in `utf16` and `utf16le` only.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import groupby
+from typing import Final
+
+from pipeline.binlog.text.charset_tables import MULTI_BYTE, NOTHING, SINGLE_BYTE, CodeTable
+from pipeline.errors import TableError
+
+Decoder = Callable[[bytes], str]
+
+_BEYOND_UCS2: Final = "a character beyond U+FFFF"
+_NO_CHARACTER: Final = "no character has this code"
+
+# Characters kept per set: more than a text uses, and a bound where codes go to millions.
+_REMEMBERED: Final = 1 << 14
+
+# The one character that codecs.charmap_decode refuses.
+_REFUSED: Final = "\ufffe"
+
+
+@cache
+def text_decoder(charset: str) -> Decoder:
+    """The function that reads bytes of `charset`, by the name MySQL 8.0.30 and later give it.
+
+    It raises UnicodeDecodeError, whose encoding is `charset` and whose range is the
+    first bytes without meaning. TableError for an unknown name, and for `binary`.
+    """
+    table = single_byte(charset)
+    if table is not None:
+        return _named(charset, _single(table))
+    if charset in _CUT_OFF:
+        return _named(charset, _CUT_OFF[charset])
+    code_table = MULTI_BYTE[charset]
+    plain = _plain(code_table.codec)
+    return _named(charset, _changed(code_table, plain) if code_table.changes else plain)
+
+
+@cache
+def single_byte(charset: str) -> str | None:
+    """A single-byte set as 256 characters, index = byte; None for a multi-byte set.
+
+    U+FFFF stands for a byte that means nothing. TableError for an unknown name.
+    """
+    if charset not in CHARACTER_SETS:
+        raise TableError(
+            f"a column has the character set {charset}, which this version does not read",
+            hint="exclude the table, or convert the column to utf8mb4",
+        )
+    code_table = SINGLE_BYTE.get(charset)
+    if code_table is None:
+        return None
+    all_bytes = bytes(range(256))
+    characters = list(all_bytes.decode(code_table.codec, "replace").replace("\ufffd", NOTHING))
+    for code, character in _each(code_table.changes):
+        characters[code[0]] = character
+    return "".join(characters)
+
+
+def _plain(codec: str) -> Decoder:
+    return lambda data: data.decode(codec)
+
+
+def _single(table: str) -> Decoder:
+    mapping = table.replace(NOTHING, _REFUSED)
+    return lambda data: codecs.charmap_decode(data, "strict", mapping)[0]
+
+
+def _utf8mb3(data: bytes) -> str:
+    text = data.decode("utf-8")
+    # In valid UTF-8 only characters of four bytes hold such a byte, their first.
+    left = data.translate(None, _FOUR_BYTES)
+    if len(left) == len(data):
+        return text
+    at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTES)
+    raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2)
+
+
+def _ucs2(data: bytes) -> str:
+    text = data.decode("utf-16-be")
+    if len(text) * 2 == len(data):
+        return text
+    at = 2 * next(index for index, character in enumerate(text) if character > "\uffff")
+    raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2)
+
+
+_FOUR_BYTES: Final = b"\xf0\xf1\xf2\xf3\xf4"
+_CUT_OFF: Final[dict[str, Decoder]] = {"ucs2": _ucs2, "utf8mb3": _utf8mb3}
+
+CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_CUT_OFF})
+"""Every character set of MySQL 9.7 and MariaDB 10.11 but `binary`, which is no text."""
+
+
+def _changed(table: CodeTable, plain: Decoder) -> Decoder:
+    """Python's codec where it is right, character by character where it may not be."""
+    changes = dict(_each(table.changes))
+    # Python refuses the other codes, so a look at the outcome finds them.
+    misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
+    each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
+
+    def decode(data: bytes) -> str:
+        if misread.search(data) is not None:
+            return each(data)
+        try:
+            return plain(data)
+        except UnicodeDecodeError:
+            return each(data)
+
+    return decode
+
+
+def _reads(plain: Decoder, code: bytes) -> bool:
+    try:
+        plain(code)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _one_by_one(
+    character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
+) -> Decoder:
+    @lru_cache(_REMEMBERED)
+    def read(code: bytes) -> str:
+        found = changes.get(code) or plain(code)
+        if found == NOTHING:
+            raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER)
+        return found
+
+    def decode(data: bytes) -> str:
+        try:
+            return "".join(map(read, character.findall(data)))
+        except UnicodeDecodeError as error:
+            raise _placed(error, data, character.finditer(data)) from None
+
+    return decode
+
+
+def _placed(
+    error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
+) -> UnicodeDecodeError:
+    """One character's error as an error of the whole: at the first that equals it."""
+    start, end = next(found.span() for found in characters if found[0] == error.object)
+    return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
+
+
+def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
+    """Code and character, one by one."""
+    for first, characters in changes.items():
+        for last, character in enumerate(characters, start=first[-1]):
+            yield first[:-1] + bytes([last]), character
+
+
+def any_of(codes: Iterable[bytes]) -> bytes:
+    """A pattern for any of the codes, wherever it stands: also across two characters."""
+    groups = groupby(sorted(codes), key=lambda code: code[:-1])
+    return b"|".join(
+        re.escape(prefix) + b"[" + b"".join(re.escape(code[-1:]) for code in group) + b"]"
+        for prefix, group in groups
+    )
+
+
+def _named(charset: str, decode: Decoder) -> Decoder:
+    """The same, but errors speak of MySQL's character set, not of Python's codec."""
+
+    def named(data: bytes) -> str:
+        try:
+            return decode(data)
+        except UnicodeDecodeError as error:
+            error.encoding = charset
+            raise
+
+    return named

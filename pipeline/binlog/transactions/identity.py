@@ -1,0 +1,196 @@
+"""GTIDs out of the index of transactions, as text and as sets, and what of it a set holds.
+
+Belongs here: columns of the index → identities, all at once. Does not: sets and their
+algebra (`pipeline.gtid`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.binlog.stream.ring import (
+    ANONYMOUS,
+    GTID_HIGH,
+    GTID_KIND,
+    GTID_LOW,
+    GTID_NUMBER,
+    MARIADB,
+    TAGGED,
+    Integers,
+)
+from pipeline.errors import DamagedEvent
+from pipeline.gtid import GtidSet
+
+_64 = (1 << 64) - 1
+
+
+def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
+    """What stands before a GTID's number: `uuid:`, `uuid:tag:`, or `domain-server-`."""
+    if kind == TAGGED:
+        return f"{sources[high]}:"
+    if kind == MARIADB:
+        return f"{high}-{low}-"
+    return f"{UUID(int=(high & _64) << 64 | low & _64)}:"
+
+
+def gtid_text(transaction: Integers, sources: Sequence[str]) -> str:
+    """A transaction's GTID, "" for an anonymous one; `transaction` is its index row."""
+    kind, high, low, number = (int(transaction[c]) for c in _COLUMNS)
+    return "" if kind == ANONYMOUS else f"{source_text(kind, high, low, sources)}{number}"
+
+
+_COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
+
+
+def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
+    """The GTID of each transaction as an Arrow string, null for an anonymous one."""
+    if not len(transactions):
+        return pa.array([], pa.string())
+    identities, which = _identities(transactions)
+    prefixes = [
+        None if kind == ANONYMOUS else source_text(kind, high, low, sources)
+        for kind, high, low in identities.tolist()
+    ]
+    numbers = pa.array(transactions[:, GTID_NUMBER]).cast(pa.string())
+    before = pa.array(prefixes, pa.string()).take(pa.array(which))
+    return pc.binary_join_element_wise(before, numbers, "")
+
+
+def gtid_intervals(transactions: Integers, sources: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The GTIDs as (what stands before the number, first, last), runs of numbers joined;
+    DamagedEvent for a number that no server gives."""
+    named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
+    if not len(named):
+        return []
+    identities, which = _identities(named)
+    numbers = _positive(named[:, GTID_NUMBER])
+    breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(which) != 0)) + 1
+    starts = np.concatenate(([0], breaks))
+    ends = np.concatenate((breaks, [len(named)])) - 1
+    texts = [source_text(kind, high, low, sources) for kind, high, low in identities.tolist()]
+    return [
+        (texts[which[a]], int(numbers[a]), int(numbers[b]))
+        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
+    """The GTIDs as a set; of MariaDB's, all up to each one. DamagedEvent for a number that no
+    server gives."""
+    read = GtidsRead()
+    read.add(transactions, sources)
+    return read.set()
+
+
+class GtidsRead:
+    """The set of many transactions' GTIDs, told index by index, and made rarely."""
+
+    def __init__(self) -> None:
+        self._set = GtidSet()
+        self._waiting: list[Integers] = []
+        self._sources: Sequence[str] = ()
+        self._count = 0
+
+    def add(self, transactions: Integers, sources: Sequence[str]) -> None:
+        """More of them; `sources` may grow, and is another list only after a `set`."""
+        named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
+        if sources is not self._sources:
+            self.set()
+            self._sources = sources
+        self._waiting.append(named[:, _COLUMNS])
+        self._count += len(named)
+        if self._count >= _MANY:
+            self.set()
+
+    def set(self) -> GtidSet:
+        """All that were told."""
+        if self._count:
+            self._set = together(self._set, _as_set(np.concatenate(self._waiting), self._sources))
+        self._waiting, self._count = [], 0
+        return self._set
+
+
+_MANY = 1 << 18
+
+
+def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
+    """GTIDs, columns `_COLUMNS`: sorted, so that a source's numbers are few intervals however
+    sources take turns."""
+    order = np.lexsort(identities.T[::-1])
+    ordered = identities[order]
+    numbers = _positive(ordered[:, 3])
+    if len(np.unique(ordered[:, 0] == MARIADB)) > 1:
+        raise _mixed()
+    other = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
+    breaks = np.flatnonzero(other | (np.diff(numbers) > 1)) + 1
+    firsts = np.concatenate(([0], breaks))
+    lasts = np.concatenate((breaks, [len(ordered)])) - 1
+    parts = []
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        kind, high, low, end = ordered[last].tolist()
+        begin = "" if kind == MARIADB else f"{numbers[first]}-"
+        parts.append(f"{source_text(kind, high, low, sources)}{begin}{end}")
+    return GtidSet.parse(",".join(parts))
+
+
+def together(one: GtidSet, other: GtidSet) -> GtidSet:
+    """What is in either; DamagedEvent if one is MySQL's and the other MariaDB's: no server
+    writes both kinds of GTIDs into one log."""
+    if one and other and one.flavour != other.flavour:
+        raise _mixed()
+    return one.union(other)
+
+
+def _mixed() -> DamagedEvent:
+    return DamagedEvent(
+        "a log holds GTIDs of MySQL and of MariaDB",
+        hint="nothing was recorded; run again, and if it stays, look at the log with mysqlbinlog",
+    )
+
+
+def members(
+    transactions: Integers, sources: Sequence[str], gtids: GtidSet
+) -> npt.NDArray[np.bool_]:
+    """Which transactions of an index are in the set; an anonymous one never is."""
+    inside = np.zeros(len(transactions), np.bool_)
+    if not len(transactions) or not gtids:
+        return inside
+    identities, which = _identities(transactions)
+    for number, (kind, high, low) in enumerate(identities.tolist()):
+        if kind == ANONYMOUS:
+            continue
+        # A set's sources are without the character before a number.
+        spans = gtids.intervals.get(source_text(kind, high, low, sources)[:-1])
+        if spans is None:
+            continue
+        firsts, lasts = np.array(spans, np.int64).T
+        own = np.flatnonzero(which == number)
+        numbers = transactions[own, GTID_NUMBER]
+        at = np.searchsorted(firsts, numbers, side="right") - 1
+        inside[own] = (at >= 0) & (numbers <= lasts[at])
+    return inside
+
+
+def _positive(numbers: Integers) -> Integers:
+    if int(numbers.min()) < 1:
+        raise DamagedEvent(
+            f"a GTID has the number {numbers.min()}",
+            hint="nothing was recorded; run again, and if it stays, look at the log with "
+            "mysqlbinlog",
+        )
+    return numbers
+
+
+def _identities(transactions: Integers) -> tuple[Integers, Integers]:
+    """Distinct sources, and for each transaction which of them is its own."""
+    columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
+    if (columns == columns[0]).all():
+        return columns[:1], np.zeros(len(columns), np.int64)
+    distinct, which = np.unique(columns, axis=0, return_inverse=True)
+    return distinct, which.reshape(-1).astype(np.int64)

@@ -1,0 +1,256 @@
+"""The rare events: everything the compiled loop leaves to Python, one at a time.
+
+Belongs here: carrying out what the rules say. Does not: the rules themselves (`rules`), what
+an event is to them (`inputs`), events' bodies (`control`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.binlog.arrays import registers
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import (
+    Query,
+    read_mariadb_gtid,
+    read_tagged_gtid,
+    read_xa_prepare,
+    read_xid,
+    savepoint_name,
+)
+from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.description import Description, read_description
+from pipeline.binlog.stream.framing import (
+    COMPRESSED_ROWS,
+    Event,
+    EventType,
+)
+from pipeline.binlog.stream.intake import Nested
+from pipeline.binlog.stream.mariadb import changes_nothing_yet, plain_query, plain_rows
+from pipeline.binlog.stream.payload import payload_pieces
+from pipeline.binlog.stream.ring import Block
+from pipeline.binlog.stream.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.transactions.assembly import Assembly
+from pipeline.binlog.transactions.inputs import classify
+from pipeline.binlog.transactions.xa import PreparedTransactions
+from pipeline.errors import DamagedEvent, UnsupportedStatement
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, LogFile
+
+_OF_PREPARED: Final = frozenset({Action.PREPARE, Action.EMIT_PREPARED, Action.FORGET_PREPARED})
+_WORD: Final = 20
+"""Of a statement that is refused, so much is looked at for its first word."""
+
+_NAME_SHOWN: Final = 80
+"""… and of a file's name so much is shown."""
+
+
+class RareEvents:
+    """Takes rare events; `nested` is the payload that has to be read next, if any."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        prepared: PreparedTransactions,
+        *,
+        created: int,
+        again: GtidSet,
+    ) -> None:
+        self._assembly = assembly
+        self._prepared = prepared
+        self._again = again
+        self.description: Description | None = None
+        self.nested: Nested | None = None
+        self.place: Event | None = None
+        self.created = created
+        self._holder: Event | None = None
+
+    def take(self, event: Event) -> bool:
+        """Do what the rules say; False if complete transactions must be handed out first,
+        and the event be taken again after that."""
+        if event.type is EventType.MARIADB_QUERY_COMPRESSED:
+            event = plain_query(event)
+        kind, query = classify(event)
+        phase = self._assembly.phase
+        if self.nested is not None and phase is Phase.BETWEEN:
+            raise damaged("a compressed transaction goes on behind its end", event.at)
+        action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
+        if action is Action.REFUSE:
+            raise refused(event, phase, kind, query)
+        full = action is Action.BEGIN and self._assembly.full
+        if self._assembly.complete and (full or _comes_alone(action, kind)):
+            return False
+        self._act(action, event, kind, query)
+        self._assembly.state[registers.PHASE] = following
+        if (following is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
+            self._assembly.maps.prepares(following is Phase.XA_OPEN)
+        return True
+
+    def _act(self, action: Action, event: Event, kind: Input, query: Query | None) -> None:
+        """What comes before the step over the event, the step, and what comes after."""
+        if action is Action.UNPACK:
+            self._enter(event, Nested(payload_pieces(event)))
+            return
+        if action is Action.KEEP and event.type in COMPRESSED_ROWS:
+            self._enter(event, Nested(iter((plain_rows(event),))))
+            return
+        if action is Action.MOVE:
+            self._move(event)
+            return
+        if action is Action.BEGIN:
+            self._begin(event)
+        self._assembly.advance()
+        if self._again and action in _OF_PREPARED:
+            self._prepared.again = self._assembly.open_is_in(self._again)
+        if query is not None:
+            self._take_statement(action, event, kind, query)
+        elif action is Action.PREPARE:
+            xid, _ = read_xa_prepare(event)
+            self._prepared.keep(xid, event.at, self._assembly.take_open(), self._assembly.maps)
+            self._emit(event)
+        elif action is Action.EMIT:
+            self._emit(event)
+
+    def _take_statement(self, action: Action, event: Event, kind: Input, query: Query) -> None:
+        assembly = self._assembly
+        match action:
+            case Action.KEEP if kind is Input.CREATE:
+                assembly.keep(query)
+            case Action.MARK:
+                assembly.mark(savepoint_name(query.text))
+            case Action.DROP_TO_MARK:
+                assembly.drop_to(savepoint_name(query.text))
+            case Action.EMIT:
+                if kind in (Input.STATEMENT, Input.CREATE) and not self._two_phase(event):
+                    assembly.keep(query)
+                self._emit(event)
+            case Action.EMIT_NOTHING:
+                assembly.drop_open()
+                self._emit(event)
+            case Action.EMIT_PREPARED:
+                xid = read_xid(query.text, event.at)
+                self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
+            case Action.FORGET_PREPARED:
+                self._prepared.forget(read_xid(query.text, event.at))
+                self._emit(event)
+            case _:
+                pass
+
+    def _two_phase(self, event: Event) -> bool:
+        """Whether a statement is one that MariaDB announces, or takes back."""
+        flavour = self.description.flavour if self.description else ""
+        return flavour == "mariadb" and changes_nothing_yet(event)
+
+    def finish(self) -> None:
+        """All events of `nested` are read: the event that held them is done with."""
+        holder, self._holder, self.nested = self._holder, None, None
+        assert holder is not None, "what is nested stands in an event"
+        if holder.type is not EventType.TRANSACTION_PAYLOAD:
+            self._assembly.leave(holder.size)
+            return
+        if self._assembly.phase is not Phase.BETWEEN:
+            raise damaged("a compressed transaction has no end", holder.at)
+        self._assembly.complete_payload(holder.size, holder.crc32)
+
+    def _enter(self, event: Event, nested: Nested) -> None:
+        if self.nested is not None:
+            raise damaged("a compressed event holds another", event.at)
+        self._assembly.enter()
+        self.nested, self._holder = nested, event
+
+    def _begin(self, event: Event) -> None:
+        match event.type:
+            case EventType.GTID_TAGGED:
+                gtid = read_tagged_gtid(event)
+                source, _, number = gtid.text.rpartition(":")
+                at = self._assembly.tagged(source)
+                identity = columns.TAGGED, at, 0, int(number), gtid.committed_at or 0
+            case EventType.MARIADB_GTID:
+                made = read_mariadb_gtid(event)
+                identity = columns.MARIADB, made.domain, event.server_id, made.number, 0
+            case _:
+                raise damaged("a GTID event holds no GTID", event.at)
+        if max(identity) >> 63:
+            raise damaged("a GTID event has a number or a time that there cannot be", event.at)
+        self._assembly.begin(*identity, server=event.server_id)
+
+    def _move(self, event: Event) -> None:
+        assembly = self._assembly
+        if event.type is EventType.FORMAT_DESCRIPTION:
+            self.description = read_description(event)
+            assembly.state[registers.CHECKSUM] = self.description.checksum
+            assembly.maps.forget_ids()
+            if not event.artificial:
+                self.created = self.description.created
+        self._assembly.advance()
+        if event.type is EventType.ROTATE:
+            self._rotate(event)
+        elif not event.artificial:
+            self.place = event
+
+    def _rotate(self, event: Event) -> None:
+        assembly = self._assembly
+        file, offset = _rotated(event)
+        if file.base != event.file.base:
+            shown = str(file)[:_NAME_SHOWN]
+            raise damaged(f"the log rotates to {shown}, another log", event.at)
+        if event.artificial and file == assembly.at.file:
+            # Where the dump begins: what was asked for counts, the field may wrap.
+            return
+        if not event.artificial:
+            self.place = event
+        assembly.move_to(Coordinates(file, offset))
+
+    def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
+        self._assembly.state[registers.EVENT_CRC] = event.crc32
+        size = 0 if self.nested is not None else event.size
+        self._assembly.emit(event.timestamp, size, blocks)
+
+
+def _rotated(event: Event) -> tuple[LogFile, int]:
+    """Where the log goes on: the offset 8, the file's name."""
+    offset = int.from_bytes(event.body[:8], "little")
+    name = event.body[8:].decode("utf-8", "replace")
+    if offset >> 62:
+        raise damaged(f"the log rotates to offset {offset}", event.at)
+    try:
+        return LogFile.parse(name), offset
+    except ValueError:
+        shown = name[:_NAME_SHOWN]
+        raise damaged(f"the log rotates to {shown!r}, which is no log file", event.at) from None
+
+
+def _comes_alone(action: Action, kind: Input) -> bool:
+    """Statements that may change a structure, and rows that come from a file, are runs of
+    their own."""
+    statement = action is Action.EMIT and kind in (Input.STATEMENT, Input.CREATE)
+    return statement or action is Action.EMIT_PREPARED
+
+
+_NO_ROWS: Final = (
+    "nothing was recorded; some session writes with binlog_format=STATEMENT or MIXED, and its rows "
+    "are not in the log: have it write rows"
+)
+_DROPPED: Final = (
+    "nothing was recorded; MariaDB so logs a CREATE OR REPLACE TABLE … SELECT that failed (the "
+    "table is gone), and any server a temporary table of a session in statement format"
+)
+
+
+def refused(
+    event: Event, phase: Phase, kind: Input, query: Query | None
+) -> DamagedEvent | UnsupportedStatement:
+    """The error for an event that no rule allows in that phase."""
+    if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):
+        word = "".join(query.text[:_WORD].upper().split()[:1])
+        return UnsupportedStatement(
+            f"a transaction holds a statement instead of rows, at {event.at}: {word} …",
+            hint=_DROPPED if word == "DROP" else _NO_ROWS,
+            at=str(event.at),
+        )
+    return DamagedEvent(
+        f"a {event.type.name} event stands {phase.words}, at {event.at}",
+        hint=f"nothing was recorded ({kind.words} is not expected there); start at the "
+        "beginning of a transaction, or look at that place with mysqlbinlog",
+    )

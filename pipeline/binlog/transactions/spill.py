@@ -1,0 +1,117 @@
+"""Row events in a file: transactions larger than the ring, and prepared ones.
+
+Belongs here: the format of such a file and the marks of savepoints in it. Does not:
+where the file lies and when it is durable (`pipeline.ports.Spool`).
+
+A file is a sequence of blocks, each: numbers of table maps, events and bytes (3 x 8
+bytes, little-endian); per table map its number, its length (8 bytes each) and the whole
+event; the events' index (EVENT_COLUMNS x 8 bytes each); their bytes. Table maps are there
+because a prepared transaction is read by a later run, which never saw them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.rows.table_map import TableMap, read_table_map
+from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
+from pipeline.errors import SegmentsLost
+from pipeline.ports.spool import EventFile
+
+_HEAD = struct.Struct("<QQQ")
+_MAP_HEAD = struct.Struct("<QQ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a block begins, and how many of its events count."""
+
+    at: int
+    events: int
+
+
+class Spill:
+    """One transaction's row events on their way through a file."""
+
+    def __init__(self, file: EventFile) -> None:
+        self.file = file
+        self._places: list[_Place] = []
+        self._end = 0
+
+    @property
+    def blocks(self) -> int:
+        return len(self._places)
+
+    def add(self, block: Block, maps: TableMaps) -> None:
+        """Append the events of a block, in three pieces: its head, its index, its bytes."""
+        whole = packed(block)
+        used = [(n, maps.known[n].raw) for n in np.unique(whole.events[:, MAP]).tolist()]
+        head = [_HEAD.pack(len(used), len(whole.events), len(whole.data))]
+        head += [_MAP_HEAD.pack(number, len(raw)) + raw for number, raw in used]
+        self._places.append(_Place(self._end, len(whole.events)))
+        for piece in (b"".join(head), whole.events.tobytes(), whole.data.data):
+            self.file.write(piece)
+            self._end += len(piece)
+
+    def cut(self, blocks: int, events: int) -> None:
+        """Forget what was added behind so many blocks and events of the next one."""
+        if blocks < len(self._places):
+            self._places[blocks:] = [replace(self._places[blocks], events=events)]
+
+    def read(self) -> Iterator[Block]:
+        """The blocks as they were added, one in memory at a time."""
+        for place in self._places:
+            _, block = read_block(self.file, place.at)
+            yield Block(block.data, block.events[: place.events])
+
+    def copied(self, file: EventFile, maps: TableMaps) -> Spill:
+        """The same in another file."""
+        other = Spill(file)
+        for block in self.read():
+            other.add(block, maps)
+        return other
+
+
+def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
+    """The blocks of a file that an earlier run may have written, with table maps numbered
+    as `maps` has them, events whose rows are not wanted left out."""
+    at = 0
+    while at < size:
+        found, block = read_block(file, at)
+        numbers = {number: maps.add(table_map) for number, table_map in found}
+        events = block.events
+        renumbered = np.array([numbers[n] for n in events[:, MAP].tolist()], np.int64)
+        events[:, MAP] = renumbered
+        wanted = np.array([maps.wanted(n) for n in renumbered.tolist()], bool)
+        yield Block(block.data, events[wanted])
+        heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in found)
+        at += _HEAD.size + heads + events.nbytes + len(block.data)
+
+
+def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
+    """The block that begins there, and its table maps by their numbers in it."""
+    maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
+    at += _HEAD.size
+    found = []
+    for _ in range(maps):
+        number, length = _MAP_HEAD.unpack(file.read(at, _MAP_HEAD.size))
+        at += _MAP_HEAD.size
+        found.append((number, read_table_map(bytes(file.read(at, length)))))
+        at += length
+    index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
+    at += index.nbytes
+    data = np.frombuffer(file.read(at, count), np.uint8)
+    table = index.reshape(events, EVENT_COLUMNS).copy()
+    places, sizes = table[:, AT], table[:, SIZE]
+    inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
+    if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in found]).all():
+        raise SegmentsLost(
+            "a file of row events does not fit its own index",
+            hint="nothing was recorded; run again",
+        )
+    return found, Block(data, table)

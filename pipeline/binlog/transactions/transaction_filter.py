@@ -1,0 +1,59 @@
+"""Transactions left out of runs: those that were read before, perhaps from another server.
+
+Belongs here: taking them and their row events out of a run's indexes. Does not: which
+those are (`pipeline.start`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.stream.ring import TRANSACTION, Block, Run
+from pipeline.binlog.transactions.identity import members
+from pipeline.gtid import GtidSet
+
+
+class LeaveOut:
+    """Leaves the transactions of a set out of one run after the other.
+
+    `out_of_order` counts those that stand behind a new one: this server committed the new
+    one earlier, and whoever reads gets it later.
+    """
+
+    def __init__(self, gtids: GtidSet) -> None:
+        self._gtids = gtids
+        self._new = False
+        self.out_of_order = 0
+
+    def rest(self, run: Run) -> Run | None:
+        """The run without them; None if that is nothing."""
+        keep = ~members(run.transactions, run.sources, self._gtids)
+        first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
+        self.out_of_order += int((~keep[first:]).sum())
+        self._new = self._new or bool(keep.any())
+        if keep.all():
+            return run
+        if not keep.any():
+            return None
+        number = np.cumsum(keep) - 1
+        return replace(
+            run,
+            transactions=run.transactions[keep],
+            statements=tuple((int(number[at]), one) for at, one in run.statements if keep[at]),
+            blocks=_kept(run.blocks, keep, number),
+            texts=run.texts.of(keep, number),
+        )
+
+
+def _kept(
+    blocks: Iterator[Block], keep: npt.NDArray[np.bool_], number: npt.NDArray[np.int64]
+) -> Iterator[Block]:
+    for block in blocks:
+        events = block.events[keep[block.events[:, TRANSACTION]]]
+        events[:, TRANSACTION] = number[events[:, TRANSACTION]]
+        if len(events):
+            yield Block(block.data, events)

@@ -1,0 +1,166 @@
+"""Prepared XA transactions: row events that wait for their XA COMMIT.
+
+Belongs here: keeping them under their XID, in memory while they are small and few, and
+handing over to the ledger what is still open when a capture ends. Does not: the files
+(`pipeline.ports.Spool`), the ledger's rows (`pipeline.batch.Prepared`).
+
+An XID is open from its prepare to its commit or rollback and may be used again then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.batch import Ended, Prepared, Xid
+from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.stream.ring import OFFSET, TRANSACTION, Block
+from pipeline.binlog.transactions.spill import Spill, read_prepared
+from pipeline.errors import PreparedElsewhere
+from pipeline.ports.spool import EventFile, Spool
+from pipeline.position import Coordinates
+
+MEMORY_BYTES: Final = 32 << 20
+"""Prepared rows are kept in memory up to this size, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Prepared in this capture: its events in memory or in a scratch file, or none."""
+
+    at: Coordinates
+    events: Block | Spill | None
+
+    @property
+    def bytes(self) -> int:
+        return len(self.events.data) if isinstance(self.events, Block) else 0
+
+
+class PreparedTransactions:
+    """Open XA transactions of one source. `recorded`: those of earlier batches."""
+
+    def __init__(
+        self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
+    ) -> None:
+        self._source = source
+        self._spool = spool
+        self._recorded = dict(recorded or {})
+        self._waiting: dict[Xid, _Waiting] = {}
+        self._bytes = 0
+        self.ended: list[Ended] = []
+        self.passing = False
+        """What is read lies before the start: earlier batches recorded what became of it."""
+        self.again = False
+        """The transaction at hand was read before, and what became of it recorded."""
+        self.rowless = False
+        """No rows are wanted, statements alone: what was prepared, and where, does not matter."""
+        self.seen: set[Xid] = set()
+        """All that were prepared where this looked."""
+
+    @property
+    def _known(self) -> bool:
+        return self.passing or self.again or self.rowless
+
+    def keep(
+        self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
+    ) -> None:
+        """The transaction is prepared, its last event at `at`; a block must be packed. One
+        of the same XID was ended by a session that wrote no log."""
+        self.seen.add(xid)
+        self.forget(xid)
+        if self._known:
+            _release(events)
+            return
+        if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
+            spill = Spill(self._spool.scratch())
+            spill.add(events, maps)
+            events = spill
+        waiting = _Waiting(at, events)
+        self._bytes += waiting.bytes
+        self._waiting[xid] = waiting
+
+    def commit(self, xid: Xid, at: Coordinates, maps: TableMaps) -> Iterator[Block]:
+        """Its row events, to come out at `at`, where its XA COMMIT stands."""
+        if self._known:
+            return iter(())
+        waiting = self._waiting.pop(xid, None)
+        if waiting is not None:
+            self._bytes -= waiting.bytes
+            return _at_commit(_blocks(waiting), at)
+        prepared = self._end(xid, committed=True)
+        if prepared is None:
+            raise PreparedElsewhere(
+                f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
+                hint="nothing was recorded; it was prepared before this source's start: start "
+                "before that prepare, or find out what it changed",
+                at=str(at),
+            )
+        if prepared.file is None:
+            return iter(())
+        file = self._spool.open(self._source, prepared.file)
+        return _at_commit(_closing(file, read_prepared(file, prepared.file.size, maps)), at)
+
+    def forget(self, xid: Xid) -> None:
+        """It was rolled back; one never read changes nothing."""
+        if not self._drop(xid) and not self._known:
+            self._end(xid, committed=False)
+
+    def _drop(self, xid: Xid) -> bool:
+        """Forget what waits under the XID; whether anything did."""
+        waiting = self._waiting.pop(xid, None)
+        if waiting is None:
+            return False
+        self._bytes -= waiting.bytes
+        _release(waiting.events)
+        return True
+
+    def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
+        """Make what is still open durable, for the ledger to record with the batch."""
+        return tuple(
+            self._sealed(batch, number, xid, waiting, maps)
+            for number, (xid, waiting) in enumerate(self._waiting.items(), start=1)
+        )
+
+    def _sealed(
+        self, batch: int, number: int, xid: Xid, waiting: _Waiting, maps: TableMaps
+    ) -> Prepared:
+        if waiting.events is None:
+            return Prepared(xid, batch, str(waiting.at), None)
+        file = self._spool.prepared(self._source, batch, number)
+        spill = Spill(file)
+        for block in _blocks(waiting):
+            spill.add(block, maps)
+        return Prepared(xid, batch, str(waiting.at), self._spool.seal(file))
+
+    def _end(self, xid: Xid, *, committed: bool) -> Prepared | None:
+        prepared = self._recorded.pop(xid, None)
+        if prepared is not None:
+            self.ended.append(Ended(prepared, committed))
+        return prepared
+
+
+def _release(events: Block | Spill | None) -> None:
+    if isinstance(events, Spill):
+        events.file.close()
+
+
+def _closing(file: EventFile, blocks: Iterator[Block]) -> Iterator[Block]:
+    yield from blocks
+    file.close()
+
+
+def _blocks(waiting: _Waiting) -> Iterator[Block]:
+    if isinstance(waiting.events, Block):
+        yield waiting.events
+    elif waiting.events is not None:
+        yield from waiting.events.read()
+        waiting.events.file.close()
+
+
+def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
+    """Rows are found where the commit is, and belong to the only transaction of their run."""
+    for block in blocks:
+        block.events[:, OFFSET] = at.offset
+        block.events[:, TRANSACTION] = 0
+        yield block
