@@ -53,7 +53,11 @@ def test_every_module_the_page_names_is_there() -> None:
     assert missing == set()
 
 
-GUIDES = (ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md")
+GUIDES = (
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests/README.md",
+    *sorted((ROOT / "docs/decisions").glob("*.md")),
+)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
@@ -74,3 +78,11 @@ def test_every_test_a_guide_names_is_there(page: Path) -> None:
     there = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     named = set(re.findall(r"`(test_\w+)`", page.read_text()))
     assert [name for name in named if f"def {name}(" not in there] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    """A page that nobody links to is not read."""
+    index = (ROOT / "docs/README.md").read_text()
+    pages = [page.name for page in sorted((ROOT / "docs/decisions").glob("*.md"))]
+    assert pages
+    assert [name for name in pages if f"(decisions/{name})" not in index] == []
