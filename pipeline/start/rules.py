@@ -105,7 +105,8 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.POSITION_PURGED,
         "of this server",
         "the file is gone",
-        'refuse `PositionPurged`; `on_position_lost = "resnapshot"` re-reads the tables',
+        'refuse `PositionPurged`; with `on_position_lost = "resnapshot"` as well, which is not '
+        "built yet",
         resumed.position_purged,
     ),
     Row(
