@@ -118,7 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
     release.add_argument(
         "--dry-run", action="store_true", help="tell what the next run would do; record nothing"
     )
-    reload = command("reload", "write a table's mirror anew, from its changelog or the source")
+    reload = command("reload", "rewrite a table's mirror, from its changelog or the source")
     _order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")

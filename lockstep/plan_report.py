@@ -174,7 +174,7 @@ def return_lines(returns: Returns) -> Iterator[str]:
         elif table in returns.joins and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
         if (told := returns.rebuilds.get(table)) is not None:
-            yield f"  back    the mirror of {table} is written anew {told}"
+            yield f"  back    the mirror of {table} is rewritten {told}"
         if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
             yield f"  back    {table} is read from the source: {why}"
     for table, why in returns.waits.items():

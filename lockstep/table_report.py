@@ -44,7 +44,7 @@ def _way(one: Inactive) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
     stopped = one.state.stopped
     if one.order is not None and one.order.kind is OrderKind.RELOAD:
-        return "writes its mirror anew"
+        return "rewrites its mirror"
     if must_be_read(one.state) or stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {stopped.at}"

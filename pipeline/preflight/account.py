@@ -125,7 +125,7 @@ def _select(looked: Looked) -> Iterator[Verdict]:
     for name in unread:
         where = f"`{name.database}`.`{name.name}`"
         yield Fault(
-            "its rows may not be read: neither `verify` nor whatever has to read it anew can",
+            "its rows may not be read: `verify` cannot compare it, and no run can re-read it",
             subject=str(name),
             cure=_grant_statement(looked, "SELECT", where),
         )
@@ -141,7 +141,7 @@ def _lock(looked: Looked) -> Iterator[Verdict]:
     unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
     for name in unlocked:
         yield Fault(
-            "has no key and may not be locked: reading it anew waits for a moment in which "
+            "has no key and may not be locked: re-reading it waits for a moment in which "
             "nothing is committed",
             subject=str(name),
             cure=_grant_statement(looked, "LOCK TABLES", f"`{name.database}`.*"),
@@ -207,7 +207,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "LOCK TABLES (MySQL), on captured tables without a key",
         "warning",
-        "rows that are read anew are told from later changes by their key; without one the "
+        "rows that are re-read are told apart from later changes by their key; without one, "
         "reading must begin at an exact place, which takes a lock for a moment, or luck",
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
         _lock,

@@ -37,7 +37,7 @@ def set_global(name: str, value: str) -> str:
 def _for_sessions(name: str, value: str) -> str:
     return (
         f"set global {name} = {value}; (and put it into the server's configuration, and let "
-        "applications connect anew: open sessions keep their value)"
+        "applications reconnect: open sessions keep their value)"
     )
 
 

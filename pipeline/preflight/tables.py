@@ -173,7 +173,7 @@ CHECK_RULES: Final = (
         "partitioned tables",
         "warning",
         "ALTER TABLE … DROP, TRUNCATE or EXCHANGE PARTITION changes rows with no row events",
-        "delete rows with DELETE; after such a statement the table must be read anew",
+        "delete rows with DELETE; after such a statement the table must be re-read from MySQL",
         _partitions,
     ),
     Rule(
@@ -183,7 +183,7 @@ CHECK_RULES: Final = (
         "warning",
         "MariaDB, MySQL before it kept foreign keys itself, and MySQL with "
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
-        "meets such a change of a table above sets the child aside, or reads it anew",
+        "meets such a change of a parent sets the child aside, or re-reads it",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
         f"server that does not have it: {_WITHOUT_SWITCH}",
         _cascades,

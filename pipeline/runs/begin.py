@@ -195,7 +195,8 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
             found = read_witness(packets, witness.offset, created)
     except PositionPurged as error:
         raise SourceMoving(
-            f"{at.file} was purged while the run began", hint="run again: it decides anew"
+            f"{at.file} was purged while the run began",
+            hint="run again: it decides again",
         ) from error
     except (NotAnEventBoundary, StartUnreachable):
         return WitnessReading.DIFFERENT

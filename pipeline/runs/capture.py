@@ -206,7 +206,7 @@ def _capture(
     reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
     _refuse_engines(work, segmenter, begun)
     for table, why in back.rebuilds.items():
-        work.progress.note(f"the mirror of {table} is written anew {why}")
+        work.progress.note(f"the mirror of {table} is rewritten {why}")
         segmenter.rebuild(table, why)
     reading.run()
     spent = reading.spent

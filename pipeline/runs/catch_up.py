@@ -113,7 +113,7 @@ def _caught_up(
     reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
     reading.run()
     for table in sorted(returns.rebuilds.keys() & returns.spans.keys()):
-        work.progress.note(f"the mirror of {table} is written anew {returns.rebuilds[table]}")
+        work.progress.note(f"the mirror of {table} is rewritten {returns.rebuilds[table]}")
         segmenter.rebuild(table, returns.rebuilds[table])
     segments = tables.finish()
     record = CaptureRecord(

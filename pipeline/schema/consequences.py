@@ -129,8 +129,8 @@ RULES: Final[tuple[Rule, ...]] = (
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
             "cut-over of gh-ost, pt-online-schema-change, spirit",
             "names move together",
-            "the address is the name: re-read, replaced in one commit; with renames = keep-path it "
-            "goes with its rows, where that is safe",
+            "re-read into the folder of the new name, in one commit; with renames = keep-path the "
+            "folder stays with its rows, where that is safe",
             "each name keeps its own",
         ),
     ),
@@ -174,7 +174,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _changed(engine_changed),
         Action.SET_ASIDE,
         (
-            "ENGINE from one that is not captured, to or from one that keeps rows otherwise",
+            "ENGINE from one that is not captured, to or from one that stores rows differently",
             "new version",
             "set aside; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
@@ -210,8 +210,8 @@ RULES: Final[tuple[Rule, ...]] = (
             "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal), or a "
             "literal that the server rounds, cuts, pads or converts in its own way",
             "new version",
-            "the new columns are read from the source by key and filled in one commit; all of "
-            "the table is where that is most of it, or it has no primary key",
+            "the new columns are read from the source by key and filled in one commit; the whole "
+            "table is re-read if they are most of it, or if it has no primary key",
             "column added",
         ),
     ),
@@ -220,11 +220,11 @@ RULES: Final[tuple[Rule, ...]] = (
         _changed(columns_changed),
         Action.FOLLOW,
         (
-            "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds all it held, ENUM and "
-            "SET members appended, CONVERT to a superset",
+            "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds every old value, ENUM "
+            "and SET members appended, CONVERT to a superset",
             "new version",
-            "columns added with what MySQL gave the rows that exist, kept or dropped by "
-            "dropped_columns, renamed, widened in place or by a rewrite",
+            "columns added with the values that MySQL gave existing rows; kept or dropped by "
+            "dropped_columns; renamed; widened in place or by a rewrite",
             "columns added; the next generation where a type changes",
         ),
     ),
@@ -235,7 +235,7 @@ RULES: Final[tuple[Rule, ...]] = (
         (
             "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
             "IF [NOT] EXISTS that did nothing",
-            "new version where the structure is another",
+            "new version if the structure changed",
             "nothing",
             "nothing",
         ),

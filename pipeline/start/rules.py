@@ -52,7 +52,7 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
         "the place lies before the cursor",
-        "refuse `StartBehindCursor`: nothing is repeated",
+        "refuse `StartBehindCursor`: nothing is read twice",
         chosen.behind,
     ),
     Row(
@@ -65,8 +65,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         Rule.HISTORY_REWRITTEN,
         "of this server",
-        "the witness differs; or the newest file is older than the cursor's, or named "
-        "otherwise; or the file is shorter; or the server's set does not contain the cursor's "
+        "the witness differs; or the newest file is older than the cursor's, or has another "
+        "name; or the file is shorter; or the server's set does not contain the cursor's "
         "(looked at again for 30 s)",
         "refuse `HistoryRewritten`",
         resumed.history_rewritten,
@@ -74,7 +74,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         Rule.SET_REUSED,
         "of another server, or of this one and its file is gone; may be resumed by GTID",
-        "a transaction of the cursor's set is another one in this server's log",
+        "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
         resumed.set_reused,
     ),
@@ -87,10 +87,11 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         Rule.SET_UNPROVEN,
-        "as before, and the set would do: purged within it, it within executed",
-        "the last transaction that was read is purged, and the server is another one, was "
-        "restarted or was reset since: nothing shows that it is the same",
-        "refuse `HistoryUnproven`; a person may say that it is: "
+        "of another server, or of this one and its file is gone; may be resumed by GTID; its set "
+        "holds all that is purged, and all of it is executed",
+        "the last transaction that was read is purged, and this is another server, or it was "
+        "restarted or reset since: nothing shows that its history is the one that was read",
+        "refuse `HistoryUnproven`; somebody may confirm that it is: "
         "`lockstep start-at gtid:<set> --reason …`",
         resumed.set_unproven,
     ),
@@ -105,7 +106,8 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.POSITION_PURGED,
         "of this server",
         "the file is gone",
-        'refuse `PositionPurged`; `on_position_lost = "resnapshot"` re-reads the tables',
+        'refuse `PositionPurged`; with `on_position_lost = "resnapshot"` as well, which is not '
+        "built yet",
         resumed.position_purged,
     ),
     Row(

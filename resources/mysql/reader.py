@@ -266,7 +266,7 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
 def _moved(table: TableName, difference: str) -> StructureMoved:
     return StructureMoved(
         f"{table} is not built as it was to be read: {difference}",
-        hint="run again: its structure is read anew",
+        hint="run again: its structure is read again",
     )
 
 

@@ -154,10 +154,10 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     project.run("reload", table, expect=2)  # --reason is missing
     reloaded = project.json("reload", table, "--reason", "a file is lost", "--author", "ann")
     assert (reloaded["order"]["kind"], reloaded["stopped"]) == ("reload", paused["stopped"])
-    assert f"the next run writes the mirror of {table} anew, from the " in reloaded["next"]
+    assert f"the next run rewrites the mirror of {table}, from the " in reloaded["next"]
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "reload")
-    assert "the next run writes its mirror anew" in project.run("status", expect=3)
+    assert "the next run rewrites its mirror" in project.run("status", expect=3)
 
 
 def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:

@@ -72,7 +72,7 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
     assert run["tables"][f"{database}.whole"]["state"] == "active"
     for table in DAMAGE:
         told = project.run("reload", f"{database}.{table}", "--reason", "it was damaged")
-        assert "anew, from its changelog, since batch 1" in told.stdout + told.stderr
+        assert ", from its changelog, since batch 1" in told.stdout + told.stderr
     assert project.json("run")["sources"]["shop"]["set_aside"] == []
     compared = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in compared.items()} == {

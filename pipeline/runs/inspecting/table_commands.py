@@ -136,7 +136,7 @@ def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
     origin: Origin = FromSource("the log alone cannot bring it")
     if remedy_of(state) in (None, Remedy.REWRITE_MIRROR):
         origin = origin_of(work, state, files=False)
-    return f"the next run writes the mirror of {order.table} anew, {origin.told}"
+    return f"the next run rewrites the mirror of {order.table}, {origin.told}"
 
 
 def what_next(order: TableOrder) -> str:

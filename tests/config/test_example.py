@@ -1,0 +1,62 @@
+"""The example in the repository's root shows every key there is, and each one's meaning."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from resources.config import model
+from resources.config.load import parse_settings
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "": model.File,
+    "lake": model.LakePart,
+    "ledger": model.LedgerPart,
+    "sources": model.SourcePart,
+    "sources.bounds": model.BoundsPart,
+    "sources.standby": model.StandbyPart,
+}
+
+HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")
+KEY = re.compile(r'(?:# )?(?P<name>[a-z_]+) = (?:"[^"]*"|\[[^\]]*\]|[\w.]+) +# \w')
+
+
+def explained(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Each key that has a comment behind it, with its section; a section is a key of the one
+    around it."""
+    section = ""
+    for line in lines:
+        if header := HEADER.match(line):
+            section = header["name"]
+            around, _, name = section.rpartition(".")
+            yield around, name
+        elif key := KEY.match(line):
+            yield section, key["name"]
+
+
+def test_every_key_has_a_comment() -> None:
+    """A new field of the file's shape is missing here until the example explains it, once."""
+    fields = [(section, name) for section, part in SECTIONS.items() for name in part.model_fields]
+    assert sorted(explained(EXAMPLE.read_text().splitlines())) == sorted(fields)
+
+
+def test_every_part_of_the_file_is_looked_at() -> None:
+    """A new table of keys is missing here until it has a section."""
+    parts = {part for part in vars(model).values() if isinstance(part, type)}
+    parts = {part for part in parts if issubclass(part, model.Part) and part is not model.Part}
+    assert parts == set(SECTIONS.values())
+
+
+def test_what_is_commented_out_can_be_used() -> None:
+    """With every `# ` before a key or a section taken away the file is valid, and every key
+    is set in it."""
+    text = re.sub(r'^# (?=\[|"?[a-z_.]+"? = )', "", EXAMPLE.read_text(), flags=re.MULTILINE)
+    source = parse_settings(text, EXAMPLE).source("shop").part
+    assert source.model_fields_set == set(model.SourcePart.model_fields)
+    assert tomllib.loads(text)["spark"] == {"spark.driver.memory": "2g"}
