@@ -87,6 +87,10 @@ class Ledger(HistoryBooks, OrderBooks, LakeBooks, Protocol):
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]: ...
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        """A run found the server's `gtid_mode` not ON: no set that was captured before this is
+        resumed by. To be called before what is decided on it."""
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         """Record an operator's one-shot choice; it takes the place of one still open."""
 

@@ -329,6 +329,10 @@ class MemoryLedger:
             books.decisions.append((lease.source, recorded))
             return recorded
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        with self._step(lease) as books:
+            books.gtids_off[lease.source] = self._clock()
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         with self._step(lease) as books:
             number = len(books.overrides) + 1

@@ -371,6 +371,9 @@ class PostgresLedger:
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         return self._write(lease, writes.decide, decision)
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        self._write(lease, writes.note_gtids_off)
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         return self._write(lease, writes.choose_start, place=place, reason=reason, author=author)
 

@@ -54,15 +54,12 @@ where s.name = %(source)s
 
 -- A set is trusted only while every look at the server since found GTIDs on.
 -- name: cursor_at
-select b.*, b.by_gtid and not exists (
-    select from lockstep.decisions d
-    where d.source = b.source and d.decided_at > b.captured_at
-      and d.facts ? 'gtid_mode' and d.facts->>'gtid_mode' <> 'ON'
-) as resumable, exists (
+select b.*, b.by_gtid and (s.gtids_off_at > b.captured_at) is not true as resumable, exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
 ) as once
 from lockstep.batches b
+join lockstep.sources s on s.name = b.source
 where b.source = %(source)s and b.state = any(%(states)s)
 order by b.id desc limit 1
 
@@ -418,6 +415,9 @@ insert into lockstep.decisions (
     %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s
 )
 returning *
+
+-- name: note_gtids_off
+update lockstep.sources set gtids_off_at = clock_timestamp() where name = %(source)s
 
 -- name: choose_start
 insert into lockstep.overrides (source, token, place, reason, author)

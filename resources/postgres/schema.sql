@@ -396,6 +396,7 @@ create table lockstep.sources (
     token bigint not null default 0,
     first_seen timestamp with time zone not null default now(),
     beat_at timestamp with time zone,
+    gtids_off_at timestamp with time zone,
     constraint sources_lock_key UNIQUE (lock_key),
     constraint sources_pk PRIMARY KEY (name),
     constraint sources_token_counts CHECK ((token >= 0))

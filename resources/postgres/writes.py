@@ -62,6 +62,10 @@ def decide(cursor: RealDictCursor, lease: Lease, decision: Decision) -> Recorded
     return rows.decision(_made(cursor, "decide", source=lease.source, token=lease.token, **values))
 
 
+def note_gtids_off(cursor: RealDictCursor, lease: Lease) -> None:
+    cursor.execute(query("note_gtids_off"), {"source": lease.source})
+
+
 def choose_start(
     cursor: RealDictCursor, lease: Lease, *, place: str, reason: str, author: str
 ) -> Override:

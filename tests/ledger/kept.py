@@ -190,6 +190,7 @@ def _elsewhere(ledger: PostgresLedger, lease: Lease) -> None:
 
 
 def _found_off(ledger: PostgresLedger, lease: Lease) -> None:
+    ledger.note_gtids_off(lease)
     ledger.decide(lease, replace(DECISION, kind="idle", facts={"gtid_mode": "ON_PERMISSIVE"}))
     ledger.decide(lease, replace(DECISION, kind="idle", facts={"gtid_mode": "ON"}))
 
