@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
+from pipeline.batch import Batch, BatchKind, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.gaps import Gap
@@ -127,6 +127,7 @@ class Ledger(HistoryBooks, OrderBooks, LakeBooks, Protocol):
         *,
         predecessor: int | None,
         start_decision: int | None,
+        kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         """Open a *capturing* batch: exactly one of `predecessor` (whose end is its
         start) and `start_decision`, which may follow a batch (`Decision.follows`). The

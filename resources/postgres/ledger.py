@@ -18,7 +18,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.batch import Batch, BatchKind, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import Remedy, SourceBusy
@@ -384,8 +384,9 @@ class PostgresLedger:
         *,
         predecessor: int | None,
         start_decision: int | None,
+        kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        return self._write(lease, writes.begin_batch, start, predecessor, start_decision)
+        return self._write(lease, writes.begin_batch, start, predecessor, start_decision, kind)
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         self._write(lease, writes.record_capture, batch, record)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg2.extras import RealDictCursor, execute_values
 
-from pipeline.batch import Batch, CaptureRecord
+from pipeline.batch import Batch, BatchKind, CaptureRecord
 from pipeline.decisions import Decision, Lease, Override, RecordedDecision
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent
@@ -80,6 +80,7 @@ def begin_batch(
     start: Position,
     predecessor: int | None,
     start_decision: int | None,
+    kind: BatchKind,
 ) -> Batch:
     row = _made(
         cursor,
@@ -88,6 +89,7 @@ def begin_batch(
         token=lease.token,
         predecessor=predecessor,
         start_decision=start_decision,
+        kind=kind.value,
         **rows.of_position(start),
     )
     return rows.batch(row)

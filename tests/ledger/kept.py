@@ -16,7 +16,7 @@ from pathlib import Path
 
 from psycopg2.extensions import connection as Connection
 
-from pipeline.batch import CATCHING_UP, Batch
+from pipeline.batch import Batch, BatchKind
 from pipeline.consumers import DeliveryBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import Remedy
@@ -167,7 +167,7 @@ def _caught_up(ledger: PostgresLedger, lease: Lease) -> None:
 def _catching_up(ledger: PostgresLedger, lease: Lease) -> Batch:
     before = newest(ledger, lease)
     return elsewhere(
-        ledger, lease, before, replace(CONTIGUOUS, rule=CATCHING_UP), start=before.start
+        ledger, lease, before, CONTIGUOUS, start=before.start, kind=BatchKind.CATCHING_UP
     )
 
 
