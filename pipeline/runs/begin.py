@@ -92,6 +92,7 @@ def begin(work: Workplace, lease: Lease) -> Begun:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, note)
     if isinstance(decision, Refusal):
+        decision.error.recorded = True
         raise decision.error
     assert begun is not None, "a start that is not refused has a place"
     return replace(begun, decision_id=entry.id)
