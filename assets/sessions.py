@@ -109,16 +109,11 @@ class Session:
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Leave the failed attempt in the ledger for `lockstep status`, if it can be
         reached; a refused start is there already."""
-        if self._place is None or isinstance(error, LedgerUnavailable | LeaseLost):
+        unkept = isinstance(error, LedgerUnavailable | LeaseLost)
+        if self._place is None or unkept or error.recorded:
             return
         work, lease = self._place
         with suppress(LockstepError):
-            last = work.ledger.decisions(self.source, limit=1)
-            if last and (last[0].decision.kind, last[0].decision.reason) == (
-                "refusal",
-                error.message,
-            ):
-                return
             facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
             failure = Decision("failure", type(error).__name__, error.message, facts)
             work.ledger.decide(lease, failure)

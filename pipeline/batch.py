@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
 
 from pipeline.decisions import Continuity
 from pipeline.position import Position, ServerLife, SetWitness, Witness
@@ -63,8 +62,13 @@ TRANSITIONS: Mapping[tuple[BatchState, BatchEvent], BatchState] = MappingProxyTy
 )
 
 
-CATCHING_UP: Final = "catching-up"
-"""The rule of a batch by which tables come back that had stopped."""
+class BatchKind(StrEnum):
+    """A batch reads on behind the one it follows; or it catches up: it read again, for tables
+    that had stopped, what others had read before, from `start` up to the end of the batch it
+    follows."""
+
+    ORDINARY = "ordinary"
+    CATCHING_UP = "catching-up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,8 @@ class Batch:
     captured. `base` is the `_sequence` just before the batch's first change; `changes`
     counts row images, so the next batch's base is `base + changes`. `follows` is the batch
     it goes on behind: its predecessor, or the one its start decision names, and then
-    `continuity` tells what lies between, and `rule` by which rule it was decided. `life`:
-    the server's when it was read; None in ledgers of before."""
+    `continuity` tells what lies between. `life`: the server's when it was read; None in
+    ledgers of before."""
 
     id: int
     source: str
@@ -130,14 +134,12 @@ class Batch:
     follows: int | None = None
     continuity: Continuity | None = None
     by_gtid: bool = False
-    rule: str | None = None
+    kind: BatchKind = BatchKind.ORDINARY
     life: ServerLife | None = None
 
     @property
     def catches_up(self) -> bool:
-        """Whether it read again, for tables that had stopped, what others had read before:
-        from `start` up to the end of the batch it follows."""
-        return self.rule == CATCHING_UP
+        return self.kind is BatchKind.CATCHING_UP
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ class LockstepError(Exception):
     """Base of all refusals; never raised itself.
 
     `message` is one sentence that names the thing concerned; `hint` is what to do or
-    type next. Neither ever holds a secret or a row's value.
+    type next. Neither ever holds a secret or a row's value. `recorded`: the ledger keeps it
+    already, as a decision that a run was refused by.
     """
 
     recovery: ClassVar[Recovery]
@@ -37,6 +38,7 @@ class LockstepError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.recorded = False
 
     def __str__(self) -> str:
         return self.message

@@ -88,6 +88,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "batches_end_recorded": "a batch has its end and witness once it is captured, not before",
         "batches_end_not_before_start": "a batch does not end before its start",
         "batches_totals_count": "a batch's totals are counted at its capture",
+        "batches_kind_known": "a batch reads on or catches tables up",
+        "batches_catch_up_decided": "a batch that catches tables up is begun by a decision",
         "batches_life_whole": "a server's life has its beginning and its resets, or neither",
         "batches_moments": "a batch's moments belong to its states",
         "batches_start_stays": "a batch keeps the start it was begun with",

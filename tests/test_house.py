@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+QUERIES = REPOSITORY / "resources" / "postgres" / "queries.sql"
 PACKAGES = ("lockstep", "assets", "resources", "pipeline")
 
 # Per contract, one file that breaks it: where it stands and what it imports.
@@ -99,3 +101,52 @@ def test_modules_say_what_belongs_in_them() -> None:
         if (text := f.read_text().strip()) and not text.startswith('"""')
     ]
     assert mute == []
+
+
+# The port, its two adapters, and the room that gathers what `lockstep status` shows.
+MAY_ASK_FOR_DECISIONS = {
+    "pipeline/runs/standing.py",
+    "resources/memory/ledger.py",
+    "resources/postgres/ledger.py",
+}
+
+
+def asks_for_decisions(text: str) -> bool:
+    """Whether a module calls, or hands on, the `decisions` of anything but itself and of what
+    `lockstep status` gathered."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "decisions"
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "standing"))
+        for node in ast.walk(ast.parse(text))
+    )
+
+
+def looks_into_decisions(statements: str) -> set[str]:
+    """The queries that ask for a decision's rule or facts; who records one names them, too."""
+    _, *parts = re.split(r"^-- name: (\w+)$", statements, flags=re.M)
+    asked = re.compile(
+        r"\b(d|decision|decisions)\.(rule|facts)\b|select \* from lockstep\.decisions"
+    )
+    return {name for name, text in zip(parts[::2], parts[1::2], strict=True) if asked.search(text)}
+
+
+def test_the_audit_trail_is_only_shown() -> None:
+    """Nothing that decides asks what was decided before in words: what counts is a column."""
+    found = {
+        str(file.relative_to(REPOSITORY))
+        for package in PACKAGES
+        for file in (REPOSITORY / package).rglob("*.py")
+        if asks_for_decisions(file.read_text())
+    }
+    assert found == MAY_ASK_FOR_DECISIONS
+    assert looks_into_decisions(QUERIES.read_text()) == {"decisions"}
+
+
+def test_reading_the_audit_trail_is_noticed() -> None:
+    """A call, a method handed on, and a query that looks into the facts."""
+    for offence in ("work.ledger.decisions('shop')", "ask = ledger.decisions"):
+        assert asks_for_decisions(offence)
+    query = "-- name: trusted\nselect from lockstep.decisions d where d.facts->>'gtid_mode' = 'ON'"
+    named = "-- name: kinds\nselect d.rule from lockstep.batches join lockstep.decisions d on true"
+    assert looks_into_decisions(f"{query}\n{named}\n") == {"trusted", "kinds"}

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from pipeline.batch import Batch, CaptureRecord, Cursor, Prepared
+from pipeline.batch import Batch, BatchKind, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.gaps import Gap
@@ -87,6 +87,10 @@ class Ledger(HistoryBooks, OrderBooks, LakeBooks, Protocol):
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]: ...
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        """A run found the server's `gtid_mode` not ON: no set that was captured before this is
+        resumed by. To be called before what is decided on it."""
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         """Record an operator's one-shot choice; it takes the place of one still open."""
 
@@ -123,6 +127,7 @@ class Ledger(HistoryBooks, OrderBooks, LakeBooks, Protocol):
         *,
         predecessor: int | None,
         start_decision: int | None,
+        kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         """Open a *capturing* batch: exactly one of `predecessor` (whose end is its
         start) and `start_decision`, which may follow a batch (`Decision.follows`). The

@@ -88,8 +88,11 @@ def begin(work: Workplace, lease: Lease) -> Begun:
     tables = tables_touched(work, decision)
     at = begun.start.at if begun else None
     note = recorded(decision, looked.asked, work.source.patterns, at=at, tables=tables)
+    if not looked.asked.gtids_on:
+        work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, note)
     if isinstance(decision, Refusal):
+        decision.error.recorded = True
         raise decision.error
     assert begun is not None, "a start that is not refused has a place"
     return replace(begun, decision_id=entry.id)

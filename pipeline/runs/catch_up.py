@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import CATCHING_UP, Batch, CaptureRecord, Cursor
+from pipeline.batch import Batch, BatchKind, CaptureRecord, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Recovery, Remedy, TableError
@@ -59,7 +59,7 @@ def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport |
         lease,
         Decision(
             "start",
-            CATCHING_UP,
+            BatchKind.CATCHING_UP.value,
             reason,
             {"from": str(first.start), "to": str(cursor.position), "batch": first.batch.id},
             follows=cursor.batch,
@@ -67,7 +67,11 @@ def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport |
         ),
     )
     batch = work.ledger.begin_batch(
-        lease, first.start, predecessor=None, start_decision=decision.id
+        lease,
+        first.start,
+        predecessor=None,
+        start_decision=decision.id,
+        kind=BatchKind.CATCHING_UP,
     )
     try:
         return _caught_up(work, lease, returns, batch, reason, clock)
@@ -135,7 +139,7 @@ def _caught_up(
     return CaptureReport.of(
         record,
         batch=batch.id,
-        rule=CATCHING_UP,
+        rule=BatchKind.CATCHING_UP.value,
         reason=reason,
         start=first.start,
         softened=segmenter.softened + segmenter.unknown,

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from uuid import uuid4
 
 from pipeline.batch import TRANSITIONS, Batch, BatchState, CaptureRecord, Prepared, Xid
@@ -57,6 +58,7 @@ class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
 
     leases: dict[str, LeaseView] = field(default_factory=dict)
+    gtids_off: dict[str, datetime] = field(default_factory=dict)
     decisions: list[tuple[str, RecordedDecision]] = field(default_factory=list)
     overrides: dict[int, tuple[str, Override]] = field(default_factory=dict)
     batches: dict[int, Batch] = field(default_factory=dict)

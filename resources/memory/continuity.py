@@ -120,13 +120,8 @@ def cursor_at(books: MemoryBooks, source: str, *states: BatchState) -> Cursor | 
     newest = batches[-1]
     if newest.end is None or newest.witness is None or newest.captured_at is None:
         raise refusal("batches_end_recorded")
-    lapsed = any(
-        of == source
-        and one.decided_at > newest.captured_at
-        and one.decision.facts.get("gtid_mode", "ON") != "ON"
-        for of, one in books.decisions
-    )
-    resumable = newest.by_gtid and not lapsed
+    off = books.gtids_off.get(source)
+    resumable = newest.by_gtid and not (off is not None and off > newest.captured_at)
     live = [one for one in books.of_source(source) if one.state is not BatchState.ABANDONED]
     once = any(one.by_gtid for one in live)
     return Cursor(newest.id, newest.end, newest.witness, resumable, once and not resumable)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.batch import Batch, BatchKind, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost, Remedy, SourceBusy
@@ -329,6 +329,10 @@ class MemoryLedger:
             books.decisions.append((lease.source, recorded))
             return recorded
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        with self._step(lease) as books:
+            books.gtids_off[lease.source] = self._clock()
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         with self._step(lease) as books:
             number = len(books.overrides) + 1
@@ -343,8 +347,11 @@ class MemoryLedger:
         *,
         predecessor: int | None,
         start_decision: int | None,
+        kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         with self._step(lease) as books:
+            if kind is BatchKind.CATCHING_UP and start_decision is None:
+                raise refusal("batches_catch_up_decided")
             base, follows = books.may_begin(lease.source, start, predecessor, start_decision)
             decided = start_decision and books.decision(start_decision).decision
             batch = Batch(
@@ -360,7 +367,7 @@ class MemoryLedger:
                 created_at=self._clock(),
                 follows=follows,
                 continuity=decided.continuity if decided else None,
-                rule=decided.rule if decided else None,
+                kind=kind,
             )
             books.batches[batch.id] = batch
             return batch

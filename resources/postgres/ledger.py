@@ -18,7 +18,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared
+from pipeline.batch import Batch, BatchKind, BatchState, CaptureRecord, Cursor, Prepared
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import Remedy, SourceBusy
@@ -371,6 +371,9 @@ class PostgresLedger:
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         return self._write(lease, writes.decide, decision)
 
+    def note_gtids_off(self, lease: Lease) -> None:
+        self._write(lease, writes.note_gtids_off)
+
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         return self._write(lease, writes.choose_start, place=place, reason=reason, author=author)
 
@@ -381,8 +384,9 @@ class PostgresLedger:
         *,
         predecessor: int | None,
         start_decision: int | None,
+        kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        return self._write(lease, writes.begin_batch, start, predecessor, start_decision)
+        return self._write(lease, writes.begin_batch, start, predecessor, start_decision, kind)
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         self._write(lease, writes.record_capture, batch, record)

@@ -54,41 +54,38 @@ where s.name = %(source)s
 
 -- A set is trusted only while every look at the server since found GTIDs on.
 -- name: cursor_at
-select b.*, b.by_gtid and not exists (
-    select from lockstep.decisions d
-    where d.source = b.source and d.decided_at > b.captured_at
-      and d.facts ? 'gtid_mode' and d.facts->>'gtid_mode' <> 'ON'
-) as resumable, exists (
+select b.*, b.by_gtid and (s.gtids_off_at > b.captured_at) is not true as resumable, exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
 ) as once
 from lockstep.batches b
+join lockstep.sources s on s.name = b.source
 where b.source = %(source)s and b.state = any(%(states)s)
 order by b.id desc limit 1
 
 -- name: batches
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s
 order by b.id desc limit %(limit)s
 
 -- name: unfinished
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state in ('capturing', 'captured', 'merged')
 order by b.id
 
 -- name: live_batches
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state <> 'abandoned' and b.id between %(first)s and %(last)s
 order by b.id
 
 -- name: batches_of
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
@@ -98,7 +95,7 @@ where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
 order by b.id
 
 -- name: overlaps
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state <> 'abandoned' and d.continuity = 'overlap'
@@ -236,14 +233,14 @@ order by s.id limit %(limit)s
 select * from lockstep.schema_statements where source = %(source)s and id = %(number)s
 
 -- name: batch_covering
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
   and b.end_server_uuid = %(server_uuid)s and b.start_base = %(base)s and b.end_base = %(base)s
   and (b.start_number, b.start_offset) <= (%(number)s, %(offset)s)
   and (b.end_number, b.end_offset) >= (%(number)s, %(offset)s)
-  and d.rule is distinct from 'catching-up'
+  and b.kind <> 'catching-up'
 order by b.id desc limit 1
 
 -- name: table_events
@@ -343,7 +340,7 @@ where c.source = %(source)s
 order by c.batch
 
 -- name: captured_by
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
@@ -351,7 +348,7 @@ where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
 order by b.id desc limit 1
 
 -- name: reaching
-select b.*, l.dagster_run, d.continuity, d.rule from lockstep.batches b
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
@@ -419,6 +416,9 @@ insert into lockstep.decisions (
 )
 returning *
 
+-- name: note_gtids_off
+update lockstep.sources set gtids_off_at = clock_timestamp() where name = %(source)s
+
 -- name: choose_start
 insert into lockstep.overrides (source, token, place, reason, author)
 values (%(source)s, %(token)s, %(place)s, %(reason)s, %(author)s)
@@ -427,11 +427,11 @@ returning *
 -- name: begin_batch
 with begun as (
     insert into lockstep.batches (
-        source, state, predecessor, start_decision, base, token,
+        source, state, kind, predecessor, start_decision, base, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid,
         start_committed_at
     ) values (
-        %(source)s, 'capturing', %(predecessor)s, %(start_decision)s,
+        %(source)s, 'capturing', %(kind)s, %(predecessor)s, %(start_decision)s,
         coalesce((
             select base + changes from lockstep.batches
             where id = coalesce(%(predecessor)s, (
@@ -442,7 +442,7 @@ with begun as (
     )
     returning *
 )
-select b.*, l.dagster_run, d.continuity, d.rule from begun b
+select b.*, l.dagster_run, d.continuity from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 

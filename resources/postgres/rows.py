@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Cursor, Prepared, Xid
+from pipeline.batch import Batch, BatchKind, BatchState, CaptureRecord, Cursor, Prepared, Xid
 from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Decision, LeaseView, Override, RecordedDecision
 from pipeline.errors import Remedy
@@ -60,7 +60,7 @@ def batch(row: Row) -> Batch:
         follows=row["follows"],
         by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
-        rule=row["rule"],
+        kind=BatchKind(row["kind"]),
         life=_life(row),
     )
 

@@ -40,7 +40,9 @@ create table lockstep.batches (
     by_gtid boolean not null default false,
     server_started_at timestamp with time zone,
     server_resets bigint,
+    kind text not null default 'ordinary'::text,
     constraint batches_base_counts CHECK ((base >= 0)),
+    constraint batches_catch_up_decided CHECK (((kind <> 'catching-up'::text) OR (start_decision IS NOT NULL))),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
     constraint batches_end_not_before_start CHECK ((ROW(end_number, end_offset) >= ROW(start_number, start_offset))),
     constraint batches_end_recorded CHECK (
@@ -51,6 +53,7 @@ CASE state
 END),
     constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
     constraint batches_follows_predecessor CHECK (((predecessor IS NULL) OR (NOT (follows IS DISTINCT FROM predecessor)))),
+    constraint batches_kind_known CHECK ((kind = ANY (ARRAY['ordinary'::text, 'catching-up'::text]))),
     constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint batches_life_whole CHECK (((server_started_at IS NULL) = (server_resets IS NULL))),
     constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
@@ -396,6 +399,7 @@ create table lockstep.sources (
     token bigint not null default 0,
     first_seen timestamp with time zone not null default now(),
     beat_at timestamp with time zone,
+    gtids_off_at timestamp with time zone,
     constraint sources_lock_key UNIQUE (lock_key),
     constraint sources_pk PRIMARY KEY (name),
     constraint sources_token_counts CHECK ((token >= 0))
@@ -760,8 +764,8 @@ CREATE OR REPLACE FUNCTION lockstep.batches_keep()
  LANGUAGE plpgsql
 AS $function$
 begin
-    if new.follows is distinct from old.follows then
-        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows');
+    if (new.follows, new.kind) is distinct from (old.follows, old.kind) then
+        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows and what it is');
     end if;
     if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
             is distinct from (old.by_gtid, old.server_started_at, old.server_resets) then

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg2.extras import RealDictCursor, execute_values
 
-from pipeline.batch import Batch, CaptureRecord
+from pipeline.batch import Batch, BatchKind, CaptureRecord
 from pipeline.decisions import Decision, Lease, Override, RecordedDecision
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent
@@ -62,6 +62,10 @@ def decide(cursor: RealDictCursor, lease: Lease, decision: Decision) -> Recorded
     return rows.decision(_made(cursor, "decide", source=lease.source, token=lease.token, **values))
 
 
+def note_gtids_off(cursor: RealDictCursor, lease: Lease) -> None:
+    cursor.execute(query("note_gtids_off"), {"source": lease.source})
+
+
 def choose_start(
     cursor: RealDictCursor, lease: Lease, *, place: str, reason: str, author: str
 ) -> Override:
@@ -76,6 +80,7 @@ def begin_batch(
     start: Position,
     predecessor: int | None,
     start_decision: int | None,
+    kind: BatchKind,
 ) -> Batch:
     row = _made(
         cursor,
@@ -84,6 +89,7 @@ def begin_batch(
         token=lease.token,
         predecessor=predecessor,
         start_decision=start_decision,
+        kind=kind.value,
         **rows.of_position(start),
     )
     return rows.batch(row)

@@ -139,3 +139,18 @@ def test_a_defect_is_kept_as_one(watched: Watched) -> None:
         session.run(Step(ZeroDivisionError()))
     assert isinstance(session.record.defect, ZeroDivisionError)
     assert session.record.error is None
+
+
+def test_a_failure_is_kept_once(watched: Watched) -> None:
+    """With its hint; a refusal that the ledger keeps already is not kept again, whatever was
+    decided last."""
+    refusal = UnsupportedEvent("An event of a kind nobody knows.", hint="upgrade")
+    for recorded in (False, True):
+        refusal.recorded = recorded
+        session = watched.session()
+        with pytest.raises(UnsupportedEvent):
+            session.run(Step(refusal))
+        session.close()
+    decisions = watched.site.books.decisions("shop")
+    kept = [(one.decision.kind, one.decision.rule, one.decision.facts["hint"]) for one in decisions]
+    assert kept == [("failure", "UnsupportedEvent", "upgrade")]

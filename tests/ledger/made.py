@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import Batch, CaptureRecord, Prepared, Xid
+from pipeline.batch import Batch, BatchKind, CaptureRecord, Prepared, Xid
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent
@@ -140,11 +140,16 @@ def elsewhere(
     follows: Batch,
     decision: Decision = GAP,
     start: Position | None = None,
+    kind: BatchKind = BatchKind.ORDINARY,
 ) -> Batch:
     """A capturing batch that goes on behind another one, but not at its end."""
     decided = ledger.decide(lease, replace(decision, follows=follows.id))
     return ledger.begin_batch(
-        lease, start or position(4, number=3), predecessor=None, start_decision=decided.id
+        lease,
+        start or position(4, number=3),
+        predecessor=None,
+        start_decision=decided.id,
+        kind=kind,
     )
 
 

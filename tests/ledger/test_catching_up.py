@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.batch import CATCHING_UP, Batch
+from pipeline.batch import Batch, BatchKind
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
@@ -23,8 +23,7 @@ from tests.ledger.made import (
     place,
     record,
 )
-
-DECISION = replace(CONTIGUOUS, rule=CATCHING_UP)
+from tests.ledger.refusals import refused
 
 
 def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
@@ -32,7 +31,7 @@ def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batc
     cursor = ledger.captured_cursor(lease.source)
     assert cursor is not None
     followed = newest(ledger, lease)
-    batch = elsewhere(ledger, lease, followed, DECISION, start=start)
+    batch = elsewhere(ledger, lease, followed, CONTIGUOUS, start, BatchKind.CATCHING_UP)
     made = record(batch, ORDERS, end=cursor.position)
     made = replace(
         made, witness=cursor.witness, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
@@ -52,7 +51,7 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
     assert first.end is not None and before is not None
     batch = caught_up(ledger, lease, first.end, order.id)
-    assert (batch.catches_up, batch.rule, second.catches_up) == (True, CATCHING_UP, False)
+    assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
     assert (batch.start, batch.end, batch.follows) == (first.end, second.end, second.id)
     assert batch.base == second.base + second.changes
     after = ledger.captured_cursor(lease.source)
@@ -77,3 +76,20 @@ def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None
     (again,) = ledger.open_orders(lease.source)
     assert (again.id, again.stopped) == (order.id, stopped)
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.PAUSED
+
+
+def test_it_is_begun_by_a_decision(ledger: Ledger, lease: Lease) -> None:
+    """A batch that goes on behind its predecessor reads what nobody read; what a decision is
+    called makes none that catches up."""
+    first = first_captured(ledger, lease, ORDERS)
+    assert first.end is not None
+    with refused(ledger, lease, "batches_catch_up_decided"):
+        ledger.begin_batch(
+            lease,
+            first.end,
+            predecessor=first.id,
+            start_decision=None,
+            kind=BatchKind.CATCHING_UP,
+        )
+    named = replace(CONTIGUOUS, rule=BatchKind.CATCHING_UP.value)
+    assert elsewhere(ledger, lease, first, named).catches_up is False

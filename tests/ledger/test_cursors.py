@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
@@ -95,30 +93,32 @@ def test_a_cursor_tells_whether_its_set_is_trusted(ledger: Ledger, lease: Lease)
 def test_a_set_that_never_was_has_not_lapsed(ledger: Ledger, lease: Lease) -> None:
     """A source without GTIDs may switch them on."""
     with_set(ledger, lease, begun(ledger, lease), by_gtid=False)
-    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    ledger.note_gtids_off(lease)
     assert trust(ledger, lease) == (False, False)
 
 
-@pytest.mark.parametrize("mode", ["OFF", "ON_PERMISSIVE", "OFF_PERMISSIVE"])
-@pytest.mark.parametrize("kind", ["start", "refusal", "idle"])
-def test_a_set_lapses_when_gtids_were_found_off(
-    ledger: Ledger, lease: Lease, mode: str, kind: str
-) -> None:
-    """By any decision after the capture; finding them on again does not bring it back."""
+def test_a_set_lapses_when_gtids_were_found_off(ledger: Ledger, lease: Lease) -> None:
+    """After its capture; what is decided behind that does not bring it back."""
     with_set(ledger, lease, begun(ledger, lease))
-    for seen in (mode, "ON"):
-        ledger.decide(lease, replace(DECISION, kind=kind, facts={"gtid_mode": seen}))
-        assert trust(ledger, lease) == (False, True)
+    ledger.note_gtids_off(lease)
+    assert trust(ledger, lease) == (False, True)
+    ledger.decide(lease, replace(DECISION, kind="idle", facts={"gtid_mode": "ON"}))
+    assert trust(ledger, lease) == (False, True)
+
+
+def test_what_a_decision_tells_of_its_facts_decides_nothing(ledger: Ledger, lease: Lease) -> None:
+    """They are for whoever reads the decision."""
+    with_set(ledger, lease, begun(ledger, lease))
+    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    assert trust(ledger, lease) == (True, False)
 
 
 def test_what_was_found_before_the_capture_does_not_count(ledger: Ledger, lease: Lease) -> None:
-    """Nor a decision that did not look, nor another source's."""
-    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
+    """Nor what was found for another source."""
+    ledger.note_gtids_off(lease)
     with_set(ledger, lease, begun(ledger, lease))
-    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "ON"}))
-    ledger.decide(lease, DECISION)
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
-        ledger.decide(beside, replace(DECISION, facts={"gtid_mode": "OFF"}))
+        ledger.note_gtids_off(beside)
     assert trust(ledger, lease) == (True, False)
 
 

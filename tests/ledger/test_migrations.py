@@ -13,17 +13,30 @@ import pytest
 from psycopg2.extensions import make_dsn
 
 from pipeline.batch import BatchState
-from pipeline.decisions import Continuity, Decision
+from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
 from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import Stopped
 from pipeline.tables import TablePatterns
 from resources.postgres.connection import Target, connect
-from resources.postgres.ledger import open_ledger
+from resources.postgres.ledger import PostgresLedger, open_ledger
 from resources.postgres.migrate import migrate, migrations
 from resources.postgres.schema_dump import SCHEMA, dump
-from tests.ledger.made import OTHER, SERVER, following, newest, place, position, prepared, record
+from tests.ledger.kept import SALES, kept
+from tests.ledger.made import (
+    ORDERS,
+    OTHER,
+    SERVER,
+    STOCK,
+    following,
+    merged,
+    newest,
+    place,
+    position,
+    prepared,
+    record,
+)
 from tests.ledger.servers import run
 
 _DATABASES = count(1)
@@ -229,6 +242,78 @@ def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> 
         states = ledger.table_states("shop")
         found = {name.name: state.remedy for name, state in states.items()}
     assert found == {"f": None} | {name: remedy for name, (_, _, remedy) in _OWED.items()}
+
+
+@pytest.mark.parametrize("number", kept())
+def test_a_ledger_that_a_version_left_behind_goes_on(empty_dsn: str, number: int) -> None:
+    """Every row of it is there, says what it said, and the next run takes it up: what was cut
+    off is abandoned, what waited is merged, a batch goes on where the last one ended."""
+    connection = connect(Target(empty_dsn, "a ledger that was kept"))
+    migrate(Target(empty_dsn, "a ledger that was kept"), connection, migrations()[:number])
+    connection.close()
+    run(empty_dsn, kept()[number].read_text(encoding="utf-8"))
+    with open_ledger(empty_dsn, Path()) as ledger:
+        _stands_as_it_was_left(ledger)
+        with ledger.lock("shop", "a test", None) as lease:
+            _taken_up(ledger, lease)
+
+
+def _stands_as_it_was_left(ledger: PostgresLedger) -> None:
+    cut_off, chosen, abandoned, caught_up, second, first = ledger.batches("shop")
+    states = [one.state.value for one in (first, second, caught_up, abandoned, chosen, cut_off)]
+    assert states == [
+        *("acknowledged", "captured", "captured", "abandoned", "captured", "capturing")
+    ]
+    assert [one.catches_up for one in (second, caught_up, chosen)] == [False, True, False]
+    assert (caught_up.start, caught_up.end) == (second.start, second.end)
+    assert ledger.pending("shop") == {ORDERS: [caught_up.id], STOCK: [second.id]}
+    [intent] = ledger.open_intents("shop")
+    assert (intent.table, intent.first_batch) == (ORDERS, caught_up.id)
+    states_of = ledger.table_states("shop")
+    assert [(str(name), one.remedy) for name, one in states_of.items()] == [
+        ("shop.orders", None),
+        ("shop.sales", Remedy.BACKFILL),
+        ("shop.stock", None),
+    ]
+    assert states_of[SALES].stopped == Stopped(second.id, place(120))
+    [gap] = ledger.gaps("shop")
+    assert (gap.batch, gap.open_tables) == (chosen.id, ("shop.orders", "shop.stock"))
+    assert ledger.open_override("shop") is None
+    [scope] = ledger.capture_scopes("shop")
+    assert (scope.batch, scope.patterns) == (first.id, TablePatterns(("shop.*",)))
+    assert [one.gtid for one in ledger.set_witnesses("shop", first.id)] == [f"{SERVER}:7"]
+    assert [one.table for one in ledger.partial("shop")] == [ORDERS, STOCK]
+    [still] = ledger.open_prepared("shop")
+    assert (still.xid.gtrid, still.batch) == (b"open", first.id)
+    assert ledger.looked("shop") == {"s/shop/orders": 4}
+    [consumer] = ledger.consumers.consumers("shop")
+    [out] = ledger.consumers.deliveries_out("shop", consumer.name)
+    assert (consumer.name, out.batches) == ("billing", (first.id,))
+    cursor = ledger.acknowledged_cursor("shop")
+    assert cursor is not None
+    assert (cursor.batch, cursor.by_gtid) == (first.id, True)
+    till = ledger.captured_cursor("till")
+    assert till is not None
+    assert (till.by_gtid, till.lapsed) == (False, True)
+
+
+def _taken_up(ledger: PostgresLedger, lease: Lease) -> None:
+    cut_off, chosen, _, caught_up, second, _ = ledger.batches("shop")
+    ledger.abandon(lease, cut_off.id, "cut off")
+    [intent] = ledger.open_intents("shop")
+    ledger.settle(lease, intent, 5)
+    merged(ledger, lease, STOCK, second.id, second.id, 6)
+    assert ledger.mark_merged(lease) == [second.id, caught_up.id, chosen.id]
+    for batch in (second, caught_up, chosen):
+        ledger.acknowledge(lease, batch.id)
+    assert ledger.pending("shop") == {}
+    batch = following(ledger, lease)
+    assert batch.id > cut_off.id
+    assert (batch.start, batch.predecessor) == (chosen.end, chosen.id)
+    ledger.release_table(lease, SALES, author="ada", reason="it is followed now")
+    made = record(batch, ORDERS, STOCK, end=position(600, 3))
+    ledger.record_capture(lease, batch.id, made)
+    assert newest(ledger, lease).changes == 20
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

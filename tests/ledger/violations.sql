@@ -135,6 +135,16 @@ update lockstep.batches set state = 'lost' where id = %(c)s
 
 -- rule: batches_start_stays
 update lockstep.batches set start_offset = 0 where id = %(d)s
+-- rule: batches_kind_known
+alter table lockstep.batches disable trigger batches_keep;
+alter table lockstep.batches disable trigger batches_move;
+update lockstep.batches set kind = 'lost' where id = %(c)s
+-- rule: batches_catch_up_decided
+alter table lockstep.batches disable trigger batches_keep;
+alter table lockstep.batches disable trigger batches_move;
+update lockstep.batches set kind = 'catching-up' where id = %(d)s
+-- rule: batches_start_stays
+update lockstep.batches set kind = 'catching-up' where id = %(a)s
 -- rule: batches_start_stays
 update lockstep.batches set follows = %(a)s where id = %(d)s
 -- rule: batches_end_stays
