@@ -87,7 +87,9 @@ def make_parser() -> argparse.ArgumentParser:
         )
 
     _init(command("init", "write lockstep.toml for a server, then check it"))
-    _source(command("check", "is everything as a run needs it; each line with its cure"))
+    _source(
+        command("check", "look at everything a run needs; say what is wrong and how to cure it")
+    )
     _source(command("tables", "every table of the source: captured or not, and why"))
     plan = command("plan", "what the next run would do: start and why, end, rows; writes nothing")
     _source(plan)
@@ -97,26 +99,26 @@ def make_parser() -> argparse.ArgumentParser:
     _until(run)
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
-    _adopt(command("adopt", "go on with a lake folder that this ledger does not agree with"))
+    _adopt(command("adopt", "continue with a lake folder that disagrees with this ledger"))
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
     _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
-    release = command("release", "bring a table back that is set aside; recorded")
+    release = command("release", "bring back a table that is set aside; recorded")
     _order(release, needs_reason=True)
     release.add_argument(
         "--schema",
         metavar="FILE",
-        help="how it is built from where it stopped: what `show create table` prints",
+        help="its structure from where it stopped, as `show create table` prints it",
     )
     release.add_argument(
         "--rename",
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="with --schema: the column OLD of before is NEW; once for each",
+        help="with --schema: the column OLD is now called NEW; once for each",
     )
     release.add_argument(
-        "--dry-run", action="store_true", help="tell what the next run would do; record nothing"
+        "--dry-run", action="store_true", help="show what the next run would do; record nothing"
     )
     reload = command("reload", "rewrite a table's mirror, from its changelog or the source")
     _order(reload, needs_reason=True)
@@ -128,7 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
     read.add_argument(
         "--changes",
         action="store_true",
-        help="of its changelog: all generations as one relation",
+        help="of its changelog, all generations as one relation",
     )
     _source(read)
     return parser
@@ -160,7 +162,7 @@ def _start_at(parser: argparse.ArgumentParser) -> None:
         "place",
         metavar="PLACE",
         help="earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z, "
-        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; chosen again, the last one "
+        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice "
         "counts",
     )
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")

@@ -62,7 +62,7 @@ class RunBounds:
         if not self.reached(at):
             raise StreamEndedEarly(
                 f"the server's log stream ended at {at}, before the run's end {self.end}",
-                hint="run again; if it stays, look at the server's error log",
+                hint="run again; if that fails, look at the server's error log",
             )
 
     def unread(self, read: GtidSet, purged: GtidSet) -> GtidSet:

@@ -1,6 +1,6 @@
 """Every way in which Lockstep refuses, fails or stops.
 
-One leaf per situation an operator can tell apart. A leaf knows whose move it is
+One leaf per situation an operator can tell apart. A leaf knows who has to act
 (`recovery`) and what to type (`hint`); the driver's exception travels as its cause.
 No driver's exception crosses a port: adapters translate.
 """
@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 
 class Recovery(Enum):
-    """Whose move it is; decides Dagster's retry policy and the exit code."""
+    """Who has to act; decides Dagster's retry policy and the exit code."""
 
     CONFIGURATION = 2
     RETRY = 3

@@ -1,4 +1,4 @@
-"""`lockstep check`: is everything as a run needs it; each line with its cure."""
+"""`lockstep check`: everything a run needs, looked at; what is wrong, with its cure."""
 
 from __future__ import annotations
 

@@ -197,8 +197,8 @@ CHECK_RULES: Final = (
         TOPIC,
         "SELECT on each captured table",
         "warning",
-        "`verify` cannot read it, nor a run after a statement whose effect only the table itself "
-        "shows; without any privilege a run does not even find it",
+        "`verify` cannot read it, nor can a run, after a statement whose effect is not in the log; "
+        "without any privilege a run does not even find it",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _select,
     ),

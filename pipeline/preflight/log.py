@@ -144,8 +144,8 @@ _ADVISED: Final = (
         "mysql56_temporal_format",
         ("ON",),
         "warning",
-        "new TIME, DATETIME and TIMESTAMP columns have a form whose precision the log does "
-        "not tell, and their tables would be set aside",
+        "new TIME, DATETIME and TIMESTAMP columns have a form whose precision is not in "
+        "the log, and their tables would be set aside",
         set_global("mysql56_temporal_format", "ON"),
     ),
     Wanted(

@@ -83,7 +83,7 @@ class Receiver:
             if count == 0:
                 raise SourceUnavailable(
                     "the server closed the connection in the middle of its log",
-                    hint="run again; if it stays, look at the server's error log",
+                    hint="run again; if that fails, look at the server's error log",
                 )
             at += count
             if at - HEADROOM >= _HALF or not self._more():

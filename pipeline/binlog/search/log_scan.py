@@ -114,7 +114,7 @@ class Look:
         if self._whole and self.at < self._end:
             raise StreamEndedEarly(
                 f"the server's log ended at {self.at}, before {self._end}",
-                hint="run again; if it stays, look at the server's error log",
+                hint="run again; if that fails, look at the server's error log",
             )
 
     def _read(self) -> Iterator[Stretch]:

@@ -67,6 +67,6 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[npt.NDA
 def _damaged(event: Event, what: str) -> DamagedEvent:
     return DamagedEvent(
         f"a compressed transaction is damaged: {what}, at {event.at}",
-        hint="nothing was recorded; run again, and if it stays, look at that place with "
+        hint="nothing was recorded; run again, and if that fails, look at that place with "
         "mysqlbinlog",
     )

@@ -52,7 +52,7 @@ def json_array(data: Bytes, at: Integers, length: Integers) -> pa.Array:
         else:
             raise DamagedEvent(
                 f"value {index} is not a JSON document",
-                hint="nothing was recorded; run again, and if it stays, look at the source's "
+                hint="nothing was recorded; run again, and if that fails, look at the source's "
                 "column with check table",
             )
 

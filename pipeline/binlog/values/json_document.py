@@ -91,7 +91,7 @@ def document_text(document: bytes) -> bytes:
 def _damaged() -> DamagedEvent:
     return DamagedEvent(
         "a value is not a JSON document",
-        hint="nothing was recorded; run again, and if it stays, read the log with mysqlbinlog",
+        hint="nothing was recorded; run again, and if that fails, read the log with mysqlbinlog",
     )
 
 
