@@ -105,7 +105,7 @@ def test_modules_say_what_belongs_in_them() -> None:
 
 # The port, its two adapters, and the room that gathers what `lockstep status` shows.
 MAY_ASK_FOR_DECISIONS = {
-    "pipeline/runs/standing.py",
+    "pipeline/runs/inspecting/status.py",
     "resources/memory/ledger.py",
     "resources/postgres/ledger.py",
 }
