@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
@@ -27,6 +28,10 @@ class TableCondition(StrEnum):
     """Set aside by a person."""
     DROPPED = "dropped"
     """The source's table is gone; one that is made anew under its name is active again."""
+
+
+GOING: Final = (TableCondition.ACTIVE, TableCondition.DROPPED)
+"""What may be set aside: the others are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from pipeline.runs.schema_choice import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition, TableState
+from pipeline.table_state import GOING, SetAside, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Publishing:
         app_id = application_id(batch.source, state, "changelog", generation)
         try:
             lost = self._publish(_Part(folder, app_id, table, batch, schema, files))
-            if lost is not None and state.condition is not TableCondition.QUARANTINED:
+            if lost is not None and state.condition in GOING:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
             errors.append(error)

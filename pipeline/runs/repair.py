@@ -24,7 +24,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.publish import files_lost
 from pipeline.segment import Segment, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition
+from pipeline.table_state import GOING, SetAside
 
 SWEPT = 10
 """So many of the newest batches are looked through for files of abandoned ones."""
@@ -141,7 +141,7 @@ def _set_aside(work: Workplace, lease: Lease, damage: Damage) -> str | None:
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
-    if work.ledger.table_states(batch.source)[table].condition is TableCondition.QUARANTINED:
+    if work.ledger.table_states(batch.source)[table].condition not in GOING:
         return None
     error = files_lost(batch, table, damage.why)
     place = f"batch {batch.id}"

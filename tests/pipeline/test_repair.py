@@ -176,6 +176,16 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
     assert repair(stand.work, stand.lease) == (), "it is said once"
 
 
+def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
+    """Nothing is said that is not so: the write that needs them sets it aside."""
+    batch = stand.captured()
+    merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
+    stand.ledger.pause_table(stand.lease, ORDERS, author="ada", reason="")
+    assert stand.ledger.table_states("shop")[ORDERS].condition is TableCondition.PAUSED
+    stand.damage(batch)
+    assert repair(stand.work, stand.lease) == ()
+
+
 def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Stand) -> None:
     """It may be of any table, and its rows are nowhere else."""
     batch = stand.captured()
