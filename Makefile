@@ -36,7 +36,7 @@ demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with
 	@$(BIN)/python -m lockstep.demo
 
 test: $(READY)  ## every test, real servers included
-	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --dist loadscope
+	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --dist loadscope --durations 15
 
 check: $(READY)  ## format, lint, types, import rules; seconds
 	@$(BIN)/ruff format --check --quiet $(CODE)
