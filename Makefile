@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 WORKERS ?= 2
-CODE := pipeline resources assets lockstep tests benchmarks
+CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format ui bench soak jar lock
@@ -33,10 +33,11 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with them
-	@$(BIN)/python -m lockstep.demo
+	@$(BIN)/python -m demo
 
 test: $(READY)  ## every test, real servers included
-	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --dist loadscope --durations 15
+	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --durations 15 \
+	  --dist loadscope --no-loadscope-reorder
 
 check: $(READY)  ## format, lint, types, import rules; seconds
 	@$(BIN)/ruff format --check --quiet $(CODE)

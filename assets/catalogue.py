@@ -7,7 +7,6 @@ Tables keep their place in the list, so that generated names stay; new ones are 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.table import TableName
+from resources.file_lock import alone
 
 FILE = "catalogue.json"
 
@@ -59,8 +59,7 @@ def update_catalogue(
 ) -> None:
     """Replace the file atomically, one process at a time; other sources stay as they are."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{FILE}.lock").open("ab") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with alone(folder / f"{FILE}.lock"):
         sources = _read(folder)
         known = _entries(sources.get(source))
         entries = joined(known, seen, complete=complete)

@@ -81,7 +81,7 @@ def partial_check(source: str) -> dg.AssetChecksDefinition:
         name=PARTIAL_NAME,
         required_resource_keys={SESSIONS},
         description="Tables that had rows before the place where their log is read from: the "
-        "mirror is a part of them.",
+        "mirror has only part of them.",
     )
     @evaluated
     def no_partial_mirror(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:

@@ -5,7 +5,6 @@ The same home for the command line, the page and the demo, with a dagster.yaml o
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.errors import ConfigurationError
+from resources.file_lock import alone
 
 _YAML = """\
 # Written by Lockstep once; change it as you like.
@@ -40,7 +40,7 @@ def dagster_home(state_folder: Path) -> Path:
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
     home.mkdir(parents=True, exist_ok=True)
     file = home / "dagster.yaml"
-    with _turn(home):
+    with alone(home / ".opening"):
         if not file.exists():
             file.write_text(_YAML, encoding="utf-8")
     return home
@@ -55,7 +55,7 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     so that of two first runs one would fail on what the other has just made.
     """
     try:
-        with _turn(home):
+        with alone(home / ".opening"):
             reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
             instance = dg.DagsterInstance.from_ref(reference)
     except Exception as error:
@@ -74,13 +74,6 @@ def _of_postgres(error: Exception) -> bool:
     takes a quarter of a second."""
     postgres = sys.modules.get("dagster_postgres.utils")
     return postgres is not None and isinstance(error, postgres.DagsterPostgresException)
-
-
-@contextmanager
-def _turn(home: Path) -> Iterator[None]:
-    with (home / ".opening").open("ab") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
 
 
 def _storage(home: Path, error: Exception) -> ConfigurationError:

@@ -80,6 +80,7 @@ def table_metadata(
         "bytes": dg.MetadataValue.int(size),
         "Delta version": dg.MetadataValue.int(done.delta_version),
         "seconds": _seconds(done.seconds),
+        "reason": dg.MetadataValue.text(done.reason),
         "batches": dg.MetadataValue.text(_span(done.first_batch, done.last_batch)),
         "mirror": dg.MetadataValue.text(done.mirror),
         "changelog": dg.MetadataValue.text(done.changelog),

@@ -16,6 +16,7 @@ from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
 from pipeline.ports.ledger import Ledger
+from pipeline.retries import STEP
 from pipeline.runs.context import (
     AcknowledgeReport,
     CaptureReport,
@@ -25,9 +26,6 @@ from pipeline.runs.context import (
 )
 
 Result = TypeVar("Result")
-
-PAUSES = (0.5, 2.0)
-"""Seconds before the second and the third try of a step."""
 
 
 class Site(Protocol):
@@ -73,11 +71,11 @@ class Session:
     _place: tuple[Workplace, Lease] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result]) -> Result:
-        """Perform a step under the lease; what a retry may mend is tried three times.
+        """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
 
         Every step may follow its own failure: it asks the ledger what is done.
         """
-        for wait in (*PAUSES, None):
+        for wait in STEP.tries(self.pause):
             try:
                 return step(*self._locked())
             except LockstepError as error:
@@ -88,7 +86,6 @@ class Session:
                     self._note_failure(step, error)
                     raise
                 self.progress.note(f"{error.message} Trying again in {wait:g} s.")
-                self.pause(wait)
             except BaseException as error:
                 self.record.defect = error
                 raise

@@ -1,8 +1,8 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second. Three more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history` and `small` a few minutes each.
+`python -m benchmarks runs` the second. Four more must be asked for: `python -m benchmarks large`
+takes minutes and many gigabytes of disk, `history`, `small` and `fold` a few minutes each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from rich.console import Console
 
 from benchmarks.engine import measure_engine
+from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
 from benchmarks.runs import measure_runs
@@ -25,6 +26,7 @@ PARTS = {
     "large": measure_large,
     "history": measure_history,
     "small": measure_small,
+    "fold": measure_folding,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

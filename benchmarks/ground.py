@@ -18,8 +18,8 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from benchmarks.floor import PLAIN
-from lockstep.demo.mysql_search import find_mysql
-from lockstep.demo.mysqld import RunningMySql, mysql_server
+from demo.mysql_search import find_mysql
+from demo.mysqld import RunningMySql, mysql_server
 from pipeline.position import Coordinates
 from resources.lake import log_store
 from resources.lake.archive import archive_path

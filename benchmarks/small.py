@@ -1,6 +1,6 @@
 """Merges into mirrors of few rows: as for many rows, and as for few.
 
-Belongs here: where the one overtakes the other (`resources.lake.sessions.FEW`). Does not:
+Belongs here: where the one overtakes the other (`pipeline.changes.strategy.FEW`). Does not:
 what a whole run costs (`runs`).
 """
 
@@ -19,10 +19,18 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.changes.strategy import NOTHING, Size
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    Part,
+    PartColumn,
+    Target,
+)
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import NOTHING, Extent
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
@@ -30,7 +38,7 @@ PAIRS = 5
 """Of which the first is for warming up. Each has columns in an order of its own, since what was
 compiled once is not compiled again."""
 
-_ALL = Extent(1 << 60, 1 << 60)
+_ALL = Size(1 << 60, 1 << 60)
 _COLUMNS = (
     ("number", pa.int32()),
     ("name", pa.string()),
@@ -97,17 +105,14 @@ def _seconds(
     changes = pa.table(
         [pa.array([kind] * len(ids)), *arrays], names=["_change_type", *schema.names]
     )
-    write = MirrorWrite(
-        mirror=mirror,
-        mode=mode,
-        files=(mirrors.stage("small", changes),),
-        schema=schema,
-        key=("id",),
-        app_id="bench",
-        txn_version=1 if mode == "append" else 2,
-        user_metadata="",
-        bounds=(("id", str(ids[0]), str(ids[-1])),),
+    files = (mirrors.stage("small", changes),)
+    target = Target(mirror, schema, "bench", 1 if mode == "append" else 2, "")
+    write: MirrorWrite = Append(
+        target, (Part(files, tuple(PartColumn(f.name, f.type) for f in schema)),)
     )
+    if mode == "merge":
+        bounds = (("id", str(ids[0]), str(ids[-1])),)
+        write = Merge(target, ("id",), FoldedChanges(files), bounds)
     clock = perf_counter()
     mirrors.write(write)
     return perf_counter() - clock

@@ -22,8 +22,8 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.runs import COLUMNS, insert_rows
-from pipeline.ports.history import HistoryBooks
 from pipeline.ports.ledger import Ledger
+from pipeline.ports.schemas import Schemas
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName
@@ -96,7 +96,7 @@ class TimedLedger:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._ledger, name)
-        return self._timed(found) if name in vars(HistoryBooks) else found
+        return self._timed(found) if name in vars(Schemas) else found
 
     def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*values: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The front door: the command line, what a person sees, the demo, changes in Python.
+"""The front door: the command line, what a person sees, changes in Python.
 
 Belongs here: arguments, sentences, tables, JSON, exit codes. Does not: any rule about
 data; a command is a few lines over `pipeline.runs`. `lockstep.consume` and its friends

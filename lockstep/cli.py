@@ -101,7 +101,7 @@ def _defect(
 ) -> Outcome:
     """A sentence, and a file to send. Never a second error on top of the first."""
     folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
-    message = f"Lockstep failed, which is a defect of it: {type(error).__name__}."
+    message = f"Lockstep failed because of a defect of its own: {type(error).__name__}."
     hint = "send us what you did"
     with suppress(OSError):
         report = write_report(folder, error, " ".join(given), _secrets(config), datetime.now(UTC))

@@ -115,7 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="with --schema: the column OLD is now called NEW; once for each",
+        help="with --schema: the column OLD is now called NEW; repeat it for each column",
     )
     release.add_argument(
         "--dry-run", action="store_true", help="show what the next run would do; record nothing"
@@ -130,7 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
     read.add_argument(
         "--changes",
         action="store_true",
-        help="of its changelog, all generations as one relation",
+        help="for its changelog: all generations as one relation",
     )
     _source(read)
     return parser

@@ -8,7 +8,8 @@ from typing import Any, Final
 from lockstep.desk import Desk
 from lockstep.report import aside_json, counted, error_json, position_json, show_aside, show_table
 from pipeline.runs.inspecting.plan import Plan, PlannedReading, PlannedStart
-from pipeline.runs.rejoining.decide import Returns
+from pipeline.runs.rejoining.log_reach import Returns
+from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
 from pipeline.standing.verdict import clock
 
 _GTIDS: Final = 120
@@ -40,8 +41,11 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
 
 
 def _returns_json(returns: Returns) -> list[dict[str, Any]]:
-    """`from` is where the table stopped; `reread`: why it is read from the source, `rebuild`:
-    what its mirror is written anew from; null where they are not."""
+    """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
+    why only its new columns are, `rebuild`: what its mirror is written anew from; null where
+    they are not."""
+    reread, backfill = returns.wanting(ReadAgain), returns.wanting(Backfill)
+    rebuild = returns.wanting(Rebuild)
     end = None if returns.cursor is None else str(returns.cursor.position.at)
     return [
         {
@@ -50,8 +54,9 @@ def _returns_json(returns: Returns) -> list[dict[str, Any]]:
             "to": end,
             "through_the_log": order.table in returns.spans,
             "bytes": returns.log_bytes if order.table in returns.spans else 0,
-            "rebuild": returns.rebuilds.get(order.table),
-            "reread": returns.rereads.get(order.table) or returns.both.get(order.table),
+            "rebuild": rebuild.get(order.table),
+            "backfill": backfill.get(order.table),
+            "reread": reread.get(order.table),
             "waits": False,
         }
         for order in returns.orders
@@ -84,6 +89,7 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
                 "deleted": one.counts.deleted,
                 "row_events": one.events,
                 "bytes": one.size,
+                "merge": reading.merges.get(table),
             }
             for table, one in reading.tables.items()
         },
@@ -121,6 +127,8 @@ def show_plan(desk: Desk, source: str, plan: Plan) -> None:
         for table, one in reading.tables.items()
     ]
     show_table(desk, ("table", "inserted", "updated", "deleted", "bytes"), rows)
+    for table, how in sorted(reading.merges.items()):
+        desk.say(f"  {table} {how}")
     if reading.foreign:
         desk.say(
             f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
@@ -146,7 +154,7 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         nothing = not plan.reading.transactions and not gap and not plan.returns.orders
         would = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
-            would = f"read nothing: its end, {plan.reading.why}, is not behind its start"
+            would = f"read nothing: its end, {plan.reading.why}, is not after its start"
         yield f"{source}: the next run would {would}"
     if plan.busy is not None:
         yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
@@ -167,16 +175,18 @@ def return_lines(returns: Returns) -> Iterator[str]:
     """How each table that stopped comes back."""
     end = "" if returns.cursor is None else str(returns.cursor.position.at)
     for order in returns.orders:
-        table, stopped = order.table, order.stopped
-        if table in returns.spans:
-            low = returns.spans[table].low
-            yield f"  back    {table} catches up through the log, from {low} to {end}"
-        elif table in returns.joins and stopped is not None:
+        table, stopped, way = order.table, order.stopped, returns.ways[order.table]
+        if isinstance(way, CatchUp):
+            yield f"  back    {table} catches up through the log, from {way.span.low} to {end}"
+        elif not isinstance(way, ReadAgain) and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
-        if (told := returns.rebuilds.get(table)) is not None:
-            yield f"  back    the mirror of {table} is rewritten {told}"
-        if (why := returns.rereads.get(table) or returns.both.get(table)) is not None:
-            yield f"  back    {table} is read from the source: {why}"
+        match returns.besides[table]:
+            case Rebuild(told):
+                yield f"  back    the mirror of {table} is rewritten {told}"
+            case ReadAgain(why):
+                yield f"  back    {table} is read from the source: {why}"
+            case Backfill(why):
+                yield f"  back    new columns of {table} are read from the source: {why}"
     for table, why in returns.waits.items():
         yield f"  waits   {table} is read from the source by a run without --until: {why}"
     if returns.spans:

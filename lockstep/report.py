@@ -106,6 +106,7 @@ def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
             "updated": counts[name].updated,
             "deleted": counts[name].deleted,
             "delta_version": done.delta_version,
+            "reason": done.reason,
             "path": f"{lake}/{done.mirror}",
             "state": "active",
         }

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _ORIGINS = {
     Origin.BASELINE: "read from the server",
     Origin.STATEMENT: "by a statement",
-    Origin.TABLE_MAP: "told by the log beside its rows",
-    Origin.CARRIED: "an older version holds again",
+    Origin.TABLE_MAP: "from the log, beside its rows",
+    Origin.CARRIED: "an older version applies again",
     Origin.PERSON: "given by a person",
 }
 _UNSEEN = 5
@@ -201,7 +201,7 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
         f"{counted(found.versions, 'version')}) {said}"
     )
     for one in found.folded:
-        yield from _disagreement(one, "recorded, folded again")
+        yield from _disagreement(one, "recorded, followed again")
     equal = found.compared - len(found.differing) - len(found.unknown)
     yield (
         f"{source} at {found.at}: {equal} of {counted(found.compared, 'table')} "
@@ -212,10 +212,10 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
     if found.differing:
         yield (
             "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
-            "Lockstep reads one otherwise than this server: `lockstep schema TABLE` shows which "
-            "statement the history has each part from. If nobody altered the table elsewhere, "
-            "report it to us. Where rows do not fit, the table is set aside, and `lockstep release "
-            "TABLE --reason …` brings it back"
+            "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
+            "statement each part comes from. If nobody altered the table elsewhere, report it to "
+            "us. Where rows do not fit, the table is set aside, and `lockstep release TABLE "
+            "--reason …` brings it back"
         )
     for version in found.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"

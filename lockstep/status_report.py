@@ -235,7 +235,7 @@ def _server(standing: Standing) -> dict[str, str]:
     facts, cursor = standing.facts, standing.captured
     found = {}
     if facts is not None:
-        other = ", another than was read last" if standing.other_server else ""
+        other = ", not the one that was read last" if standing.other_server else ""
         standby = ", the standby" if facts.standby else ""
         found["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
     elif standing.trouble is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.runs.rejoining.resnapshot import must_be_read
+from pipeline.runs.rejoining.rejoin import must_be_read
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState

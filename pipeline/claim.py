@@ -17,7 +17,7 @@ from pipeline.errors import ForeignCommit, LockstepError
 
 _ADOPT: Final = "`lockstep adopt --source {source} --reason …`"
 
-_ONLY: Final = "without `--reason` it only tells what it would do"
+_ONLY: Final = "without `--reason` it only shows what it would do"
 
 HINT: Final = (
     "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
@@ -106,7 +106,7 @@ def _unclaimed(
         return _refusal(
             source,
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
-            "wrote, and this ledger captured nothing yet",
+            "wrote, and this ledger has captured nothing yet",
             "restore the ledger that wrote it, or give this source another name or another "
             f"[lake] path; or, if that ledger is gone for good, {_ADOPT} ({_ONLY})",
         )

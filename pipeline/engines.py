@@ -36,20 +36,24 @@ _LIST: Final = (
     Engine("MyISAM", "warning", _IN_PART),
     Engine("Aria", "warning", _IN_PART),
     Engine("ARCHIVE", "warning", _IN_PART),
-    Engine("MEMORY", "refusal", "its rows are gone at each restart, which the log tells later"),
+    Engine(
+        "MEMORY", "refusal", "its rows are lost at each restart, and the log only says so later"
+    ),
     Engine("BLACKHOLE", "refusal", "it keeps nothing: the log has rows that the table never has"),
     Engine("EXAMPLE", "refusal", "it keeps nothing"),
     Engine("CSV", "refusal", "its file has no key, and may be changed without the server"),
     Engine(
-        "MERGE", "refusal", "its rows are other tables', whose changes the log has under theirs"
+        "MERGE",
+        "refusal",
+        "its rows belong to other tables, and the log has their changes under those names",
     ),
     Engine("FEDERATED", "refusal", _ELSEWHERE),
-    Engine("NDB", "refusal", "updates are logged as inserts, of the changed columns alone"),
+    Engine("NDB", "refusal", "updates are logged as inserts of only the changed columns"),
     Engine("SPIDER", "refusal", _ELSEWHERE),
     Engine("CONNECT", "refusal", "its rows are in files, or on other servers"),
     Engine("S3", "refusal", "its rows are in an object store that other servers read and write"),
-    Engine("COLUMNSTORE", "refusal", "rows are loaded into it past the log"),
-    Engine("SEQUENCE", "refusal", "it keeps nothing: its numbers are made as they are read"),
+    Engine("COLUMNSTORE", "refusal", "rows are loaded into it without being logged"),
+    Engine("SEQUENCE", "refusal", "it keeps nothing: its numbers are generated as they are read"),
 )
 
 _OTHER_NAMES: Final = {
@@ -71,7 +75,7 @@ def engine_of(name: str) -> Engine:
         return Engine(name, known.level, known.why)
     if not upper:
         return Engine("no engine", "refusal", "the server cannot open it")
-    return Engine(name, "refusal", "nobody tried how its rows and the log go together")
+    return Engine(name, "refusal", "nobody has tested whether its rows match the log")
 
 
 def why_refused(name: str) -> str | None:

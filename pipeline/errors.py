@@ -8,20 +8,20 @@ No driver's exception crosses a port: adapters translate.
 from __future__ import annotations
 
 from enum import Enum, StrEnum
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 
 class Recovery(Enum):
-    """Who has to act; decides Dagster's retry policy and the exit code."""
+    """Who has to act; decides Dagster's retry policy and is the exit code."""
 
     CONFIGURATION = 2
     RETRY = 3
     OPERATOR = 5
-    RESNAPSHOT = 5.1  # an alias of 5 for the shell, a policy of its own for the pipeline
 
     @property
     def exit_code(self) -> int:
-        return int(self.value)
+        return self.value
 
 
 class LockstepError(Exception):
@@ -280,19 +280,26 @@ class LedgerNewer(OperatorNeeded):
     """The ledger was written by a newer Lockstep."""
 
 
-# -- the position or a table's history is lost -----------------------------------
-
-
-class PositionPurged(LockstepError):
+class PositionPurged(OperatorNeeded):
     """The log file the cursor stands in is no longer on the server."""
 
-    recovery = Recovery.RESNAPSHOT
 
-
-class SchemaUnknownAt(LockstepError):
+class SchemaUnknownAt(OperatorNeeded):
     """Rows of a captured table lie at a place where nobody knows how it was built."""
 
-    recovery = Recovery.RESNAPSHOT
+
+def _recoveries(kind: type[LockstepError]) -> dict[str, Recovery]:
+    found = {kind.__name__: kind.recovery} if hasattr(kind, "recovery") else {}
+    for leaf in kind.__subclasses__():
+        found |= _recoveries(leaf)
+    return found
+
+
+RECOVERY_OF: Final = MappingProxyType(_recoveries(LockstepError))
+"""Who has to act, by an error's name: as the ledger keeps what failed."""
+
+
+# -- one table -------------------------------------------------------------------
 
 
 class Remedy(StrEnum):

@@ -209,7 +209,7 @@ def foreign(commit: LakeCommit) -> Foreign | None:
         return Foreign(commit, "it changed rows")
     before, after = _rows(commit.removes), _rows(commit.adds)
     if before is None or after is None or before != after:
-        return Foreign(commit, "it does not leave as many rows as there were")
+        return Foreign(commit, "it changed the number of rows")
     if altered is not None and altered.columns is not False:
         return Foreign(commit, "it may have changed columns")
     owned = [name for name in (altered.properties if altered else ()) if _owned(name)]

@@ -30,11 +30,13 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """A settled intent: the Delta version that its commit made."""
+    """A settled intent: the Delta version that its commit made. `reason`: why it was written
+    the way it was; None where that is not known."""
 
     intent: Intent
     delta_version: int
     settled_at: datetime
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

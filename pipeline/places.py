@@ -188,7 +188,7 @@ def _guessed(text: str, *, as_start: bool) -> Place:
             "binlog.000012@2026-11-01T06:00:00Z"
         )
     if _BARE_GTIDS.match(text):
-        raise ValueError(f"{shown} looks like a GTID set; expected it behind gtid:, as gtid:<set>")
+        raise ValueError(f"{shown} looks like a GTID set; expected it after gtid:, as gtid:<set>")
     last = ", latest or snapshot" if as_start else " or latest"
     raise ValueError(f"{shown} is not a place in time; expected {_FORMS}{last}")
 
@@ -219,7 +219,7 @@ def _gtids(text: str) -> GtidSet:
     gtids = GtidSet.parse(text)
     if not gtids:
         raise ValueError(
-            "the GTID set behind 'gtid:' is empty; expected gtid:<uuid>:1-5 (MySQL) or gtid:0-1-5 "
+            "the GTID set after 'gtid:' is empty; expected gtid:<uuid>:1-5 (MySQL) or gtid:0-1-5 "
             "(MariaDB); from the very beginning is 'earliest'"
         )
     return gtids
@@ -228,7 +228,7 @@ def _gtids(text: str) -> GtidSet:
 def _run(text: str) -> str:
     if not _RUN.fullmatch(text):
         raise ValueError(
-            f"{text!r} behind 'run:' is not a run's id; expected letters, digits, -, _ and ., as "
-            "in run:0f3c1d2e (`lockstep status --json` shows them)"
+            f"{text!r} after 'run:' is not a run's id; expected letters, digits, -, _ and ., as in "
+            "run:0f3c1d2e (`lockstep status --json` shows them)"
         )
     return text

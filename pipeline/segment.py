@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from pipeline.table import TableName
+
+GROUP_ROWS: Final = 128 * 1024
+"""Rows of a row group in whatever is written: so few that both cores of a small machine find work
+when it is read."""
 
 
 class ChangeType(StrEnum):

@@ -77,7 +77,7 @@ def require_harmless(
             )
     if count > len(shown) or count >= KEPT:
         raise TableError(
-            f"the source warned {count} times while it was read, and told {len(shown)} of them",
+            f"the source warned {count} times while it was read, and showed {len(shown)} of them",
             hint=f"raise max_error_count to {KEPT} at the server, then "
             f"`lockstep reload {table} --reason …` reads it again and sees more of them",
         )
@@ -87,4 +87,4 @@ def _cure(table: TableName, number: int) -> str:
     again = f"then `lockstep reload {table} --reason …` reads it again"
     if number in LIMITS:
         return f"{LIMITS[number]} at the server, {again}"
-    return f"clear up at the source what it warns of, {again}"
+    return f"fix what it warns of at the source, {again}"

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from pipeline.errors import Remedy
+from pipeline.errors import Remedy, TableError
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -32,6 +32,9 @@ class TableCondition(StrEnum):
 
 GOING: Final = (TableCondition.ACTIVE, TableCondition.DROPPED)
 """What may be set aside: the others are."""
+
+STOPPED: Final = (TableCondition.QUARANTINED, TableCondition.PAUSED)
+"""What nothing is captured of, and nothing merged, until it comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,13 @@ class SetAside:
     position: str
     at: Coordinates | None = None
     remedy: Remedy = Remedy.CATCH_UP
+
+    @classmethod
+    def of(
+        cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
+    ) -> SetAside:
+        """As the error says it."""
+        return cls(table, error.reason, error.hint, position, at, error.remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,7 @@ class Handover:
     """One table's part of a rename that leaves data where they are: from this generation on
     its mirror is `mirror`, found at Delta version `delta_version` and showing schema version
     `shows`; both None where the table left its mirror to another and has a new place.
-    `before`: its state until then, which holds again if the batch is abandoned."""
+    `before`: its state until then."""
 
     table: TableName
     generation: int
@@ -210,3 +220,17 @@ class SnapshotPart:
     low_sequence: int
     files: tuple[SegmentFile, ...]
     columns: tuple[str, ...] | None = None
+
+
+def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
+    """Reason and hint of a table that a person paused; `order` is the person's reason."""
+    why = f": {order}" if order else ""
+    return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
+
+
+def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
+    """The same of a table that stopped only to have its mirror written anew."""
+    return (
+        f"{author} has it reloaded: {order}",
+        f"the next run reloads it; `lockstep resume {table}` takes that back",
+    )

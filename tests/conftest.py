@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb"]
+pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_spark"]
 
 # Time is not a property: the first example may compile code, and machines differ.
 settings.register_profile("lockstep", deadline=None)
@@ -37,20 +36,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name, spent in sorted(seconds.items(), key=lambda item: -item[1]):
         if spent >= 0.5:
             terminalreporter.line(f"{spent:8.1f} s  {tests[name]:5d} tests  {name}")
-
-
-class Rooms(LoadScopeScheduling):  # type: ignore[misc]
-    """What stays together when two workers share the work: the tests of a folder, with what
-    they keep running for each other; of whole runs, which take longest, those of a module."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.split("::")[0]
-        return module if module.startswith("tests/e2e/") else module.rsplit("/", 1)[0]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Rooms:
-    """The scheduler of `--dist loadscope`: in the order of collection, which has the long
-    ones early."""
-    config.option.loadscopereorder = False
-    return Rooms(config, log)

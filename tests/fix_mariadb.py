@@ -14,12 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.demo.mysql_search import Program, cache_folder
+from demo.mysql_search import Program, cache_folder
 from pipeline.errors import JavaMissing, SetupIncomplete
 from resources.lake.java import java_or_refuse
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
 from tests.mariadb.programs import mariadb_10_11, mariadb_11_4
 from tests.mariadb.server import mariadb_server
+
+UNHURRIED = ("--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=OFF", "--sync-frm=OFF")
+"""As MySQL's. MariaDB leaves its binlog to the system by default."""
 
 # https://mariadb.com/kb/en/grant/: "binlog monitor" is what MySQL calls replication client.
 _ACCOUNT = (
@@ -76,7 +79,8 @@ def mariadb11_database(mariadb11: MySqlStand) -> Iterator[str]:
 
 
 def _stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
-    with mariadb_server(program, folder, cache_folder(os.environ)) as server:
+    cache = cache_folder(os.environ)
+    with mariadb_server(program, folder, cache, options=UNHURRIED) as server:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand

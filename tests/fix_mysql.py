@@ -19,8 +19,8 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from lockstep.demo.mysql_search import GivenServer, MySql, find_mysql
-from lockstep.demo.mysqld import RunningMySql, mysql_server
+from demo.mysql_search import GivenServer, MySql, find_mysql
+from demo.mysqld import RunningMySql, mysql_server
 
 ACCOUNT = "lockstep"
 PASSWORD = "a-password-of-the-tests"
@@ -28,6 +28,13 @@ _ACCOUNT = (
     f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
     f"grant replication slave, replication client, select on *.* to {ACCOUNT}",
 )
+UNHURRIED = (
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--innodb-flush-method=nosync",
+    "--innodb-doublewrite=OFF",
+)
+"""A server that leaves writing to disk to the system: no power is cut in the tests."""
 
 
 @dataclass(slots=True)
@@ -48,7 +55,8 @@ class MySqlStand:
         return self.server.port
 
     def connect(self, database: str | None = None, **options: Any) -> pymysql.Connection[Cursor]:
-        """A connection of the account that may do everything; autocommit unless told."""
+        """A connection of the account that may do everything; autocommit unless told, and not
+        encrypted: the handshake takes longer than most of what tests ask."""
         chosen: dict[str, Any] = {
             "host": self.host,
             "port": self.port,
@@ -56,6 +64,7 @@ class MySqlStand:
             "password": self.server.password,
             "autocommit": True,
             "charset": "utf8mb4",
+            "ssl_disabled": True,
         }
         return pymysql.connect(**{**chosen, **options}, database=database)
 
@@ -79,6 +88,17 @@ class MySqlStand:
             yield
         finally:
             self.execute(f"set global binlog_row_metadata = {before}")
+
+    @contextmanager
+    def durable(self) -> Iterator[None]:
+        """Commits wait for the disk, as they should where power may be cut; then as before."""
+        names = ("sync_binlog", "innodb_flush_log_at_trx_commit")
+        before = self.rows(f"select {', '.join(f'@@global.{name}' for name in names)}")[0]
+        self.execute(*(f"set global {name} = 1" for name in names))
+        try:
+            yield
+        finally:
+            self.execute(*(f"set global {n} = {v}" for n, v in zip(names, before, strict=True)))
 
     def purge_to(self, file: str) -> None:
         """Have every log file before this one gone. What a dump reads is kept, until the server
@@ -114,7 +134,7 @@ def mysql_program(found_mysql: MySql) -> MySql:
 def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
     """The session's server."""
     folder = tmp_path_factory.mktemp("mysql")
-    with mysql_server(found_mysql, folder, os.environ) as server:
+    with mysql_server(found_mysql, folder, os.environ, options=UNHURRIED) as server:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand

@@ -65,20 +65,20 @@ def _lines(source: str, done: HandOver, recorded: str | None) -> list[str]:
     will = "it" if recorded else "with --reason it"
     if done.moves:
         told.append(
-            f"  {will} moves the folder {source} of the lake to _before, with all that is in "
-            "it; the next run begins as a first one does"
+            f"  {will} moves the folder {source} of the lake to _before, with everything in it; "
+            "the next run is a first run"
         )
     for table, why in done.rereads:
         told.append(f"  the next run reads {table} from the source: {why}")
     for folder, one in done.restated:
         told.append(
-            f"  {folder}: {one.removed} files that this ledger does not have are not listed any "
-            f"more, {one.added} are listed again, {len(one.lost)} are lost"
+            f"  {folder}: {one.removed} files that this ledger does not have are no longer listed, "
+            f"{one.added} are listed again, {len(one.lost)} are lost"
         )
     if not recorded and done.disagreement and not done.moves:
         told.append(
-            "  with --reason changelogs list what this ledger acknowledged and no more, and the "
-            "log is read on from where it is"
+            "  with --reason, changelogs list only what this ledger acknowledged, and the log is "
+            "read from where the ledger ends"
         )
     told += [f"  now at {folder}" for folder in done.moved_to]
     if recorded:

@@ -96,10 +96,10 @@ def next_start_finding(work: Workplace) -> Finding:
         return _refusal(_START, error)
     if start.gap_tables:
         hint = (
-            f"`lockstep plan --source {work.source.name}` tells more; another place can be chosen"
+            f"`lockstep plan --source {work.source.name}` shows more; another place can be chosen"
         )
         tables = ", ".join(start.gap_tables)
-        sentence = f"{start_line(start)}; changes of {tables} may be missing behind it"
+        sentence = f"{start_line(start)}; changes of {tables} may be missing after it"
         return Finding("warning", _START, sentence, hint, topic=_START)
     return Finding("ok", _START, start_line(start), topic=_START)
 
@@ -141,7 +141,7 @@ def _lake(path: Path) -> str:
         raise LakeUnavailable(
             f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
         ) from error
-    return f"{path}; mirrors are for Delta readers that know deletion vectors"
+    return f"{path}; mirrors need Delta readers that support deletion vectors"
 
 
 def _server(site: Site, source: str) -> str:

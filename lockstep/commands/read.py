@@ -45,7 +45,7 @@ def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
     if ledger.table_states(source)[table].mirror_ended:
         raise NothingMatches(
             f"{table} is gone at the source, dropped or renamed, and has no mirror.",
-            hint=f"its changelog is there: `lockstep read {table} --changes`",
+            hint=f"its changelog is still there: `lockstep read {table} --changes`",
         )
 
 

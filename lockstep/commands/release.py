@@ -19,7 +19,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     renames = _renames(arguments.rename)
     if renames and statement is None:
         raise UsageError(
-            "--rename says which columns of a structure had another name.",
+            "--rename needs a structure: it says which of its columns had another name.",
             hint="give the structure too: --schema FILE, with what `show create table` prints",
         )
     if arguments.dry_run:
@@ -44,7 +44,7 @@ def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
         old, told, new = (part.strip().strip("`") for part in word.partition("="))
         if not (old and told and new):
             raise UsageError(
-                f"--rename {word} names no two columns.",
+                f"--rename {word} does not name two columns.",
                 hint="--rename OLD=NEW: the name where the table stopped, and the one it has now",
             )
         found.append((old, new))

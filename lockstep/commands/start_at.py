@@ -83,8 +83,8 @@ def lines(source: str, choice: Choice) -> list[str]:
     told = [f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"]
     if choice.trouble is not None:
         told.append(
-            f"  the server could not be asked ({choice.trouble.message}); the next run looks "
-            "whether the place is there"
+            f"  the server could not be asked ({choice.trouble.message}); the next run checks that "
+            "the place exists"
         )
     elif choice.position is not None:
         told.append(f"  the next run starts at {choice.position}; `lockstep plan` shows it")
@@ -98,5 +98,5 @@ def lines(source: str, choice: Choice) -> list[str]:
         )
     elif choice.continuity is Continuity.CONTIGUOUS:
         told.append("  nothing is left out, nothing is read twice")
-    told.append("  chosen wrongly? choose again: the last choice counts until a run took it")
+    told.append("  the wrong place? choose again: the last choice counts until a run has used it")
     return told

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.desk import Desk, Outcome
 from pipeline.errors import LockstepError
+from pipeline.retries import a_tenth
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
@@ -64,4 +64,4 @@ def _workplace(site: Site, source: str) -> Workplace | LockstepError:
         work = site.workplace(source, Unwatched())
     except LockstepError as error:
         return error
-    return replace(work, pause=lambda seconds: sleep(seconds / 10))
+    return replace(work, pause=a_tenth)

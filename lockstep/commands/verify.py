@@ -52,7 +52,7 @@ def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
         with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
             note_equal(work, lease, found)
     except SourceBusy:
-        desk.note("a run began: that tables are whole is not recorded; verify them again")
+        desk.note("a run began: it is not recorded which tables are complete; verify them again")
 
 
 def table_name(text: str) -> TableName:

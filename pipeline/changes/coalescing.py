@@ -34,16 +34,16 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 OTHER_KEY = (
-    "its row images leave columns out, and the log tells its rows by another key than the lake"
+    "its row images leave columns out, and the log identifies its rows by another key than the lake"
 )
 LOST = "a row image leaves columns out, and the row it changes is not in the lake"
 MOVED = (
-    "a row's image leaves columns out and its key changed, while it was read from the source or "
-    "over a gap or an overlap of the log: what it has there is not known"
+    "a row image leaves columns out, and the row's key changed while the table was read from the "
+    "source, or across a gap or an overlap of the log: what was left out is not known"
 )
 HINT = (
-    "`lockstep release TABLE --reason …` reads it anew; with binlog_row_image=FULL for every "
-    "session that writes it this cannot happen"
+    "`lockstep release TABLE --reason …` re-reads it from MySQL; with binlog_row_image=FULL for "
+    "every session that writes it this cannot happen"
 )
 
 
@@ -67,8 +67,8 @@ def coalesced(
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The last image per key over all parts, as `mapping.folded` gives it, with what images
     leave out taken from those before them; and the columns that some row still lacks. Behind
-    the keep marks then come those columns' marks (`layout.lack_names`) and the key of the row
-    to look them up in (`layout.origin_names`).
+    the keep marks come a mark for each column of `lacking_columns` (`layout.lack_names`) and the
+    key of the row to look those up in (`layout.origin_names`).
 
     `moves`: whether that may be another key than the row's own: not where the mirror does not
     show what was right before the first image. TableError where the row cannot be told.
@@ -242,15 +242,14 @@ class _Coalescing:
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         lacks = {name: unknown[name] & asks for name in lacking}
-        lacks = {name: one for name, one in lacks.items() if one.any()}
         for name in kept:
             if name in lacking:
                 found[keep_names(names)[names.index(name)]] = pa.array(
                     np.zeros(len(root), np.bool_)
                 )
-        if not lacks:
-            return pa.table(found), ()
-        asked = np.logical_or.reduce(list(lacks.values()))
+        asked = np.zeros(len(root), np.bool_)
+        for one in lacks.values():
+            asked |= one
         if (asked & self.rows.lost[root]).any():
             raise TableError(LOST, hint=HINT)
         if not moves and (asked & (self.rows.same[root] != self.rows.same[self.rows.last])).any():
@@ -261,7 +260,7 @@ class _Coalescing:
             at = names.index(name)
             values = self.whole.column(changelog_names(names)[at])
             found[origin_names(names)[at]] = values.take(pa.array(root))
-        return pa.table(found), tuple(lacks)
+        return pa.table(found), tuple(name for name, one in lacks.items() if one.any())
 
 
 def _chased(before: Places, stops: Flags | None) -> Places:

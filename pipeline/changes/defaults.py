@@ -61,8 +61,8 @@ def refuse_updates(images: RowImages) -> None:
     updated = images.change_type.to_numpy() == _UPDATE
     if (updated & images.present.is_valid().to_numpy(zero_copy_only=False)).any():
         raise TableError(
-            "an update leaves columns out (binlog_row_image is not FULL), and MariaDB does so "
-            "with columns that REPLACE or a trigger changed, too",
+            "an update leaves columns out (binlog_row_image is not FULL), and MariaDB also leaves "
+            "out columns that REPLACE or a trigger changed",
             hint="set binlog_row_image=FULL for every session that writes this table, then "
             "release it",
         )
@@ -87,7 +87,7 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         return cast_value(value, field.type)
     reason = (
         f"an inserted row's image leaves out column {field.name!r} (binlog_row_image is not FULL), "
-        "and what the row has there is known to the source only"
+        "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
         raise ValueLeftOut(reason)  # from the place of a reading on it is known

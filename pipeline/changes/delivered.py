@@ -108,8 +108,8 @@ def require_files(store: SegmentStore, found: DeliveredTable) -> None:
     if wrong:
         raise SegmentsLost(
             f"The changelog of {found.table} has lost changes of this delivery: {wrong[0]}",
-            hint="restore the file from a copy of the lake; or give these changes up: drop the "
-            "consumer, and make it again behind a batch whose files are there",
+            hint="restore the file from a copy of the lake; or give up these changes: drop the "
+            "consumer, and make it again after a batch whose files are there",
         )
 
 
@@ -150,8 +150,8 @@ def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
 
 
 def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
-    files = (store.read(part.folder, [file]) for file in part.files)
-    return pa.concat_tables(_filled(one, part.schema) for one in files)
+    pieces = store.pieces(part.folder, part.files)
+    return pa.concat_tables(_filled(one, part.schema) for one in pieces)
 
 
 def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:

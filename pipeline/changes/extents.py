@@ -72,11 +72,11 @@ class Extents:
 
 def told(one: Extent) -> str:
     """As every screen names it."""
-    return f"partial: begins at {one.begins}, and rows of before are missing unless they changed"
+    return f"partial: begins at {one.begins}, and older rows are missing unless they changed"
 
 
 def cure(table: TableName) -> str:
     return (
-        f"`lockstep verify {table}` tells whether any are missing; `lockstep reload {table} "
-        "--reason …` brings them, from the source"
+        f"`lockstep verify {table}` shows whether any are missing; `lockstep reload {table} "
+        "--reason …` reads them from the source"
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 
@@ -25,10 +26,13 @@ from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
+from pipeline.policies import LakePolicies
 from pipeline.ports.mirror_writes import Part, PartColumn
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.rows import row_structure
+
+_DEFAULTS: Final = LakePolicies()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,9 @@ class MirrorPolicies:
     """`dropped_columns` "keep" or "drop", `readers` "spark" or "any", `deletes` "remove" or
     "soft"."""
 
-    dropped_columns: str = "keep"
-    readers: str = "spark"
-    deletes: str = "remove"
+    dropped_columns: str = _DEFAULTS.dropped_columns
+    readers: str = _DEFAULTS.readers
+    deletes: str = _DEFAULTS.deletes
 
 
 @dataclass(frozen=True, slots=True)

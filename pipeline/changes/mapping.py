@@ -1,8 +1,7 @@
 """Row images of one structure → the columns of a mirror of another.
 
 Belongs here: renaming, casting, values for columns that the images do not know, and folding
-over several structures. Which column comes from where is decided in `lineage`. The lake
-does the same on disk, for more images than a process should hold.
+over several structures. Which column comes from where is decided in `lineage`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,13 @@ def mapped(
 
 def row_images(changes: pa.Table) -> pa.Table:
     """Without rows that stand for no row."""
-    return changes.filter(pc.is_in(changes.column("_change_type"), value_set=_IMAGES))
+    images = pc.is_in(changes.column("_change_type"), value_set=_IMAGES)
+    return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
+
+
+def images_above(changes: pa.Table, number: int) -> pa.Table:
+    """Those whose `_sequence` is above a number."""
+    return changes.filter(pc.greater(changes.column("_sequence"), number)) if number else changes
 
 
 def _column(images: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:

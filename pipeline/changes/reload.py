@@ -59,7 +59,7 @@ def reload_origin(
     it again. `tried`: the first batch that no mirror shows, since a write was refused."""
     found = _emptied(parts)
     if found is None:
-        return FromSource("its changelog begins when the table had rows")
+        return FromSource("when its changelog began, the table already had rows")
     at, event = found
     since = tuple(parts[at:])
     first = since[0]
@@ -79,7 +79,7 @@ def reload_origin(
             return FromSource(f"the log before batch {batch} was not read")
     for batch in sorted(overlaps):
         if batch > first.batch:
-            return FromSource(f"batch {batch} read some of the log again")
+            return FromSource(f"batch {batch} read part of the log a second time")
     again = [one for one in since if tried is not None and one.batch >= tried]
     if any(one.kind is TableEventKind.REBUILT for part in again for one in part.events):
         return FromSource("a mirror could not be written from its changelog")

@@ -41,7 +41,3 @@ class Consumers(Protocol):
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
         """out → rolled back: this delivery and later ones, or all; their ids, ascending.
         Their batches are delivered again."""
-
-    def retention_floor(self, source: str) -> int | None:
-        """The oldest batch that some consumer still needs: files of this one and of later
-        batches, captured already or not, are to be kept. None without consumers."""

@@ -6,10 +6,15 @@ carries them out (`ports.mirrors`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
+
+from pipeline.policies import LakePolicies
+
+_DEFAULTS = LakePolicies()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,74 +48,141 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorWrite:
-    """One write to a mirror: rows to append, changes to merge, or all it shall hold.
+class Target:
+    """The mirror that is written, and what the commit says of itself.
 
-    `files` are absolute paths of Parquet files whose columns are `schema`'s, spelled as a
-    changelog spells them (`layout.changelog_names`); `parts` are files of other structures.
-    `mode`
-
-    - "append": row images whose table columns become new rows.
-    - "merge": one image per key, `_change_type` telling upsert (insert,
-      update_postimage) from delete; `files` only. `kept`: columns with a mark of their own
-      there, true where the mirror's value stays (`layout.keep_names`). `lacking`: columns
-      with a mark, true where every image left the value out (`layout.lack_names`): it is
-      that of the mirror's row whose key is in `layout.origin_names`. `TableError` if there
-      is no such row.
-    - "fold": row images, any number per key, which the lake folds to the last one in the
-      order of `_sequence` before it merges. Without a `key`: copies are counted.
-    - "replace": the mirror holds the rows of `snapshot` with the row images folded on top,
-      and nothing else; also with other columns than before. Nothing of either: no rows.
-      `folded`: `files` are as for "merge", and the snapshot's row is looked up.
-
-    `completion`, for "merge" and "fold" with a key and whole images: rows of the source that
-    have the key and some columns, the others absent. In those columns, rows of the mirror
-    that have no image above `completion.above` get what it has for their key; it brings no
-    row. Files of "merge" have `_sequence` then.
-
-    `schema`: the mirror's columns, without `_deleted_at`. `key` () is a table without one:
-    "append", "fold" and "replace" only. `bounds`: the least and greatest value of leading key
-    columns, the origins' too, where known, as SQL literals for the ON clause. `deletes` "soft":
-    the row of a delete stays, with the commit's moment in `_deleted_at` (files of "merge" have
-    `_committed_at` then); "append" is for mirrors that hold no such row; a "replace" marks rows
-    that are gone with `moment`. `readers` "any": a mirror that this write creates has no deletion
-    vectors.
+    `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the
+    transaction that Delta records. `deletes` "soft": rows that are gone stay, with the moment in
+    `_deleted_at`. `readers` "any": a mirror that this write creates has no deletion vectors.
     """
 
     mirror: str
-    mode: str
-    files: tuple[str, ...]
     schema: pa.Schema
-    key: tuple[str, ...]
     app_id: str
     txn_version: int
     user_metadata: str
-    bounds: tuple[tuple[str, str, str], ...] = ()
-    parts: tuple[Part, ...] = ()
-    snapshot: tuple[Part, ...] = ()
-    completion: Part | None = None
+    deletes: str = _DEFAULTS.deletes
+    readers: str = _DEFAULTS.readers
+
+    @property
+    def soft(self) -> bool:
+        return self.deletes == "soft"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedChanges:
+    """One image per key over all `files`, absolute paths of Parquet files: the target's columns
+    as a changelog spells them (`layout.changelog_names`), `_change_type` telling upsert (insert,
+    update_postimage) from delete, and `_committed_at` where deletes are "soft".
+
+    `kept`: columns with a mark of their own there, true where the mirror's value stays
+    (`layout.keep_names`). `lacking`: columns with a mark, true where every image left the value
+    out (`layout.lack_names`): it is that of the row whose key is in `layout.origin_names`.
+    """
+
+    files: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
-    folded: bool = False
-    deletes: str = "remove"
-    moment: datetime | None = None
-    readers: str = "spark"
+
+    @property
+    def whole(self) -> bool:
+        """Whether they have every value that they bring."""
+        return not self.kept and not self.lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The inserted row images of `parts` become new rows of a mirror without marked ones."""
+
+    target: Target
+    parts: tuple[Part, ...]
 
     @property
     def staged(self) -> tuple[str, ...]:
         """Every file it reads."""
-        parts = [*self.parts, *self.snapshot]
-        if self.completion is not None:
-            parts.append(self.completion)
-        return (*self.files, *(file for part in parts for file in part.files))
+        return _files(self.parts)
 
 
-def completed_columns(write: MirrorWrite) -> tuple[str, ...]:
-    """The mirror's columns that a write's completion has beside the key."""
-    if write.completion is None:
-        return ()
-    pairs = zip(write.schema.names, write.completion.columns, strict=True)
-    return tuple(name for name, column in pairs if not column.absent and name not in write.key)
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Rows of the mirror are updated, deleted and inserted. `TableError` where a change lacks
+    values, and its row is not in the mirror.
+
+    `bounds`: the least and greatest value of leading key columns, the origins' too, where known,
+    as SQL literals. `completion`: rows of the source that have the key and some columns, the
+    others absent. In those columns, rows of the mirror that have no image above
+    `completion.above` get what it has for their key; it brings no row. The changes are whole and
+    have `_sequence` then.
+    """
+
+    target: Target
+    key: tuple[str, ...]
+    changes: FoldedChanges
+    bounds: tuple[tuple[str, str, str], ...] = ()
+    completion: Part | None = None
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        read = () if self.completion is None else (self.completion,)
+        return (*self.changes.files, *_files(read))
+
+    @property
+    def completed(self) -> tuple[str, ...]:
+        """The mirror's columns that the completion has beside the key."""
+        if self.completion is None:
+            return ()
+        pairs = zip(self.target.schema.names, self.completion.columns, strict=True)
+        return tuple(name for name, column in pairs if not column.absent and name not in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The row images of `parts` come to and go from a mirror without a key: copies are counted."""
+
+    target: Target
+    parts: tuple[Part, ...]
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        return _files(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The mirror holds the rows of `snapshot` with the changes on top, and nothing else; also with
+    other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
+    row. Where deletes are "soft", rows that are gone stay and are marked with `moment`."""
+
+    target: Target
+    key: tuple[str, ...]
+    snapshot: tuple[Part, ...] = ()
+    changes: FoldedChanges = FoldedChanges()
+    moment: datetime | None = None
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        return (*self.changes.files, *_files(self.snapshot))
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """The same without a key: the copies of `snapshot` are counted, and the row images on top."""
+
+    target: Target
+    parts: tuple[Part, ...] = ()
+    snapshot: tuple[Part, ...] = ()
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        return _files((*self.parts, *self.snapshot))
+
+
+MirrorWrite = Append | Merge | Count | Replace | Recount
+"""One write to a mirror, in one commit (which of them, `changes.strategy` decides)."""
+
+
+def _files(parts: Iterable[Part]) -> tuple[str, ...]:
+    return tuple(file for part in parts for file in part.files)
 
 
 @dataclass(frozen=True, slots=True)

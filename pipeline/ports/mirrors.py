@@ -7,7 +7,7 @@ Belongs here: the port that writes and reads them. Does not: the values of a wri
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -19,10 +19,12 @@ from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log."""
+    """A commit read back from a mirror's log. `scale`: for how many rows it was made, in words;
+    "" where an earlier try had made it."""
 
     delta_version: int
     user_metadata: str
+    scale: str = field(default="", compare=False)
 
 
 class Mirrors(Protocol):

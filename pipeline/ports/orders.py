@@ -16,7 +16,7 @@ from pipeline.table import TableName
 from pipeline.table_state import TableOrder
 
 
-class OrderBooks(Protocol):
+class Orders(Protocol):
     """Orders about tables; each is recorded with its author and reason."""
 
     def pause_table(

@@ -6,7 +6,7 @@ Delta table (`ports.changelog`, `ports.mirrors`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -57,10 +57,11 @@ class SegmentStore(Protocol):
         """What is wrong with files that should be there (missing, other size, other
         checksum), a sentence each; empty when all are intact."""
 
-    def read(
+    def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        """The files' row images in order, `columns` of them or all."""
+    ) -> Iterator[pa.Table]:
+        """The files' row images in order, `columns` of them or all; as many at a time as fit into
+        memory several times over."""
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
         """Bytes of the files' values before compression, without reading them."""

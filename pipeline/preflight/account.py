@@ -171,14 +171,17 @@ def _password(looked: Looked) -> Iterator[Verdict]:
         yield Fault(
             f"passwords expire after {days} days, and runs would stop with it",
             cure=f"ALTER USER {account_name(looked)} PASSWORD EXPIRE NEVER; (or renew it in time; "
-            "an account that has this already is warned of all the same)",
+            "the warning stays even if the account has this already)",
         )
 
 
 def _connections(looked: Looked) -> Iterator[Verdict]:
     limit = int(looked.setting("max_user_connections") or 0)
     if 0 < limit < _FEW_CONNECTIONS:
-        yield Fault(f"max_user_connections is {limit}: a run holds a dump and asks beside it")
+        yield Fault(
+            f"max_user_connections is {limit}: a run holds one connection for the log and needs "
+            "others beside it"
+        )
 
 
 CHECK_RULES: Final = (
@@ -187,7 +190,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR) on *.*",
         "refusal",
-        "the log cannot be read, or not be found",
+        "the log cannot be found or read",
         "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'user'@'host';",
         _replication,
         PrivilegeMissing,
@@ -197,8 +200,8 @@ CHECK_RULES: Final = (
         TOPIC,
         "SELECT on each captured table",
         "warning",
-        "`verify` cannot read it, nor can a run, after a statement whose effect is not in the log; "
-        "without any privilege a run does not even find it",
+        "`verify` cannot read it, and neither can a run after a statement whose effect is not in "
+        "the log; without any privilege a run does not even find it",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _select,
     ),
@@ -208,7 +211,7 @@ CHECK_RULES: Final = (
         "LOCK TABLES (MySQL), on captured tables without a key",
         "warning",
         "rows that are re-read are told apart from later changes by their key; without one, "
-        "reading must begin at an exact place, which takes a lock for a moment, or luck",
+        "reading must begin at an exact place, which takes a brief lock, or luck",
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
         _lock,
     ),

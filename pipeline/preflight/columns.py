@@ -95,7 +95,7 @@ def _key_twins(looked: Looked) -> Iterator[Verdict]:
 def _key_dates(looked: Looked) -> Iterator[Verdict]:
     modes = set((looked.setting("sql_mode") or "").split(","))
     if modes >= _NO_ZEROS:
-        yield Fine("zero dates are not taken by default")
+        yield Fine("zero dates are not accepted by default")
         return
     for structure in looked.structures:
         names = [column.name for column in _key_columns(structure) if column.type in _DATES]
@@ -113,7 +113,7 @@ def _folding(looked: Looked) -> Iterator[Verdict]:
     for names in folded.values():
         if len(names) > 1:
             yield Fault(
-                "differ in case only, and would share a folder on a store that folds case",
+                "differ in case only, and would share a folder on a store that ignores case",
                 ", ".join(names),
             )
 
@@ -184,18 +184,18 @@ CHECK_RULES: Final = (
         TOPIC,
         "FLOAT and DOUBLE in a PRIMARY KEY",
         "warning",
-        "rows are joined on the exact bits, and 0 and -0 are one key to MySQL",
+        "rows are joined on the exact bits, and 0 and -0 are the same key in MySQL",
         "make the key a DECIMAL or an integer",
         _key_floats,
     ),
     Rule(
         "keys of equal text",
         TOPIC,
-        "character sets of a PRIMARY KEY in which several codes are one character "
+        "character sets of a PRIMARY KEY in which several codes mean one character "
         f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that are alike",
         "warning",
-        "keys that differ to MySQL would be one text in the lake: the first value that does not "
-        "come back byte for byte sets the table aside",
+        "keys that differ in MySQL would be the same text in the lake: the first value that does "
+        "not come back byte for byte sets the table aside",
         "convert the key's column to utf8mb4; give the members names that differ",
         _key_twins,
     ),
@@ -213,8 +213,8 @@ CHECK_RULES: Final = (
         TOPIC,
         "names of captured tables that differ in case only",
         "refusal",
-        "their folders are one on a store that folds case; a run goes on",
-        "rename one of them, or exclude it; a lake on a case-sensitive store runs on",
+        "they share a folder on a store that ignores case; runs go on",
+        "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _folding,
     ),
     Rule(

@@ -25,7 +25,7 @@ binlog_row_metadata, of whatever value, came with these."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _NOT_FULL: Final = "columns are known from the statements that made them"
-_METADATA: Final = {"FULL": "the log tells of columns itself, which is a second witness"}
+_METADATA: Final = {"FULL": "the log also describes the columns, which is a second witness"}
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -93,14 +93,15 @@ _ADVISED: Final = (
         "warning",
         "rows are logged in part; what is left out is looked up in the mirror, so merges cost "
         "more, changelogs have NULL there, and a table is set aside where the row is not in its "
-        "mirror, the log tells its rows by another key, or MariaDB leaves columns out of an update",
+        "mirror, the log identifies its rows by another key, or MariaDB leaves columns out of an "
+        "update",
         _for_sessions("binlog_row_image", "'FULL'"),
     ),
     Wanted(
         "binlog_checksum",
         ("CRC32",),
         "warning",
-        "a damaged event could not be told from a whole one",
+        "a damaged event would look like an intact one",
         set_global("binlog_checksum", "'CRC32'"),
     ),
     Wanted(
@@ -121,8 +122,8 @@ _ADVISED: Final = (
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "what a consistent read sees is then no prefix of the log, so `verify` may find "
-        "differences that are none",
+        "a consistent read may then match no place in the log, so `verify` may report differences "
+        "that are not there",
         set_global("binlog_order_commits", "ON"),
     ),
     Wanted(
@@ -137,7 +138,7 @@ _ADVISED: Final = (
         "binlog_storage_engine",
         ("",),
         "refusal",
-        "the log is kept inside InnoDB, a form that this version was not tried with",
+        "the log is kept inside InnoDB, a form that this version was not tested with",
         "take binlog_storage_engine out of the server's configuration and restart it",
     ),
     Wanted(

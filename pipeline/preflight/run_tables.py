@@ -45,7 +45,7 @@ RUN_RULES: Final = (
         TOPIC,
         "tables of the source in lockstep.toml, against the tables the account sees",
         "refusal",
-        "a pattern without a table is a mistake, or a privilege that is missing",
+        "a pattern that matches no table is a mistake, or a privilege is missing",
         "correct the pattern, or grant SELECT on the tables it means",
         _patterns,
         NothingMatches,

@@ -85,7 +85,7 @@ def _counted(sessions: int) -> str:
 
 def _gtid_next(looked: Looked) -> Iterator[Verdict]:
     if looked.setting("gtid_mode") not in (None, "OFF"):
-        yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they come")
+        yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they are")
 
 
 CHECK_RULES: Final = (
@@ -95,7 +95,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "gtid_mode",
         "ok",
-        "nothing: GTIDs of another server's or with a tag are read as they come",
+        "nothing: GTIDs of another server or with a tag are read as they are",
         "nothing to do",
         _gtid_next,
     ),

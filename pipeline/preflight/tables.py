@@ -181,7 +181,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
         "warning",
-        "MariaDB, MySQL before it kept foreign keys itself, and MySQL with "
+        "MariaDB, MySQL versions that leave foreign keys to InnoDB, and MySQL with "
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
         "meets such a change of a parent sets the child aside, or re-reads it",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
@@ -200,11 +200,11 @@ CHECK_RULES: Final = (
     Rule(
         "partial mirrors",
         TOPIC,
-        "tables that had rows before the place where reading their log began",
+        "tables that had rows before the place where we began to read their log",
         "warning",
-        "the mirror has a part of the table: rows that were there before, and have not changed "
+        "the mirror has only part of the table: rows that were there before, and have not changed "
         "since, are missing",
-        "`lockstep verify` tells whether any are missing; a table that it finds equal is whole",
+        "`lockstep verify` shows whether any are missing; a table that it finds equal is complete",
         _partial,
     ),
 )

@@ -122,7 +122,7 @@ CHECK_RULES: Final = (
         "warning",
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
         "UUID, of which each dump has its own; MariaDB goes by the id)",
-        "give the other one an id outside of them",
+        "give the other one an id outside that range",
         _server_id,
     ),
     Rule(
@@ -140,7 +140,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "replica_preserve_commit_order and replica_parallel_workers, on a replica",
         "warning",
-        "its log has another order than its source's, and states that never were on that",
+        "its log is in another order than its source's, and has states that the source never had",
         "stop replica sql_thread; set global replica_preserve_commit_order = ON; "
         "start replica sql_thread;",
         _commit_order,
@@ -150,7 +150,7 @@ CHECK_RULES: Final = (
         TOPIC,
         "super_read_only (MariaDB: read_only), on a replica",
         "warning",
-        "what is written there and nowhere else makes histories part at a failover",
+        "what is written only there makes the histories differ after a failover",
         "set global super_read_only = ON; (MariaDB: read_only)",
         _replica_writes,
     ),

@@ -9,11 +9,13 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
+from pipeline.life.events import MirrorRemoved
+from pipeline.policies import DroppedTables
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition, TableEventKind, TableState
+from pipeline.table_state import STOPPED, SetAside, TableCondition, TableEventKind, TableState
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
@@ -48,7 +50,7 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     """With `dropped_tables = "drop"`, note that the mirrors of tables that this batch saw
     dropped are to go. One that later batches tell of is theirs to end: what they have of it is
     published under the generation it was captured in."""
-    if work.source.lake.dropped_tables != "drop":
+    if work.source.lake.dropped_tables is not DroppedTables.DROP:
         return
     ledger, source = work.ledger, work.source.name
     last = {event.table: event.kind for event in ledger.table_events(source, batch)}
@@ -63,13 +65,13 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     states = ledger.table_states(source)
     for table in sorted(dropped):
         if states[table].condition is TableCondition.DROPPED:
-            ledger.end_mirror(lease, table)
+            ledger.record_event(lease, table, MirrorRemoved())
 
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
     """Delete the mirrors that ended; again where that was cut off. Each run begins with it:
     what is made in their place is a folder that whoever hangs here has not opened."""
-    if work.source.lake.dropped_tables != "drop":
+    if work.source.lake.dropped_tables is not DroppedTables.DROP:
         return
 
     def held() -> None:
@@ -119,7 +121,7 @@ def those_set_aside(states: Mapping[TableName, TableState]) -> tuple[SetAside, .
             remedy=state.remedy or Remedy.CATCH_UP,
         )
         for table, state in sorted(states.items())
-        if state.condition in (TableCondition.QUARANTINED, TableCondition.PAUSED)
+        if state.condition in STOPPED
     )
 
 

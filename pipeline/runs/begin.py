@@ -30,6 +30,7 @@ from pipeline.hints import named, naming
 from pipeline.places import parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
+from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_known_until, find_place, resolve_start
 from pipeline.runs.gaps import tables_touched
@@ -43,10 +44,6 @@ from pipeline.start.question import (
     WitnessReading,
     size_of,
 )
-
-LAG_SECONDS = 30
-"""`gtid_executed` lags the log under load: for so long a set that is not in it yet is
-looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,11 @@ def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> L
         return Looked(asked, decision, _placed(work, asked, decision))
     except LockstepError as error:
         named(error, source)
-        if error.recovery.exit_code != _OPERATOR:
+        if error.recovery is not Recovery.OPERATOR:
             raise
         return Looked(asked, Refusal(decision.rule, error), None)
 
 
-_OPERATOR = Recovery.OPERATOR.exit_code
 _WHOLE = Continuity.CONTIGUOUS
 
 
@@ -138,14 +134,12 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
 
 def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
     """The server's facts, its set looked at again while it lacks what was read from it."""
-    facts = work.server.facts()
-    if cursor is None or facts.server_uuid != cursor.position.server_uuid:
-        return facts
-    for _ in range(LAG_SECONDS):
+    for _ in SERVER_SET.tries(work.pause):
+        facts = work.server.facts()
+        if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+            break
         if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
             break
-        work.pause(1.0)
-        facts = work.server.facts()
     return facts
 
 

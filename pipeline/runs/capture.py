@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import CaptureRecord
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.engines import why_refused
@@ -20,19 +19,19 @@ from pipeline.hints import naming
 from pipeline.preflight import require_ready
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.begin import Begun, begin
+from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
+from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.completeness import require_followed, require_whole
-from pipeline.runs.capturing.initial_schemas import structures_at
-from pipeline.runs.capturing.known_tables import tables_of
-from pipeline.runs.capturing.log_reader import Reading
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
-from pipeline.runs.find_place import find_run_end
 from pipeline.runs.rejoining.column_backfill import enough
-from pipeline.runs.rejoining.decide import Back, returns_of
+from pipeline.runs.rejoining.log_reach import Back, returns_of
+from pipeline.runs.rejoining.rejoin import Backfill
 from pipeline.runs.rejoining.resnapshot import Reread, due, reread
 from pipeline.runs.repair import repair
 from pipeline.runs.schema_choice import engine_hint
@@ -89,7 +88,7 @@ def _ordinary(
     bounds = bounds_of(work, begun)
     start_seconds = perf_counter() - clock
     if not back.orders and _goes_on(begun) and bounds.reached(begun.start.at):
-        require_whole(work, bounds, begun, begun.start.gtid_set)
+        require_whole(work, begun, bounds, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
     return _capture(work, lease, begun, bounds, back, repaired, start_seconds)
 
@@ -98,21 +97,6 @@ def _goes_on(begun: Begun) -> bool:
     """Whether the next run begins here all the same. A start that was chosen is kept by a
     batch, unless no event stands before it that could be the witness."""
     return begun.decision.predecessor is not None or begun.witness is None
-
-
-def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
-    """Where a run that begins there ends."""
-    until = work.source.until
-    if until is None:
-        return RunBounds.fixed(begun.facts, work.source.budget)
-    end = find_run_end(work, until, begun.facts, begun.start)
-    if begun.known_until is not None and end < begun.known_until:
-        work.progress.note(
-            f"transactions that were read before lie around {end}: the run ends behind them, at "
-            f"{begun.known_until}"
-        )
-        end = begun.known_until
-    return RunBounds.fixed(begun.facts, work.source.budget, end)
 
 
 def _idle(
@@ -168,76 +152,53 @@ def _capture(
     source = work.source.name
     rereads = reread(
         work,
-        back.rereads,
+        back.read,
         batch.id,
         back.why,
         lambda order, schema: (
-            enough(work, order, schema) if order.table in back.completed else None
+            enough(work, order, schema) if isinstance(back.ways[order.table], Backfill) else None
         ),
     )
     if rereads:
         begun = _reaching(work, begun, rereads)
     active = [one.table for one in back.orders]
-    tables = tables_of(work, begun.start, work.segments, batch.id, active)
-    structures = structures_at(work, begun)
-    extents, begun = extents_of(work, begun, structures)
+    extents, basis = extents_of(basis_of(work, begun, bounds, batch.id, active))
     if work.source.until is None:  # an end that a person fixed stays
-        bounds = bounds_of(work, begun)
-    handing_over = HandingOver(work, begun, tables, structures, batch.id)
+        basis = replace(basis, bounds=bounds_of(work, basis.begun))
     told = SourceRows(work.segments, source=source, batch=batch.id)
-    segmenter = Segmenter(
-        tables,
-        batch=batch.id,
-        base=batch.base,
-        structures=structures,
-        rereads=rereads,
+    capture = BatchCapture(
+        basis,
+        batch,
+        TakenUp(rereads),
         told=told,
-        handing_over=handing_over,
+        handing_over=HandingOver(basis),
         extents=extents,
-        clock=work.clock,
-        captured=work.source.patterns.matches,
-        policies=work.source.lake,
-        on_set_aside=work.set_aside,
     )
-    prepared = {one.xid: one for one in work.ledger.open_prepared(source)}
-    # A table that is set aside may be back when a transaction is committed that is prepared.
-    keeps = work.source.patterns.matches
-    cuts = handing_over.cuts
-    reading = Reading(work, segmenter, begun, bounds, prepared, structures, keeps=keeps, cuts=cuts)
-    _refuse_engines(work, segmenter, begun)
-    for table, why in back.rebuilds.items():
-        work.progress.note(f"the mirror of {table} is rewritten {why}")
-        segmenter.rebuild(table, why)
+    reading, segmenter = capture.reading, capture.segmenter
+    _refuse_engines(basis, segmenter)
+    capture.rebuild(back.rebuilds)
     reading.run()
     spent = reading.spent
     if spent is None:
-        require_whole(work, bounds, begun, reading.end.gtid_set)
-    require_followed(begun, reading)
-    segments = tables.finish()
-    snapshots = tuple(segmenter.joining.snapshots)
-    extents.read(part.table for part in snapshots if part.columns is None)
-    kept = reading.buffer.prepared.seal(batch.id, reading.buffer.maps)
-    record = CaptureRecord(
+        require_whole(work, basis.begun, basis.bounds, reading.end.gtid_set)
+    require_followed(basis.begun, reading)
+    record = capture.record(
         end=reading.end,
         witness=reading.witness,
-        changes=segmenter.changes,
-        transactions=reading.transactions,
-        log_bytes=reading.log_bytes,
-        segments=segments,
-        history=structures.history,
-        events=tuple(tables.events),
-        snapshots=snapshots,
-        orders_done=tuple(order.id for order in back.orders),
-        tables=tuple(tables.touched.values()),
-        set_aside=tuple(tables.set_aside.values()),
-        prepared=kept,
-        ended=tuple(reading.buffer.prepared.ended),
         by_gtid=reading.by_gtid,
-        source_parts=told.finish(structures.history),
-        handovers=tuple(tables.handovers),
+        orders_done=tuple(order.id for order in back.orders),
+    )
+    snapshots = tuple(segmenter.joining.snapshots)
+    extents.read(part.table for part in snapshots if part.columns is None)
+    record = replace(
+        record,
+        snapshots=snapshots,
+        prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
+        ended=tuple(reading.buffer.prepared.ended),
+        source_parts=told.finish(record.history),
+        handovers=tuple(basis.tables.handovers),
         extents=extents.changed(reading.end.at),
         set_witnesses=reading.last_of_sources.witnesses(work.server),
-        life=begun.facts.life,
         scope=work.source.patterns,
     )
     # Not before: a first run that is refused leaves nothing behind.
@@ -247,37 +208,25 @@ def _capture(
         work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
     if swapped := reading.buffer.out_of_order:
         work.progress.note(
-            f"{swapped} transactions that were read before stand behind new ones in this server's "
-            "log: rows that both changed may differ from it; `lockstep verify` compares them"
+            f"{swapped} transactions that were read before come after new ones in this server's "
+            "log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
         *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
         *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
     ):
         work.progress.note(line)
-    return CaptureReport.of(
-        record,
-        batch=batch.id,
-        rule=decision.rule.value,
-        reason=decision.reason,
-        start=begun.start,
-        softened=segmenter.softened + segmenter.unknown,
-        repaired=repaired,
-        start_seconds=start_seconds,
-        capture_seconds=perf_counter() - clock,
-        continuity=decision.continuity,
-        cut=reading.cut,
-    )
+    return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
 
 
-def _refuse_engines(work: Workplace, segmenter: Segmenter, begun: Begun) -> None:
+def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
     """No statement need tell a table's engine: a session has a default of its own, and a
     server takes another one where that is missing. The server says which it took."""
-    for table in work.server.tables():
+    for table in basis.work.server.tables():
         why = why_refused(table.engine)
         if why is not None and segmenter.wanted(table.name):
             error = TableError(why, hint=engine_hint(table.name))
-            segmenter.put_aside(table.name, begun.start.at, error)
+            segmenter.put_aside(table.name, basis.begun.start.at, error)
 
 
 def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:

@@ -1,7 +1,7 @@
 """Tables that stopped and come back: read from the log alone, from their own place on.
 
 Belongs here: the batch that brings them back. Does not: which tables those are
-(`decide`), decoding and numbering (`segment_builder`), reading a table from the source
+(`log_reach`), decoding and numbering (`segment_builder`), reading a table from the source
 (`resnapshot`).
 
 Such a batch stands between two ordinary ones: it begins where the batch began that the
@@ -16,22 +16,24 @@ from __future__ import annotations
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import Batch, BatchKind, CaptureRecord, Cursor
+from pipeline.batch import Batch, BatchKind, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import LockstepError, Recovery, Remedy, TableError
+from pipeline.errors import LockstepError, Recovery, Remedy
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
 from pipeline.runs.capturing.initial_schemas import structures_behind
 from pipeline.runs.capturing.known_tables import tables_of
-from pipeline.runs.capturing.log_reader import Reading
 from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import CaptureReport, Workplace
-from pipeline.runs.rejoining.decide import Returns, Span
+from pipeline.runs.rejoining.log_reach import Returns
+from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Rule, Start
@@ -87,67 +89,48 @@ def _names(returns: Returns) -> str:
     return ", ".join(sorted(map(str, returns.spans)))
 
 
+def _wanting(returns: Returns, kind: type[Backfill | Rebuild | ReadAgain]) -> dict[TableName, str]:
+    """Which of the tables that catch up want that besides, and why."""
+    return {t: why for t, why in returns.wanting(kind).items() if t in returns.spans}
+
+
 def _caught_up(
     work: Workplace, lease: Lease, returns: Returns, batch: Batch, reason: str, clock: float
 ) -> CaptureReport:
     first, cursor, facts = returns.first, returns.cursor, returns.facts
     assert first is not None and cursor is not None and facts is not None
-    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
-    structures = structures_behind(work, facts, first.batch, first.start.at, recorded)
-    comebacks = comebacks_of(work, returns)
     stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
     active = [order.table for order in returns.caught_up]
-    tables = tables_of(
-        work, batch.start, work.segments, batch.id, active, before=min(stopped, default=0)
+    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
+    basis = Basis(
+        work,
+        begun_at(first, facts, cursor, reason),
+        RunBounds(cursor.position.at, GtidSet()),
+        batch.id,
+        tables=tables_of(work, batch.start, batch.id, active, before=min(stopped, default=0)),
+        structures=structures_behind(work, facts, first.batch, first.start.at, recorded),
+        prepared=returns.prepared,
     )
-    segmenter = Segmenter(
-        tables,
-        batch=batch.id,
-        base=batch.base,
-        structures=structures,
-        comebacks=comebacks,
-        completed=returns.completed,
-        clock=work.clock,
-        captured=lambda table: table in returns.spans,
-        policies=work.source.lake,
-        on_set_aside=work.set_aside,
+    capture = BatchCapture(
+        basis,
+        batch,
+        TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, Backfill)),
     )
-    begun = begun_at(first, facts, cursor, reason)
-    bounds = RunBounds(cursor.position.at, GtidSet())
-    reading = Reading(work, segmenter, begun, bounds, returns.prepared, structures)
-    reading.run()
-    for table in sorted(returns.rebuilds.keys() & returns.spans.keys()):
-        work.progress.note(f"the mirror of {table} is rewritten {returns.rebuilds[table]}")
-        segmenter.rebuild(table, returns.rebuilds[table])
-    segments = tables.finish()
-    record = CaptureRecord(
+    capture.reading.run()
+    capture.rebuild(_wanting(returns, Rebuild))
+    record = capture.record(
         end=cursor.position,
         witness=cursor.witness,
-        changes=segmenter.changes,
-        transactions=reading.transactions,
-        log_bytes=reading.log_bytes,
-        segments=segments,
-        history=history_of(structures.history, returns.spans),
-        events=tuple(tables.events),
-        orders_done=tuple(order.id for order in returns.caught_up),
-        tables=tuple(tables.touched.values()),
-        set_aside=_stopped_again(returns, segmenter, tables, cursor),
         by_gtid=cursor.by_gtid,
-        life=facts.life,
+        orders_done=tuple(order.id for order in returns.caught_up),
+    )
+    record = replace(
+        record,
+        history=history_of(record.history, returns.spans),
+        set_aside=_stopped_again(returns, capture.segmenter, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return CaptureReport.of(
-        record,
-        batch=batch.id,
-        rule=BatchKind.CATCHING_UP.value,
-        reason=reason,
-        start=first.start,
-        softened=segmenter.softened + segmenter.unknown,
-        repaired=(),
-        start_seconds=0.0,
-        capture_seconds=perf_counter() - clock,
-        continuity=Continuity.CONTIGUOUS,
-    )
+    return capture.report(record, began=clock)
 
 
 def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> Begun:
@@ -190,16 +173,17 @@ def _stopped_again(
     found = dict(tables.set_aside)
     for table, aside in tables.set_aside.items():
         if aside.at is not None and not returns.spans[table].low < aside.at:
-            found[table] = _aside(table, owed(aside.reason), aside.position, aside.at)
+            found[table] = SetAside.of(table, owed(aside.reason), aside.position, aside.at)
     at = cursor.position.at
-    for table, why in {**returns.both, **segmenter.coming_back.doubts}.items():
+    doubts = segmenter.coming_back.doubts
+    for table, why in {**_wanting(returns, ReadAgain), **doubts}.items():
         if table not in found:
-            found[table] = _aside(table, owed(why), str(at), at)
+            found[table] = SetAside.of(table, owed(why), str(at), at)
         elif found[table].remedy is not Remedy.RESNAPSHOT:
             found[table] = _still_owed(found[table])
-    for table, why in returns.completed.items():
-        if table in returns.spans and table not in found:
-            found[table] = _aside(table, owed(why, Remedy.BACKFILL), str(at), at)
+    for table, why in _wanting(returns, Backfill).items():
+        if table not in found:
+            found[table] = SetAside.of(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(found.values())
 
 
@@ -207,7 +191,3 @@ def _still_owed(aside: SetAside) -> SetAside:
     """A table that stops again before its rows of before were read."""
     hint = f"{aside.hint}; a release reads it from the source"
     return replace(aside, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)
-
-
-def _aside(table: TableName, error: TableError, place: str, at: Coordinates) -> SetAside:
-    return SetAside(table, error.reason, error.hint, place, at, error.remedy)

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import sleep
 from typing import Protocol
 
-from pipeline.batch import CaptureRecord
-from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
-from pipeline.places import Place
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
-from pipeline.ports.source import ServerFacts, SourceServer
+from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
-from pipeline.schema.policies import LakePolicies
-from pipeline.segment import RowCounts, rows_by_table
-from pipeline.start.question import StartPolicies
+from pipeline.segment import RowCounts
+from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside
-from pipeline.tables import TablePatterns
 
 
 class Progress(Protocol):
@@ -59,44 +54,6 @@ class Unwatched:
 
     def note(self, sentence: str) -> None:
         """Nobody asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class StandbyPlan:
-    """A source's standby: its own start, and its UUID where that is known beforehand."""
-
-    start: Place | None
-    server_uuid: str | None = None
-
-    def answers(self, facts: ServerFacts) -> bool:
-        """Whether these are its facts: by its UUID, else by the address that answered."""
-        if self.server_uuid is not None:
-            return facts.server_uuid == self.server_uuid
-        return facts.standby
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePlan:
-    """A source as configured, without what is needed to connect to it.
-
-    `standby` is the server that may answer in its place. `until`: where this run ends, if
-    not at the head.
-    """
-
-    name: str
-    patterns: TablePatterns
-    start: Place | None
-    budget: Budget = field(default_factory=Budget)
-    policies: StartPolicies = field(default_factory=StartPolicies)
-    lake: LakePolicies = field(default_factory=LakePolicies)
-    standby: StandbyPlan | None = None
-    until: Place | None = None
-
-    def start_at(self, facts: ServerFacts) -> Place | None:
-        """The configured start of the server that answers."""
-        if self.standby is not None and self.standby.answers(facts):
-            return self.standby.start
-        return self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,43 +104,6 @@ class CaptureReport:
     cut: bool = False
     end_is_behind: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        record: CaptureRecord,
-        *,
-        batch: int,
-        rule: str,
-        reason: str,
-        start: Position,
-        softened: Mapping[str, int],
-        repaired: tuple[str, ...],
-        start_seconds: float,
-        capture_seconds: float,
-        continuity: Continuity | None,
-        cut: bool = False,
-    ) -> CaptureReport:
-        """Of a batch that was recorded."""
-        counts = rows_by_table(record.segments)
-        return cls(
-            batch=batch,
-            rule=rule,
-            reason=reason,
-            start=start,
-            end=record.end,
-            transactions=record.transactions,
-            rows=sum(one.total for one in counts.values()),
-            log_bytes=record.log_bytes,
-            counts=counts,
-            set_aside=record.set_aside,
-            softened=softened,
-            repaired=repaired,
-            start_seconds=start_seconds,
-            capture_seconds=capture_seconds,
-            continuity=continuity,
-            cut=cut,
-        )
-
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
         this one."""
@@ -220,7 +140,8 @@ class CaptureReport:
 @dataclass(frozen=True, slots=True)
 class TableMerge:
     """One table whose mirror changed: rows by operation as the log gave them, the
-    mirror's new Delta version, its path relative to the lake, seconds it took."""
+    mirror's new Delta version, its path relative to the lake, seconds it took, and why it was
+    written the way it was."""
 
     table: TableName
     counts: RowCounts
@@ -231,6 +152,7 @@ class TableMerge:
     first_batch: int
     last_batch: int
     columns: tuple[tuple[str, str], ...]
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

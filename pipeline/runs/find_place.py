@@ -200,8 +200,8 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> Found:
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
-            f"the oldest log file of {facts.server_uuid} begins behind transactions that are not "
-            f"in {gtids.shortened()}",
+            f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
+            f"{gtids.shortened()}",
             hint="restore older log files to the server, or choose another start",
         )
     if facts.flavour == "mysql":
@@ -233,10 +233,10 @@ def find_known_until(work: Workplace, found: Found, facts: ServerFacts) -> Coord
         return facts.head
     except TransactionsWithoutGtid as error:
         raise TransactionsWithoutGtid(
-            f"the log of {facts.server_uuid} holds transactions without a GTID behind {found.at}: "
-            "whether they were read before cannot be told",
-            hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they "
-            "stand behind it, with gtid_mode = ON_PERMISSIVE until they are read",
+            f"the log of {facts.server_uuid} holds transactions without a GTID after {found.at}: "
+            "it cannot be told whether they were read before",
+            hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
+            "after it, with gtid_mode = ON_PERMISSIVE until they are read",
         ) from error
 
 
@@ -254,7 +254,7 @@ def _since(
         begins = read_file_head(work.server, oldest).created
         if known < begins + timedelta(seconds=1):  # a head tells whole seconds
             raise MomentOutOfRange(
-                f"{error.message}; the last commit that was read is of {moment_text(known)}",
+                f"{error.message}; the last commit that was read is from {moment_text(known)}",
                 hint="restore older log files to the server; or accept what may be missing: "
                 "`lockstep start-at earliest --reason …` reads all there is",
             ) from error

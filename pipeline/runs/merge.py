@@ -25,12 +25,13 @@ from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
-from pipeline.ports.mirrors import MirrorCommit
+from pipeline.life.events import MirrorReplaced
+from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
-from pipeline.runs.merging.mirror_write import commit_made, write_once
+from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.publish import publish
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
@@ -38,7 +39,6 @@ from pipeline.table_state import SetAside, TableEventKind, TableState
 
 _ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 TABLES_AT_ONCE = 4
-CONFLICT_TRIES = 3
 
 
 def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
@@ -127,7 +127,7 @@ class _Merging:
                 if made is not None:
                     found = self.work.mirrors.schema(state.mirror, made.delta_version)
                     columns = [one for one in found if one.name != DELETED_AT.name]
-                    self._settle(task, made, columns, 0.0)
+                    self._settle(task, Written(made, FOUND), columns, 0.0)
                     return None
                 # Noted before it is written to: of all writes behind the last look, one is
                 # settled.
@@ -156,13 +156,13 @@ class _Merging:
             for done, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
-                    commit, seconds = future.result()
+                    written, seconds = future.result()
                 except TableError as error:
                     self._refused(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
-                    self._settle(job.task, commit, list(job.lineage.schema), seconds)
+                    self._settle(job.task, written, list(job.lineage.schema), seconds)
                 table = job.task.intent.table
                 self.work.progress.merge(done=done, total=len(jobs), table=table)
         if errors:
@@ -174,16 +174,17 @@ class _Merging:
         return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
 
     def _settle(
-        self, task: Task, commit: MirrorCommit, columns: Collection[pa.Field], seconds: float
+        self, task: Task, written: Written, columns: Collection[pa.Field], seconds: float
     ) -> None:
-        version, intent = commit.delta_version, task.intent
+        version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
         try:
             # Somebody may have committed between the snapshot that was read and the commit.
             self._look(task, intent)
         except TableError as error:
             foreign = error
-        self.work.ledger.settle(self.lease, intent, version, shows=task.plan.final)
+        shows, reason = task.plan.final, written.reason
+        self.work.ledger.settle(self.lease, intent, version, shows=shows, reason=reason)
         if foreign is None:
             self._note(task.state, version)
         else:
@@ -199,6 +200,7 @@ class _Merging:
                 first_batch=task.intent.first_batch,
                 last_batch=task.intent.last_batch,
                 columns=tuple((field.name, str(field.type)) for field in columns),
+                reason=written.reason,
             )
         )
 
@@ -225,7 +227,7 @@ class _Merging:
         number = state.mirror_generation + 1
         mirror = mirror_path(source, table, state.generation, number)
         ledger.give_up(self.lease, table)
-        ledger.renew_mirror(self.lease, table, mirror)
+        ledger.record_event(self.lease, table, MirrorReplaced(mirror))
         self.renewed.add(table)
         self.work.progress.note(f"the mirror of {table} is {mirror} from now on: {error.reason}")
 
@@ -260,14 +262,14 @@ def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
-def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[MirrorCommit, float]:
+def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float]:
     """One table's commit, tried again on the same intent when somebody else was first."""
     clock = perf_counter()
-    for attempt in range(1, CONFLICT_TRIES + 1):
+    for wait in MERGE.tries():
         try:
             with for_one_table("fold its changes"):
                 return write_once(work, lease, job), perf_counter() - clock
         except CommitConflict:
-            if attempt == CONFLICT_TRIES:
+            if wait is None:
                 raise
     raise AssertionError("a loop over tries returns or raises")

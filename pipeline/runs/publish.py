@@ -23,7 +23,7 @@ from pipeline.errors import Remedy, SegmentsLost, TableError
 from pipeline.foreign_commits import Foreign, Unknown
 from pipeline.lake_commit import digest
 from pipeline.runs.agreement.claim import claim_up_to
-from pipeline.runs.agreement.lake_logs import judged_changelog, refuse_found
+from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog
 from pipeline.runs.context import Workplace
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.schema.history import SchemaVersion
@@ -109,7 +109,7 @@ class _Publishing:
             errors.append(error)
         for first in errors[:1]:
             place = str(batch.start.at)
-            aside = SetAside(table, first.reason, first.hint, place, remedy=first.remedy)
+            aside = SetAside.of(table, first, place)
             self.work.ledger.set_aside(self.lease, aside)
             self.work.progress.note(f"{table} was set aside: {aside.reason}")
             self.aside.append(aside)
@@ -169,7 +169,8 @@ class _Publishing:
         if isinstance(found, Foreign | Unknown):
             newest = self.work.changelog.look(folder, looked).newest
             self.after[folder] = looked if newest is None else newest
-        refuse_found(self.work, folder, found, table)
+        if (error := changelog_error(self.work, folder, found, table)) is not None:
+            raise error
 
 
 def files_lost(batch: Batch, table: TableName, what: str) -> TableError:

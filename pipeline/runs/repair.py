@@ -143,9 +143,7 @@ def _set_aside(work: Workplace, lease: Lease, damage: Damage) -> str | None:
         return None
     if work.ledger.table_states(batch.source)[table].condition not in GOING:
         return None
-    error = files_lost(batch, table, damage.why)
-    place = f"batch {batch.id}"
-    aside = SetAside(table, error.reason, error.hint, place, remedy=error.remedy)
+    aside = SetAside.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
     work.ledger.set_aside(lease, aside)
     return f"{table} was set aside: {aside.reason}"
 

@@ -37,15 +37,15 @@ def version_for(
     later = structures.known_from(table)
     if later is not None:
         raise SchemaUnknownAt(
-            f"rows of {table} stand at {at}, but how it was built there nobody knows: "
-            f"statements up to {later} changed it, and the log has no column names "
+            f"there are rows of {table} at {at}, but its structure there is not known: statements "
+            f"up to {later} changed it, and the log has no column names "
             "(binlog_row_metadata=MINIMAL)",
             hint=f"start at {later} or later, or exclude {table}; nothing was recorded",
         )
     why = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise TableError(
         f"its structure is not known: {why}",
-        hint=f"`lockstep release {table} --reason …` reads it anew",
+        hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
     )
 
 
@@ -60,8 +60,9 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
             "the log and the history disagree about it (log, history): "
             f"{'; '.join(found[:_SHOWN])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
-            f"Lockstep read one otherwise than the server: `lockstep schema {mapped.table}` shows "
-            f"the history, `lockstep release {mapped.table} --reason …` reads the table anew",
+            f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
+            f"shows the history, `lockstep release {mapped.table} --reason …` re-reads the table "
+            "from MySQL",
         )
     return structure
 
@@ -81,4 +82,4 @@ def engine_hint(table: TableName) -> str:
 
 def reload_hint(table: TableName) -> str:
     """The cure for a table whose mirror cannot go on."""
-    return f"`lockstep reload {table} --reason …` writes its mirror anew"
+    return f"`lockstep reload {table} --reason …` rewrites its mirror"

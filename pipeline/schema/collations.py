@@ -1,8 +1,7 @@
 """Character sets and collations by name and number, as statements and the server use them.
 
 Belongs here: a collation's name and character set, a character set's default and binary
-collation and its widest character. Does not: decoding bytes, nor the numbers that row
-metadata uses (`pipeline.binlog.text.collations`).
+collation and its widest character. Does not: decoding bytes.
 
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
 `collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on
@@ -149,6 +148,7 @@ _UCA_1400_LANGUAGES: Final = {
 _UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
 
 CHARACTER_SETS: Final = frozenset(_SETS)
+BINARY: Final = 63
 
 
 def _names() -> dict[int, str]:
@@ -204,6 +204,13 @@ def collation_name(number: int, flavour: str = "mysql") -> str | None:
         return name
     head, _, tail = name.rpartition("_")
     return f"{head}_nopad_{tail}"
+
+
+def character_set(number: int) -> str:
+    """The character set of a collation; `collation N` for a number that no server has."""
+    name = collation_name(number)
+    charset = None if name is None else charset_of(name)
+    return charset or f"collation {number}"
 
 
 def _uca_1400(number: int) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
     Happened,
@@ -25,7 +26,6 @@ from pipeline.schema.happened import (
     values_changed,
 )
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.zones import zone_of
 from pipeline.table import TableName
 
@@ -248,7 +248,7 @@ def decided(one: Happened, policies: LakePolicies) -> Consequence:
     for rule in RULES:
         reason = rule.applies(one)
         if reason is not None:
-            reread = rule.by_policy and policies.on_rewrite == "resnapshot"
+            reread = rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT
             action = Action.REREAD if reread else rule.action
             return Consequence(one.table, action, rule.name, reason)
     raise AssertionError("the last rule always applies")

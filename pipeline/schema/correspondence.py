@@ -60,21 +60,21 @@ def why_refused(before: TableSchema, given: TableSchema, renames: Renames) -> st
         said = f"{old}={new}"
         if before.column(old) is None:
             there = ", ".join(column.name for column in before.columns)
-            return f"{said}: the table had no column {old} where it stopped, but {there}"
+            return f"{said}: the table had no column {old} where it stopped, only {there}"
         if given.column(new) is None:
             there = ", ".join(column.name for column in given.columns)
-            return f"{said}: the structure given has no column {new}, but {there}"
+            return f"{said}: the given structure has no column {new}, only {there}"
         if old.lower() == new.lower():
-            return f"{said}: a column that keeps its name goes on by it; leave it out"
+            return f"{said}: a column that keeps its name needs no --rename; leave it out"
         if olds.count(old.lower()) > 1:
             return f"{old} cannot have become two columns"
         if news.count(new.lower()) > 1:
             return f"{new} cannot have been two columns"
         if before.column(new) is not None and new.lower() not in olds:
-            return f"{said}: there was a column {new} before, and nobody says what became of it"
+            return f"{said}: there was already a column {new}, and nothing says what became of it"
         if given.column(old) is not None and old.lower() not in news:
             return (
-                f"{said}: the structure given has a column {old} as well, and nobody says which "
+                f"{said}: the given structure has a column {old} as well, and nothing says which "
                 "column that was"
             )
     return None
@@ -87,7 +87,7 @@ def why_unclear(
     which, or the rules of statements (`consequences`) have them read for such a change.
     `renaming`: the statement between the two may have given columns other names."""
     if renaming and not renames:
-        return "the statement that stopped it gives names anew, which the structure given hides"
+        return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)
     stays = {name for name in origins if name is not None}
     gone = [column.name for column in before.columns if column.name not in stays]

@@ -157,7 +157,7 @@ def _made(
         case CreateLike(table, like):
             return created_like(table, schema.table(like), context)
         case CreateSelect():
-            raise CannotFollow("its columns come from a SELECT, which only the server can tell")
+            raise CannotFollow("its columns come from a SELECT, so only the server knows them")
     assert_never(change)
 
 
@@ -192,7 +192,7 @@ def _rename(
         if if_exists:
             return schema, [Unchanged(old, "it does not exist")]
         if _may_be_view(schema, old, target):
-            return schema, [Unchanged(old, "it is no table of the history, but a view")]
+            return schema, [Unchanged(old, "it is a view, not a table")]
         return schema, [UnknownTable(old, "RENAME")]
     after = replace(
         table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)

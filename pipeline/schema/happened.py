@@ -139,7 +139,7 @@ def differs_per_row(one: Happened) -> str | None:
             continue
         if isinstance(after.default, ExpressionDefault):
             return f"the new column {after.name} has a moment of a zone that the log does not name"
-        return f"the new column {after.name} has a default whose value only the server tells"
+        return f"the new column {after.name} has a default whose value only the server knows"
     return None
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from pipeline import errors
 from pipeline.changes.extents import cure, told
-from pipeline.errors import LockstepError, Recovery
+from pipeline.errors import RECOVERY_OF, Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.standing.facts import Failures, Standing
@@ -57,8 +56,8 @@ _QUARTER = 0.25
 itself."""
 
 _GAP_CURE = (
-    "`lockstep verify` tells which rows, once the log is read to its end; `lockstep reload TABLE "
-    "--reason …` brings a table's, from the source"
+    "`lockstep verify` shows which rows, once the log has been read to its end; `lockstep reload "
+    "TABLE --reason …` re-reads a table from MySQL"
 )
 _DAY = timedelta(days=1)
 _START_RULES = frozenset(rule.value for rule in Rule)
@@ -135,10 +134,7 @@ def _recovery(failed: Failures) -> Recovery:
     """Whose move it is after what failed last."""
     if failed.last.decision.kind == "refusal":
         return Recovery.OPERATOR
-    kind = getattr(errors, failed.last.decision.rule, None)
-    known = isinstance(kind, type) and issubclass(kind, LockstepError)
-    recovery: Recovery = getattr(kind, "recovery", Recovery.RETRY) if known else Recovery.RETRY
-    return recovery
+    return RECOVERY_OF.get(failed.last.decision.rule, Recovery.RETRY)
 
 
 def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
@@ -182,8 +178,8 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
     if room.gone:
         return Verdict(
             State.AT_RISK,
-            "the log file at the cursor is already gone from the server; GTIDs still tell where "
-            "to go on",
+            "the log file at the cursor is already gone from the server; GTIDs still say where to "
+            "go on",
             f"`lockstep run --source {standing.source}` now; keep logs longer: "
             "binlog_expire_logs_seconds",
             Recovery.OPERATOR,
@@ -222,7 +218,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         those = [one.table for one in aside]
         verb = "is" if len(those) == 1 else "are"
         return Verdict(
-            State.PAUSED, f"{_named(those)} {verb} paused; all else goes on", aside[0].hint
+            State.PAUSED, f"{_named(those)} {verb} paused; everything else goes on", aside[0].hint
         )
     if standing.waiting:
         first = standing.waiting[0]

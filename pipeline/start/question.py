@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from pipeline.batch import Cursor
@@ -11,6 +11,7 @@ from pipeline.decisions import Continuity, Override
 from pipeline.errors import LockstepError
 from pipeline.gtid import GtidSet
 from pipeline.places import Place
+from pipeline.policies import StartPolicies
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile
 
@@ -65,16 +66,6 @@ class Rule(StrEnum):
     START_UNREACHABLE = "start-unreachable"
     START_NOT_CHOSEN = "start-not-chosen"
     NO_RULE_APPLIES = "no-rule-applies"
-
-
-@dataclass(frozen=True, slots=True)
-class StartPolicies:
-    """What a person decided beforehand: `on_position_lost` "refuse" or "resnapshot",
-    `on_source_changed` "refuse" or "timestamp", and how far back that search goes."""
-
-    on_position_lost: str = "refuse"
-    on_source_changed: str = "refuse"
-    fallback_interval: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)

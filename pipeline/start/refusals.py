@@ -22,6 +22,7 @@ from pipeline.errors import (
 )
 from pipeline.gtid import GtidSet
 from pipeline.places import AfterGtids
+from pipeline.policies import OnPositionLost, OnSourceChanged
 from pipeline.position import LogFile
 from pipeline.start.question import Question, Refusal, Rule, WitnessReading
 
@@ -48,7 +49,7 @@ def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
         StartBehindCursor(
             f"{choice.place}, which {choice.author} chose, lies before "
             f"{cursor.position}, up to which everything was read",
-            hint="a span that was read cannot be read again yet; to go on where the source stands: "
+            hint="what was read cannot be read again yet; to go on from where the source is: "
             f"`lockstep start-at {behind} --reason …`",
         ),
     )
@@ -60,8 +61,8 @@ def rewritten(cursor: Cursor, why: str) -> Refusal:
         HistoryRewritten(
             f"the log at the cursor {cursor.position} is not the log that was read: {why}",
             hint="the server was reset, restored or cloned; what it holds now does not follow "
-            "from what the lake holds. Begin again with a new source name and lake folder, or "
-            f"accept what may be missing: {_ANEW}",
+            "on from the lake. Begin again with a new source name and lake folder, or accept "
+            f"what may be missing: {_ANEW}",
         ),
     )
 
@@ -72,11 +73,11 @@ def set_reused(asked: Question, cursor: Cursor) -> Refusal:
         HistoryRewritten(
             f"server {asked.facts.server_uuid} has another transaction under the GTID "
             f"{asked.reused} than the one that was read from {cursor.position.server_uuid}: its "
-            "GTIDs were given anew",
-            hint="the server, or the one it was copied from, was reset or restored and written "
-            "to since; what it holds now does not follow from what the lake holds. Point the "
-            "source at a server with the history that was read; or begin again with a new "
-            f"source name and lake folder; or accept what may be missing: {_ANEW}",
+            "GTIDs were assigned a second time",
+            hint="the server, or the one it was copied from, was reset or restored and written to "
+            "since; what it holds now does not follow on from the lake. Point the source at a "
+            "server with the history that was read; or begin again with a new source name and lake "
+            f"folder; or accept what may be missing: {_ANEW}",
         ),
     )
 
@@ -96,11 +97,11 @@ def set_unproven(asked: Question, cursor: Cursor) -> Refusal:
 
 
 def purged(rule: Rule, asked: Question, cursor: Cursor) -> Refusal:
-    if asked.policies.on_position_lost == "resnapshot":
+    if asked.policies.on_position_lost is OnPositionLost.RESNAPSHOT:
         return Refusal(
             rule,
             NotYet(
-                f"the log behind {cursor.position} is no longer on the server, and reading the "
+                f"the log after {cursor.position} is no longer on the server, and reading the "
                 "tables again (on_position_lost = 'resnapshot') is not built yet",
                 hint=f"restore the log files to the server, or accept what is missing: {_ANEW}",
             ),
@@ -154,14 +155,14 @@ def source_changed(asked: Question, cursor: Cursor) -> Refusal:
         "or let the log be searched by time, reading a little twice: "
         "on_source_changed = 'timestamp' in lockstep.toml; "
     )
-    no_moment = asked.policies.on_source_changed == "timestamp"
+    no_moment = asked.policies.on_source_changed is OnSourceChanged.TIMESTAMP
     return Refusal(
         Rule.SOURCE_CHANGED,
         SourceChanged(
             f"the cursor {cursor.position} belongs to server {cursor.position.server_uuid}, but "
             f"{asked.facts.server_uuid} answers at the source's address, and "
             + _why_no_set(asked, cursor)
-            + (", and no commit was read from whose time to search" if no_moment else ""),
+            + (", and no commit time was read to search from" if no_moment else ""),
             hint="point the source at the server that was read so far; "
             + ("" if no_moment else by_time)
             + "or choose a place: `lockstep start-at PLACE --reason …`",
@@ -171,7 +172,7 @@ def source_changed(asked: Question, cursor: Cursor) -> Refusal:
 
 def _why_no_set(asked: Question, cursor: Cursor) -> str:
     if not asked.gtids_on:
-        return f"its gtid_mode is {asked.facts.gtid_mode}: no GTID tells where to go on"
+        return f"its gtid_mode is {asked.facts.gtid_mode}: no GTID says where to go on"
     if not cursor.position.gtid_set:
         return "nothing that was read had a GTID"
     return "transactions without a GTID were read or possible since GTIDs were first seen"

@@ -11,6 +11,7 @@ from pipeline.decisions import Continuity
 from pipeline.places import (
     moment_text,
 )
+from pipeline.policies import OnSourceChanged
 from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
@@ -36,7 +37,7 @@ def rewritten(asked: Question, cursor: Cursor) -> str | None:
     """In a few words why the server's log cannot be the one that was read; None if it can."""
     at, facts = cursor.position.at, asked.facts
     if asked.witness is WitnessReading.DIFFERENT:
-        return "the event before the cursor is another one"
+        return "the event before the cursor is a different one"
     if facts.head.file.base != at.file.base:
         return f"its files are called {facts.head.file.base}.* now"
     if facts.head.file.number < at.file.number:
@@ -135,7 +136,11 @@ def purged_on_other_server(asked: Question) -> Answer:
 
 def by_time(asked: Question) -> Answer:
     cursor, policies = asked.cursor, asked.policies
-    if cursor is None or asked.same_server or policies.on_source_changed != "timestamp":
+    if (
+        cursor is None
+        or asked.same_server
+        or policies.on_source_changed is not OnSourceChanged.TIMESTAMP
+    ):
         return None
     last = cursor.position.committed_at
     if last is None:
@@ -166,7 +171,7 @@ def _shown_by(asked: Question) -> str:
     if asked.known is SetReading.SAME:
         return "; the last transactions read are the same in its log"
     return (
-        "; by their GTIDs alone, for nothing else was kept of the transactions read: "
+        "; by their GTIDs alone, because nothing else was recorded of the transactions read: "
         "`lockstep verify` compares the rows"
     )
 

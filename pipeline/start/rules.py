@@ -115,7 +115,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
-        "resume after the cursor's set; the lineage grows by this server",
+        "resume after the cursor's set; this server is added to the lineage",
         resumed.other_server,
     ),
     Row(

@@ -22,6 +22,19 @@ from pydantic import (
 )
 
 from pipeline.places import OfRun, Place, parse_place
+from pipeline.policies import (
+    Deletes,
+    DroppedColumns,
+    DroppedTables,
+    ForeignKeys,
+    LakePolicies,
+    OnPositionLost,
+    OnRewrite,
+    OnSourceChanged,
+    Readers,
+    Renames,
+    StartPolicies,
+)
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
@@ -59,8 +72,8 @@ def start_place(text: str) -> Place:
     place = parse_place(text)
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004
-            f"{text!r} names a run, which no source can start with; "
-            f"`lockstep start-at {text} --source NAME --reason …` goes on behind it, once"
+            f"{text!r} names a run, which no source can start with; `lockstep start-at {text} "
+            "--source NAME --reason …` starts after it, once"
         )
     return place
 
@@ -173,6 +186,11 @@ class StandbyPart(Part):
     server_uuid: Uuid | None = None
 
 
+_START, _LAKE = StartPolicies(), LakePolicies()
+_BY_WORD = Field(strict=False)
+"""A policy is written as one of its words."""
+
+
 class SourcePart(Part):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -190,22 +208,24 @@ class SourcePart(Part):
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
     bounds: BoundsPart = BoundsPart()
     standby: StandbyPart | None = None
-    on_position_lost: Literal["refuse", "resnapshot"] = "refuse"
-    on_source_changed: Literal["refuse", "timestamp"] = "refuse"
-    on_rewrite: Literal["set-aside", "resnapshot"] = "set-aside"
-    dropped_columns: Literal["keep", "drop"] = "keep"
-    dropped_tables: Literal["keep", "drop"] = "keep"
-    renames: Literal["rewrite", "keep-path"] = "rewrite"
-    foreign_keys: Literal["set-aside", "resnapshot", "follow"] = "set-aside"
-    deletes: Literal["remove", "soft"] = "remove"
-    readers: Literal["spark", "any"] = "spark"
-    updated_columns: bool = False
-    fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = 60
+    on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
+    on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed
+    on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
+    dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE.dropped_columns
+    dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE.dropped_tables
+    renames: Annotated[Renames, _BY_WORD] = _LAKE.renames
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD] = _LAKE.foreign_keys
+    deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
+    readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
+    updated_columns: bool = _LAKE.updated_columns
+    fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
+        _START.fallback_interval.total_seconds()
+    )
 
-    @field_validator("foreign_keys")
+    @field_validator("foreign_keys", mode="before")
     @classmethod
-    def _built(cls, policy: str) -> str:
-        if policy in _NOT_YET_POLICIES:
+    def _built(cls, policy: object) -> object:
+        if isinstance(policy, str) and policy in _NOT_YET_POLICIES:
             raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
         return policy
 
@@ -260,8 +280,8 @@ class File(Part):
         if literal:
             raise AboutKey(
                 literal[0],
-                f"a literal value of {literal[0]!r} is refused (its name tells of a secret); "
-                "write env:NAME or file:PATH",
+                f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
+                "env:NAME or file:PATH",
             )
         return spark
 

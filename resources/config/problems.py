@@ -114,7 +114,7 @@ def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
             spellings = ((*path, cause.key), (*path, *cause.key.split(".")))
             line = next((lines[where] for where in spellings if where in lines), line)
         return Problem(line, str(cause), isinstance(cause, NotBuiltYet))
-    if kind == "literal_error":
+    if kind in ("literal_error", "enum"):
         return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
     if kind == "string_pattern_mismatch":
         return Problem(line, f"{key!r} {_PATTERNS[key]}")

@@ -13,9 +13,8 @@ from pathlib import Path
 from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
 from pipeline.places import Place
-from pipeline.runs.context import SourcePlan, StandbyPlan
-from pipeline.schema.policies import LakePolicies
-from pipeline.start.question import StartPolicies
+from pipeline.policies import LakePolicies, StartPolicies
+from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from resources.config.model import (
     File,

@@ -22,15 +22,13 @@ from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.lake_commit import Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
+from pipeline.retries import PUBLISH
 from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.segments import damaged_files, refuse_damaged
 from resources.lake.storage import lake_errors
-
-ATTEMPTS = 5
-"""Tries against concurrent commits before the conflict is reported."""
 
 _CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
@@ -64,7 +62,7 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
         commit = _properties(app_id, batch, user_metadata)
-        for _ in range(ATTEMPTS):
+        for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
                 newest = None if table is None else table.transaction_version(app_id)
@@ -196,7 +194,7 @@ def _another_batch(path: Path, batch: int, version: int) -> ForeignCommit:
         f"version {version} of {path} has batch {batch}, or later ones, with other files than "
         "the ledger's: the ledger is behind its lake",
         hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes on "
-        "with this ledger; without `--reason` it only tells what it would do",
+        "with this ledger; without `--reason` it only shows what it would do",
     )
 
 

@@ -1,7 +1,7 @@
 """Columns that were read from the source by key, among the changes of a MERGE.
 
-Belongs here: joining folded changes with those rows. Does not: the fold (`folding`), what the
-MERGE does with them (`statement`).
+Belongs here: joining folded changes with those rows. Does not: what the MERGE does with them
+(`statement`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.changes.layout import changelog_names
-from pipeline.ports.mirror_writes import MirrorWrite, Part, completed_columns
-from resources.lake.parts import completion_of
+from pipeline.ports.mirror_writes import Merge, Part
+from resources.lake.parts import empty_rows, rows_of
 from resources.lake.statement import COMPLETE, quoted
 
 if TYPE_CHECKING:
@@ -20,17 +20,15 @@ _READ = "_derived"
 """Named like a mark, so that no column is called so."""
 
 
-def completed(
-    session: SparkSession, changes: DataFrame, write: MirrorWrite, part: Part
-) -> DataFrame:
+def completed(session: SparkSession, changes: DataFrame, write: Merge, part: Part) -> DataFrame:
     """Folded changes, which have `_sequence`, with what was read in the columns that they do
     not speak of; and a row of `_change_type` COMPLETE for each key that has no change."""
     from pyspark.sql import functions as f
 
-    names = write.schema.names
-    spelled = dict(zip(names, changelog_names(names), strict=True))
-    told = completed_columns(write)
-    rows = completion_of(session, part, write.schema)
+    schema = write.target.schema
+    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
+    told = write.completed
+    rows = rows_of(session, [part], schema) or empty_rows(session, schema)
     fields = [f.col(quoted(name)).alias(f"c{at}") for at, name in enumerate((*write.key, *told))]
     read = rows.select(f.struct(*fields).alias(_READ))
     place = {name: f.col(_READ).getField(f"c{at}") for at, name in enumerate((*write.key, *told))}

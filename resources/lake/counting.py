@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.changes.layout import changelog_names
-from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.segment import ChangeType
-from resources.lake.parts import changes_of
 from resources.lake.statement import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 _COUNT = "_sequence"
 """How often; named like a mark, so that no column is called so."""
@@ -25,15 +22,12 @@ _COUNT = "_sequence"
 _COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
-def net_changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
-    """How often each image comes more than it goes (`_sequence`, never 0), with the
-    mirror's columns as a changelog spells them."""
+def net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """How often each row image comes more than it goes (`_sequence`, never 0)."""
     from pyspark.sql import functions as f
 
-    changes = changes_of(session, write, ["_change_type"])
     sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
-    columns = changelog_names(write.schema.names)
-    signed = changes.select(*map(_named, columns), sign.alias(_COUNT))
+    signed = images.select(*map(_named, columns), sign.alias(_COUNT))
     return _counted(signed, columns).where(f.col(_COUNT) != 0)
 
 

@@ -120,7 +120,7 @@ def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | 
             f"{table} recorded transaction {latest} of {app_id}, and its log does not show "
             f"transaction {txn_version}",
             hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
-            "on with this ledger; without `--reason` it only tells what it would do",
+            "on with this ledger; without `--reason` it only shows what it would do",
         )
     return None
 

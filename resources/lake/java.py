@@ -65,7 +65,7 @@ def _judged(program: Path, _changed: int) -> Java:
     description = (answer.stderr + answer.stdout).strip()
     version = _VERSION.search(description)
     if version is None:
-        raise JavaMissing(f"{program} does not tell its version", hint=CURE)
+        raise JavaMissing(f"{program} does not say its version", hint=CURE)
     major = int(version["major"])
     if major < OLDEST:
         raise JavaMissing(f"{program} is Java {major}; Spark needs {OLDEST} or newer", hint=CURE)

@@ -99,7 +99,7 @@ _TABLES = (
 )
 """Packages whose errors come of one table's plan, rows or files."""
 
-_ANEW = "write the mirror anew"
+_ANEW = "rewrite the mirror"
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 

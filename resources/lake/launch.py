@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from time import sleep
 from typing import IO, TYPE_CHECKING, Final
 
+from pipeline.retries import SPARK
 from resources.lake.java import Java
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ JAVA_OPTIONS: Final = (
 module of vector instructions: only machine learning uses that, and Java starts slower with it."""
 
 _TOLD: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-_POLL_SECONDS: Final = 0.02
 
 
 def spark_home() -> Path:
@@ -114,10 +113,11 @@ def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | Non
     """The way to talk to it, once it listens; None if it ended instead."""
     from pyspark.java_gateway import launch_gateway
 
-    while not told.is_file():
+    for _ in SPARK.tries():
+        if told.is_file():
+            break
         if process.poll() is not None:
             return None
-        sleep(_POLL_SECONDS)
     info = told.read_bytes()
     port, length = struct.unpack_from("!ii", info)
     secret = info[8 : 8 + length].decode()

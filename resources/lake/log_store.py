@@ -57,8 +57,8 @@ def require_log_store(session: SparkSession) -> None:
     name = str(found.getClass().getName())
     if name != CLASS:
         raise LakeUnavailable(
-            f"Spark would write the tables' logs by {name}, which keeps nobody from committing "
-            "late",
+            f"Spark would write the tables' logs with {name}, which does not stop a late run from "
+            "committing",
             hint="take everything about log stores and file systems out of [spark] in "
             "lockstep.toml, then run again",
         )

@@ -1,22 +1,21 @@
 """What row images leave out, looked up in the rows that were there before.
 
 Belongs here: joining folded changes with the mirror's rows, or a snapshot's, by the keys the
-fold names. Does not: the fold (`pipeline.changes.coalescing`, `folding`).
+fold names. Does not: the fold (`pipeline.changes.coalescing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.changes.coalescing import HINT, LOST
 from pipeline.changes.layout import changelog_names
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirror_writes import Merge, Replace
 from resources.lake.parts import empty_rows, lack_marks, origins
-from resources.lake.staging import staged_folder
+from resources.lake.staging import Staging
 from resources.lake.statement import quoted
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ _FOUND = "_derived"
 def looked_up(
     session: SparkSession,
     changes: DataFrame,
-    write: MirrorWrite,
+    write: Merge | Replace,
     rows: DataFrame | None,
-    staging: Path,
+    staging: Staging,
 ) -> Iterator[DataFrame]:
     """Folded changes with every value there; they last as long as the context. `rows`: the
     mirror's columns under their own names, None where there are none.
@@ -40,28 +39,29 @@ def looked_up(
     `TableError` for a change whose row is not there: no value is ever made up. What a delete
     leaves out of a row that is not in a snapshot is not asked for.
     """
-    if not lack_marks(write):
+    if not write.changes.lacking:
         yield changes
         return
-    with staged_folder(staging) as folder:
-        there = empty_rows(session, write.schema) if rows is None else rows
+    with staging.folder() as folder:
+        there = empty_rows(session, write.target.schema) if rows is None else rows
         joined = _joined(changes, write, there)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         found = session.read.schema(joined.schema).parquet(folder)
         lost = found.where(f"not {_FOUND}")
-        if write.mode == "replace":
+        if isinstance(write, Replace):
             lost, found = lost.where("_change_type <> 'delete'"), found.where(_FOUND)
         if lost.limit(1).count():
             raise TableError(LOST, hint=HINT)
         yield found.drop(_FOUND)
 
 
-def _joined(changes: DataFrame, write: MirrorWrite, rows: DataFrame) -> DataFrame:
+def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """The changes with what they lack, without marks and origins, and with `_FOUND`."""
     from pyspark.sql import functions as f
 
-    lacks, keys = lack_marks(write), origins(write)
-    spelled = dict(zip(write.schema.names, changelog_names(write.schema.names), strict=True))
+    schema = write.target.schema
+    lacks, keys = lack_marks(schema, write.changes), origins(write)
+    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
     fields = [f.col(quoted(name)).alias(f"c{at}") for at, name in enumerate((*keys, *lacks))]
     there = rows.select(f.struct(*fields).alias(_FOUND))
     place = {name: f.col(_FOUND).getField(f"c{at}") for at, name in enumerate((*keys, *lacks))}

@@ -6,9 +6,7 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.lake_commit import Look, same_write
 from pipeline.ports.held import Held, unasked
-from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorWrite, Recount, Replace, Target
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.altering import (
     APP_ID,
@@ -43,11 +41,11 @@ from resources.lake.delta_log import newest_version, recorded
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
-from resources.lake.segments import GROUP_ROWS
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW, Extent, Sessions, extent_in, extent_of
-from resources.lake.small import is_whole, rows_after
-from resources.lake.staging import staged_folder
+from resources.lake.sessions import Sessions
+from resources.lake.sizes import size_in, size_of
+from resources.lake.small import rows_after
+from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
 from resources.lake.writing import commit, copy_rows, write_anew
@@ -59,15 +57,13 @@ if TYPE_CHECKING:
 class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
-    `staging` is a folder for folded changes; it need not survive the machine. `few`: what is
-    written as few rows (`sessions`).
+    `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
+    size rows are few (`changes.strategy`).
     """
 
-    def __init__(
-        self, lake: Path, *, staging: Path, spark: SparkProcess, few: Extent = FEW
-    ) -> None:
+    def __init__(self, lake: Path, *, staging: Path, spark: SparkProcess, few: Size = FEW) -> None:
         self._lake = lake
-        self._staging = staging
+        self._staging = Staging(staging)
         self._spark = spark
         self._sessions = Sessions(spark)
         self._few = few
@@ -86,63 +82,66 @@ class SparkMirrors:
         return MirrorCommit(found.delta_version, found.user_metadata or "")
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
-        head = self._planned_on(write.mirror, held)
-        done = self.recorded(write.mirror, write.app_id, write.txn_version)
+        target = write.target
+        head = self._planned_on(target.mirror, held)
+        done = self._done(target)
         if done is not None:
-            return _ours(write, done)
-        refuse_columns(write.schema.names)
-        with self._about(write.mirror) as path:
+            return done
+        refuse_columns(target.schema.names)
+        with self._about(target.mirror) as path:
             table = DeltaTable(path) if head.exists else None
-            if table is not None and write.mode != "replace":
-                shown = [DELETED_AT] if write.deletes == "soft" else []
-                refuse_other_columns(table, pa.schema([*write.schema, *shown]), all_of_them=True)
-            few = self._has_few(table, write.staged)
-        with self._sessions.one(few=few) as session:
+            if table is not None and not isinstance(write, Replace | Recount):
+                shown = [DELETED_AT] if target.soft else []
+                refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
+            chosen = self._scale(table, write)
+        with self._sessions.one(few=chosen.few) as session:
             try:
-                if head.exists and write.mode == "replace":
-                    said = {USER_METADATA: write.user_metadata}
-                    with self._about(write.mirror), behind(path, head), stamped(session, said):
-                        enabled = enable_types(session, path, write.schema.types, head)
-                    head = self._planned_on(write.mirror, held) if enabled else head
-                with self._about(write.mirror), behind(path, head):
-                    self._apply(session, write, head, few=few)
+                if head.exists and isinstance(write, Replace | Recount):
+                    said = {USER_METADATA: target.user_metadata}
+                    with self._about(target.mirror), behind(path, head), stamped(session, said):
+                        enabled = enable_types(session, path, target.schema.types, head)
+                    head = self._planned_on(target.mirror, held) if enabled else head
+                with self._about(target.mirror), behind(path, head):
+                    self._apply(session, write, head, chosen)
             except CommitConflict:
                 # The other writer may have been an earlier try of this very write.
-                done = self.recorded(write.mirror, write.app_id, write.txn_version)
-                if done is None:
+                if self._done(target) is None:
                     raise
-        done = self.recorded(write.mirror, write.app_id, write.txn_version)
+        done = self._done(target)
         if done is None:
             raise ForeignCommit(
-                f"The write to {write.mirror} ended without leaving its transaction "
-                f"{write.txn_version} of {write.app_id} in the log",
-                hint="see the table's history for a commit that is not Lockstep's",
+                f"The write to {target.mirror} ended without leaving its transaction "
+                f"{target.txn_version} of {target.app_id} in the log",
+                hint="look in the table's history for a commit that is not Lockstep's",
             )
         if not head.exists:
-            self._make_durable(write.mirror)
-        return _ours(write, done)
+            self._make_durable(target.mirror)
+        return replace(done, scale=chosen.reason)
+
+    def _done(self, target: Target) -> MirrorCommit | None:
+        """The commit of an earlier try, or of the one at hand."""
+        done = self.recorded(target.mirror, target.app_id, target.txn_version)
+        return None if done is None else _ours(target, done)
+
+    def _scale(self, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+        merge = write if isinstance(write, Merge) and not write.target.soft else None
+        return scale(
+            Size(0, 0) if table is None else size_of(table),
+            size_in(write.staged),
+            whole_merge=merge is not None
+            and bool(merge.changes.files)
+            and merge.changes.whole
+            and merge.completion is None
+            and table is not None
+            and not needs_spark(table),
+            limit=self._few,
+        )
 
     def stage(self, name: str, changes: pa.Table) -> str:
-        with lake_errors(self._staging):
-            self._staging.mkdir(parents=True, exist_ok=True)
-            readable = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
-            descriptor, path = tempfile.mkstemp(
-                prefix=f"{readable[:60]}-", suffix=".parquet", dir=self._staging
-            )
-            with os.fdopen(descriptor, "wb") as sink:
-                pq.write_table(
-                    changes,
-                    sink,
-                    compression="snappy",
-                    coerce_timestamps="us",
-                    store_decimal_as_integer=True,
-                    row_group_size=GROUP_ROWS,
-                )
-        return path
+        return self._staging.stage(name, changes)
 
     def unstage(self, path: str) -> None:
-        with lake_errors(self._staging):
-            Path(path).unlink(missing_ok=True)
+        self._staging.unstage(path)
 
     def path(self, relative: str) -> str:
         return str(self._lake / relative)
@@ -200,7 +199,7 @@ class SparkMirrors:
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(path, version):
+            if needs_spark(DeltaTable(path, version=version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
@@ -211,32 +210,31 @@ class SparkMirrors:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
         few = self._has_few(DeltaTable(path, version=version))
-        with self._sessions.one(few=few) as session, staged_folder(self._staging) as folder:
+        with self._sessions.one(few=few) as session, self._staging.folder() as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
-        path = self._lake / write.mirror
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+        target = write.target
+        path = self._lake / target.mirror
         stamps = {
             **head.pin(),
-            APP_ID: write.app_id,
-            TXN_VERSION: str(write.txn_version),
-            USER_METADATA: write.user_metadata,
+            APP_ID: target.app_id,
+            TXN_VERSION: str(target.txn_version),
+            USER_METADATA: target.user_metadata,
         }
-        in_memory = few and head.exists and is_whole(write)
         with stamped(session, stamps):
-            if in_memory and not needs_spark(path, head.version):
+            if chosen.in_memory and isinstance(write, Merge):
                 self._merge_in_memory(session, write, path, head)
             else:
                 commit(session, write, str(path), self._staging, exists=head.exists)
 
-    def _merge_in_memory(
-        self, session: SparkSession, write: MirrorWrite, path: Path, head: Head
-    ) -> None:
-        staged = self.stage(write.app_id, rows_after(path, write, head.version))
+    def _merge_in_memory(self, session: SparkSession, write: Merge, path: Path, head: Head) -> None:
+        rows = rows_after(path, write, head.version)
+        staged = self.stage(write.target.app_id, rows)
         try:
-            write_anew(session, replace(write, files=(staged,)), str(path))
+            write_anew(session, staged, rows.schema, str(path))
         finally:
             self.unstage(staged)
 
@@ -247,13 +245,9 @@ class SparkMirrors:
         with mirror_errors(self._lake, path):
             yield path
 
-    def _has_few(self, table: DeltaTable | None, files: Sequence[str] = ()) -> bool:
-        """Whether a mirror and the files that go to it have few rows."""
-        staged = extent_in(files)
-        if staged is None or not staged.within(self._few):
-            return False
-        there = Extent(0, 0) if table is None else extent_of(table)
-        return there is not None and (there + staged).within(self._few)
+    def _has_few(self, table: DeltaTable) -> bool:
+        """Whether a mirror has few rows."""
+        return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def _step(
         self,
@@ -288,17 +282,17 @@ def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:
     if commit is None:
         raise ForeignCommit(
             f"A change of {table}'s columns ended without its record in the log",
-            hint="see the table's history for a commit that is not Lockstep's",
+            hint="look in the table's history for a commit that is not Lockstep's",
         )
     return commit
 
 
-def _ours(write: MirrorWrite, commit: MirrorCommit) -> MirrorCommit:
-    if not same_write(commit.user_metadata, write.user_metadata):
+def _ours(target: Target, commit: MirrorCommit) -> MirrorCommit:
+    if not same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
-            f"Version {commit.delta_version} of {write.mirror} carries transaction "
-            f"{write.txn_version} of {write.app_id}, but not this write's description",
+            f"Version {commit.delta_version} of {target.mirror} carries transaction "
+            f"{target.txn_version} of {target.app_id}, but not this write's description",
             hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
-            "on with this ledger; without `--reason` it only tells what it would do",
+            "on with this ledger; without `--reason` it only shows what it would do",
         )
     return commit

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipeline.changes.coalescing import HINT, OTHER_KEY, lacking_columns
 from pipeline.changes.layout import (
     MARKS,
     changelog_names,
@@ -20,9 +19,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import kept_columns
-from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import FoldedChanges, Merge, Part, PartColumn, Replace
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.statement import literal, quoted, sql_type
 
@@ -31,113 +28,70 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 
-def whole_parts(write: MirrorWrite) -> tuple[Part, ...]:
-    """All the parts of a write; `files` are one whose columns are the mirror's own."""
-    if not write.files:
-        return write.parts
-    names = changelog_names(write.schema.names)
-    own = tuple(PartColumn(n, f.type) for n, f in zip(names, write.schema, strict=True))
-    return (Part(write.files, own), *write.parts)
+def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
+    """Columns whose value in the mirror may stay → the mark that says so."""
+    marks = dict(zip(schema.names, keep_names(schema.names), strict=True))
+    return {name: marks[name] for name in changes.kept}
 
 
-def keep_marks(write: MirrorWrite) -> dict[str, str]:
-    """Columns whose value in the mirror may stay → the mark that says so in folded changes."""
-    known = write.kept or kept_columns((part.columns for part in whole_parts(write)), write.schema)
-    marks = dict(zip(write.schema.names, keep_names(write.schema.names), strict=True))
-    return {name: marks[name] for name in known}
-
-
-def is_folded(write: MirrorWrite) -> bool:
-    """Whether its files have one image per key, and what a fold says of it."""
-    return write.mode == "merge" or write.folded
-
-
-def lack_marks(write: MirrorWrite) -> dict[str, str]:
+def lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value may have to be looked up → the mark that says so."""
-    known = write.lacking if is_folded(write) else lacking_columns(write.parts, write.schema)
-    marks = dict(zip(write.schema.names, lack_names(write.schema.names), strict=True))
-    return {name: marks[name] for name in known}
+    marks = dict(zip(schema.names, lack_names(schema.names), strict=True))
+    return {name: marks[name] for name in changes.lacking}
 
 
-def refuse_partial(write: MirrorWrite) -> None:
-    """`TableError` for images that leave columns out, in a table without a key."""
-    if lack_marks(write):
-        raise TableError(OTHER_KEY, hint=HINT)
-
-
-def origins(write: MirrorWrite) -> dict[str, str]:
+def origins(write: Merge | Replace) -> dict[str, str]:
     """Columns of the key → the column that has it of the row to look values up in; none
     where none is looked up."""
-    if not lack_marks(write):
+    if not write.changes.lacking:
         return {}
-    names = dict(zip(write.schema.names, origin_names(write.schema.names), strict=True))
+    columns = write.target.schema.names
+    names = dict(zip(columns, origin_names(columns), strict=True))
     return {name: names[name] for name in write.key}
 
 
-def changes_of(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) -> DataFrame:
-    """The row images of all parts: `marks`, the mirror's columns as a changelog spells them,
-    and for a fold the keep marks and lack marks; of one that is done also the origins."""
+def changes_of(session: SparkSession, write: Merge | Replace) -> DataFrame:
+    """Folded changes: marks, the mirror's columns as a changelog spells them, and what the fold
+    says of them."""
+    schema, changes = write.target.schema, write.changes
+    marks = ["_change_type"]
+    marks += ["_committed_at"] if write.target.soft else []
+    marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
+    told = [
+        pa.field(mark, pa.bool_())
+        for mark in (*keep_marks(schema, changes).values(), *lack_marks(schema, changes).values())
+    ]
+    told += [schema.field(name).with_name(mark) for name, mark in origins(write).items()]
+    return _read(
+        session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *told])
+    )
+
+
+def images_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -> DataFrame:
+    """The row images of all parts: `_change_type`, and the mirror's columns as a changelog spells
+    them."""
     from pyspark.sql import functions as f
 
-    keeps = {write.schema.get_field_index(n): m for n, m in keep_marks(write).items()}
-    lacks = {write.schema.get_field_index(n): m for n, m in lack_marks(write).items()}
-    told: list[pa.Field] = []
-    if is_folded(write):
-        told = [pa.field(mark, pa.bool_()) for mark in (*keeps.values(), *lacks.values())]
-        told += [write.schema.field(n).with_name(m) for n, m in origins(write).items()]
+    names = changelog_names(schema.names)
     frames = []
-    for part in whole_parts(write):
-        needed = [MARKS.field(mark) for mark in marks] + told
-        if part.above and "_sequence" not in marks:
-            needed.append(MARKS.field("_sequence"))
-        if part.present is not None:
-            needed.append(pa.field(part.present, pa.binary()))
-        frame = _read(session, part, needed)
+    for part in parts:
+        marks = ["_change_type", *(["_sequence"] if part.above else [])]
+        frame = _read_part(session, part, [MARKS.field(mark) for mark in marks])
         if part.above:
             frame = frame.where(f.col("_sequence") > part.above)
         images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
-        columns = [f.col(mark) for mark in marks]
-        columns += _columns(part, write.schema, changelog_names(write.schema.names))
-        if told:
-            columns += [f.col(field.name) for field in told]
-        elif not is_folded(write):
-            columns += [f.lit(part.columns[at].absent).alias(m) for at, m in keeps.items()]
-            columns += [_lacks(part, part.columns[at]).alias(m) for at, m in lacks.items()]
-        frames.append(images.select(columns))
+        frames.append(images.select(f.col("_change_type"), *_columns(part, schema, names)))
     if not frames:
-        return _empty(session, write, marks)
+        return empty_rows(session, pa.schema([MARKS.field("_change_type"), *_spelled(schema)]))
     return reduce(lambda one, other: one.union(other), frames)
 
 
-def merged_changes(session: SparkSession, write: MirrorWrite) -> DataFrame:
-    """Folded changes out of its files."""
-    marks = ["_committed_at"] if write.deletes == "soft" else []
-    marks += ["_sequence"] if write.completion is not None else []
-    return changes_of(session, write, ["_change_type", *marks])
-
-
-def _lacks(part: Part, column: PartColumn) -> Column:
-    """Whether an image leaves the column out."""
-    from pyspark.sql import functions as f
-
-    if part.present is None or column.bit is None:
-        return f.lit(False)
-    byte = f.expr(f"substring({quoted(part.present)}, {(column.bit >> 3) + 1}, 1)")
-    number = f.conv(f.hex(byte), 16, 10).cast("bigint")
-    there = number.bitwiseAND(f.lit(1 << (column.bit & 7))) != 0
-    return f.coalesce(~there, f.lit(False))
-
-
-def completion_of(session: SparkSession, part: Part, schema: pa.Schema) -> DataFrame:
-    """A completion's rows under the mirror's own names, NULL where it does not know a column."""
-    return _read(session, part, ()).select(_columns(part, schema, schema.names))
-
-
-def snapshot_of(session: SparkSession, write: MirrorWrite) -> DataFrame | None:
-    """The snapshot's rows under the mirror's own names; None without one."""
+def rows_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -> DataFrame | None:
+    """The rows of a snapshot or of a completion under the mirror's own names, NULL where they do
+    not know a column; None without files."""
     frames = [
-        _read(session, part, ()).select(_columns(part, write.schema, write.schema.names))
-        for part in write.snapshot
+        _read_part(session, part, ()).select(_columns(part, schema, schema.names))
+        for part in parts
         if part.files
     ]
     return reduce(lambda one, other: one.union(other), frames) if frames else None
@@ -149,20 +103,24 @@ def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
     return session.createDataFrame([], StructType(_fields(schema)))
 
 
-def _empty(session: SparkSession, write: MirrorWrite, marks: Sequence[str]) -> DataFrame:
-    spelled = zip(changelog_names(write.schema.names), write.schema.types, strict=True)
-    return empty_rows(session, pa.schema([*(MARKS.field(mark) for mark in marks), *spelled]))
+def _spelled(schema: pa.Schema) -> list[pa.Field]:
+    """The mirror's columns as a changelog spells them."""
+    names = changelog_names(schema.names)
+    return [field.with_name(name) for field, name in zip(schema, names, strict=True)]
 
 
-def _read(session: SparkSession, part: Part, more: Sequence[pa.Field]) -> DataFrame:
+def _read_part(session: SparkSession, part: Part, more: Sequence[pa.Field]) -> DataFrame:
+    columns = [(one.source, one.type) for one in part.columns if one.source is not None]
+    return _read(session, part.files, pa.schema([*more, *columns]))
+
+
+def _read(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
     from pyspark.sql.types import StructType
 
-    columns = [(one.source, one.type) for one in part.columns if one.source is not None]
-    schema = StructType(_fields(pa.schema([*more, *columns])))
-    if not part.files:
-        return session.createDataFrame([], schema)
-    reader = session.read.schema(schema).option("recursiveFileLookup", "true")
-    return reader.parquet(*part.files)
+    if not files:
+        return empty_rows(session, schema)
+    reader = session.read.schema(StructType(_fields(schema)))
+    return reader.option("recursiveFileLookup", "true").parquet(*files)
 
 
 def _fields(schema: pa.Schema) -> list[StructField]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.changes.strategy import FEW, NOTHING
+from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, Part, PartColumn, Target
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW, NOTHING
 
 _COLUMNS = pa.schema(
     [
@@ -42,28 +42,21 @@ def rehearse(scratch: Path, archive: Path) -> None:
 
 
 def _write(mirrors: SparkMirrors) -> None:
-    for number, (mode, change) in enumerate(
-        [("append", "insert"), ("append", "insert"), ("merge", "update_postimage")], start=1
-    ):
+    own = tuple(PartColumn(field.name, field.type) for field in _COLUMNS)
+    for number, change in enumerate(("insert", "insert", "update_postimage"), start=1):
         ids = list(range(100))
         empty = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]
         changes = pa.table(
             [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *empty],
             names=["_change_type", *_COLUMNS.names],
         )
-        mirrors.write(
-            MirrorWrite(
-                mirror="rehearsal",
-                mode=mode,
-                files=(mirrors.stage("rehearsal", changes),),
-                schema=_COLUMNS,
-                key=("id",),
-                app_id="rehearsal",
-                txn_version=number,
-                user_metadata="",
-                bounds=(("id", "0", "99"),),
-            )
-        )
+        target = Target("rehearsal", _COLUMNS, "rehearsal", number, "")
+        files = (mirrors.stage("rehearsal", changes),)
+        if change == "insert":
+            mirrors.write(Append(target, (Part(files, own),)))
+        else:
+            bounds = (("id", "0", "99"),)
+            mirrors.write(Merge(target, ("id",), FoldedChanges(files), bounds))
 
 
 if __name__ == "__main__":

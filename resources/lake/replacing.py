@@ -5,7 +5,7 @@ Belongs here: Spark's frames of whole rows. Does not: committing them (`writing`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,19 +14,13 @@ import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.widening import TypeChange, type_change
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirror_writes import Part, Replace, Target
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
-from resources.lake.folding import folded
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import (
-    empty_rows,
-    merged_changes,
-    refuse_partial,
-    snapshot_of,
-    whole_parts,
-)
+from resources.lake.parts import changes_of, empty_rows, images_of, rows_of
 from resources.lake.scan import mirror_schema
+from resources.lake.staging import Staging
 from resources.lake.statement import literal, quoted, sql_type
 
 if TYPE_CHECKING:
@@ -36,94 +30,93 @@ if TYPE_CHECKING:
 _MOMENT = DELETED_AT.type
 
 
-def present_rows(changes: DataFrame, write: MirrorWrite) -> DataFrame:
+def present_rows(changes: DataFrame, target: Target) -> DataFrame:
     """The rows that folded changes or inserts leave of themselves."""
     from pyspark.sql import functions as f
 
+    names = target.schema.names
     gone = f.col("_change_type") == "delete"
-    if write.deletes != "soft":
-        return named_rows(changes.where(~gone), write)
+    if not target.soft:
+        return named_rows(changes.where(~gone), names)
     moment = f.when(gone, f.col("_committed_at")) if "_committed_at" in changes.columns else None
     mark = f.lit(None) if moment is None else moment
-    return named_rows(changes, write, mark.cast("timestamp").alias(DELETED_AT.name))
+    return named_rows(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
 
 
-def named_rows(changes: DataFrame, write: MirrorWrite, *more: Column) -> DataFrame:
-    names = write.schema.names
+def named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFrame:
     pairs = zip(names, changelog_names(names), strict=True)
     return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
 
 
 @contextmanager
 def replaced(
-    session: SparkSession, write: MirrorWrite, before: str | None, staging: Path
+    session: SparkSession, write: Replace, before: str | None, staging: Staging
 ) -> Iterator[DataFrame]:
     """The snapshot's rows, changed, as long as the context lasts; `before`: the mirror's path
     where there is one."""
-    snapshot = snapshot_of(session, write)
-    changed = any(part.files for part in whole_parts(write))
-    if not write.key:
-        refuse_partial(write)
-        yield _recounted(session, write, snapshot, changed)
-    elif not changed:
-        rows = empty_rows(session, write.schema) if snapshot is None else snapshot
-        yield _with_gone(session, write, before, _with_mark(rows, write))
-    else:
-        folds = merged_changes if write.folded else folded
-        changes = folds(session, write)
-        with looked_up(session, changes, write, snapshot, staging) as whole:
-            rows = present_rows(whole, write)
-            if snapshot is not None:
-                touched = named_rows(changes, write).select(*map(column, write.key))
-                kept = _without(snapshot, touched, write.key)
-                rows = _with_mark(kept, write).unionByName(rows)
-            yield _with_gone(session, write, before, rows)
+    target = write.target
+    snapshot = rows_of(session, write.snapshot, target.schema)
+    if not write.changes.files:
+        rows = empty_rows(session, target.schema) if snapshot is None else snapshot
+        yield _with_gone(session, write, before, _with_mark(rows, target))
+        return
+    changes = changes_of(session, write)
+    with looked_up(session, changes, write, snapshot, staging) as whole:
+        rows = present_rows(whole, target)
+        if snapshot is not None:
+            touched = named_rows(changes, target.schema.names).select(*map(column, write.key))
+            kept = _without(snapshot, touched, write.key)
+            rows = _with_mark(kept, target).unionByName(rows)
+        yield _with_gone(session, write, before, rows)
 
 
 def _with_gone(
-    session: SparkSession, write: MirrorWrite, before: str | None, rows: DataFrame
+    session: SparkSession, write: Replace, before: str | None, rows: DataFrame
 ) -> DataFrame:
-    if write.deletes != "soft" or before is None:
+    if not write.target.soft or before is None:
         return rows
     return rows.unionByName(_gone(session, write, before, rows))
 
 
-def _recounted(
-    session: SparkSession, write: MirrorWrite, snapshot: DataFrame | None, changed: bool
+def recounted(
+    session: SparkSession, schema: pa.Schema, parts: Sequence[Part], snapshot: Sequence[Part]
 ) -> DataFrame:
-    names = write.schema.names
+    """The snapshot's rows, each as often as it is there and the row images leave it."""
+    names = schema.names
     columns = changelog_names(names)
-    if not changed:
-        return empty_rows(session, write.schema) if snapshot is None else snapshot
-    there = None
-    if snapshot is not None:
+    there = rows_of(session, snapshot, schema)
+    if not parts:
+        return empty_rows(session, schema) if there is None else there
+    if there is not None:
         pairs = zip(names, columns, strict=True)
-        there = snapshot.select(*(column(name).alias(spelled) for name, spelled in pairs))
-    return named_rows(with_changes(there, net_changes(session, write), columns), write)
+        there = there.select(*(column(name).alias(spelled) for name, spelled in pairs))
+    net = net_changes(images_of(session, parts, schema), columns)
+    return named_rows(with_changes(there, net, columns), names)
 
 
-def _with_mark(rows: DataFrame, write: MirrorWrite) -> DataFrame:
+def _with_mark(rows: DataFrame, target: Target) -> DataFrame:
     from pyspark.sql import functions as f
 
-    if write.deletes != "soft":
+    if not target.soft:
         return rows
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
 
-def _gone(session: SparkSession, write: MirrorWrite, path: str, rows: DataFrame) -> DataFrame:
+def _gone(session: SparkSession, write: Replace, path: str, rows: DataFrame) -> DataFrame:
     """Rows of the mirror whose key is not among `rows`, marked as deleted; none where they
     have no such key."""
     from pyspark.sql import functions as f
 
     mirror = session.read.format("delta").load(path)
-    stays = _staying(path, write)
+    schema = write.target.schema
+    stays = _staying(path, schema)
     if not stays >= {*write.key}:
-        return _with_mark(empty_rows(session, write.schema), write)
+        return _with_mark(empty_rows(session, schema), write.target)
     columns = [
         (column(field.name) if field.name in stays else f.lit(None))
         .cast(sql_type(field.type))
         .alias(field.name)
-        for field in write.schema
+        for field in schema
     ]
     marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
     told = write.moment
@@ -132,14 +125,14 @@ def _gone(session: SparkSession, write: MirrorWrite, path: str, rows: DataFrame)
     return _without(mirror.select(*columns, mark), rows, write.key)
 
 
-def _staying(path: str, write: MirrorWrite) -> set[str]:
+def _staying(path: str, schema: pa.Schema) -> set[str]:
     """The write's columns that can hold what the mirror has under their names."""
     version = newest_version(Path(path))
     assert version is not None, "there is a mirror"
     have = {one.name.lower(): one.type for one in mirror_schema(Path(path), version)}
     return {
         one.name
-        for one in write.schema
+        for one in schema
         if one.name.lower() in have
         and type_change(have[one.name.lower()], one.type) is not TypeChange.REREAD
     }

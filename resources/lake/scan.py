@@ -39,10 +39,9 @@ def mirror_schema(path: Path, version: int) -> pa.Schema:
         return _plain(DeltaTable(path, version=version))
 
 
-def needs_spark(path: Path, version: int) -> bool:
+def needs_spark(table: DeltaTable) -> bool:
     """Whether some column was widened, now or earlier."""
-    with lake_errors(path):
-        features = DeltaTable(path, version=version).protocol().reader_features or []
+    features = table.protocol().reader_features or []
     return any(feature.startswith("typeWidening") for feature in features)
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 FILE_BYTES = 512 * 1024**2
 """A file is closed once it has grown to this size."""
 
-GROUP_ROWS = 128 * 1024
-"""Rows of a row group: small enough that both cores of a small machine find work."""
+PIECE_ROWS = 4 * GROUP_ROWS
+PIECE_BYTES = 32 << 20
+"""What is read at once, before compression, unless a single row group is more."""
 
 AHEAD = 2
 """Writes that may wait for the thread that writes."""
@@ -72,18 +73,16 @@ class ParquetSegments:
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
 
-    def read(
+    def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
-    ) -> pa.Table:
+    ) -> Iterator[pa.Table]:
         wanted = None if columns is None else list(columns)
-        tables = []
         for file in files:
             path = self._lake / folder / file.path
-            with lake_errors(path):
-                tables.append(_read(path, wanted))
-        if not tables:
-            raise ValueError("a segment has at least one file")
-        return pa.concat_tables(tables)
+            # By itself: a dataset would take `=XX` in folder names for partitions.
+            with lake_errors(path), pq.ParquetFile(path) as content:
+                for groups in _together(content.metadata):
+                    yield content.read_row_groups(groups, columns=wanted)
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
         return sum(_unpacked(self._lake / folder / file.path) for file in files)
@@ -285,8 +284,8 @@ def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
     if wrong:
         raise SegmentsLost(
             wrong[0],
-            hint="restore the file from a copy of the lake, or run again: a batch of which "
-            "nothing is merged is captured anew",
+            hint="restore the file from a copy of the lake, or run again: a batch of which nothing "
+            "is merged is captured again",
         )
 
 
@@ -303,10 +302,21 @@ def _wrong(path: Path, file: SegmentFile) -> str | None:
     return None
 
 
-def _read(path: Path, columns: list[str] | None) -> pa.Table:
-    """One file by itself: a dataset would take `=XX` in folder names for partitions."""
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=columns)
+def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
+    """Row groups that are read at once."""
+    groups: list[int] = []
+    rows = size = 0
+    for number in range(file.num_row_groups):
+        group = file.row_group(number)
+        if groups and (
+            rows + group.num_rows > PIECE_ROWS or size + group.total_byte_size > PIECE_BYTES
+        ):
+            yield groups
+            groups, rows, size = [], 0, 0
+        groups.append(number)
+        rows, size = rows + group.num_rows, size + group.total_byte_size
+    if groups:
+        yield groups
 
 
 def _unpacked(path: Path) -> int:

@@ -1,7 +1,7 @@
 """Spark sessions that are used again, each for tables of its size.
 
-Belongs here: which session a write gets. Does not: Spark's life (`session`), its settings
-(`settings`), what is done with it (`mirror`).
+Belongs here: which session a write gets. Does not: how many rows are few (`changes.strategy`),
+Spark's life (`session`), its settings (`settings`), what is done with it (`mirror`).
 
 What pays for many rows is most of the work for a few (`python -m benchmarks small`): Spark makes
 Java of each plan and compiles it, once for each order of types; Delta looks for the files that it
@@ -12,43 +12,15 @@ as it takes to write the file anew.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from resources.lake.session import SparkProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How many rows some files hold, and the files' bytes."""
-
-    rows: int
-    bytes: int
-
-    def __add__(self, other: Extent) -> Extent:
-        return Extent(self.rows + other.rows, self.bytes + other.bytes)
-
-    def within(self, limit: Extent) -> bool:
-        return self.rows <= limit.rows and self.bytes <= limit.bytes
-
-
-FEW: Final = Extent(10_000, 1 << 20)
-"""Up to which the rows of a mirror, and of what is written to it, are few. The bytes bound what
-each run leaves behind: the file that it replaced is kept for a month."""
-
-NOTHING: Final = Extent(-1, -1)
-"""The limit that makes any number of rows many."""
 
 _FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -82,30 +54,3 @@ class Sessions:
         yield session
         with self._lock:
             self._idle[few].append(session)
-
-
-def extent_in(files: Iterable[str]) -> Extent | None:
-    """Of Parquet files; None where one cannot be read, which whoever reads them all will
-    say."""
-    found = Extent(0, 0)
-    try:
-        for file in files:
-            found += Extent(pq.read_metadata(file).num_rows, Path(file).stat().st_size)
-    except (pa.ArrowException, OSError):
-        return None
-    return found
-
-
-def extent_of(table: DeltaTable) -> Extent | None:
-    """Of a table's files, deleted rows among it; None where they do not tell."""
-    try:
-        actions = pa.table(table.get_add_actions(flatten=True))
-    except (DeltaError, pa.ArrowException):
-        return None
-    if "num_records" not in actions.column_names:
-        return Extent(0, 0) if actions.num_rows == 0 else None
-    rows: list[int | None] = actions["num_records"].to_pylist()
-    counts = [count for count in rows if count is not None]
-    if len(counts) < len(rows):
-        return None
-    return Extent(sum(counts), sum(actions["size_bytes"].to_pylist()))

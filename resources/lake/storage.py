@@ -88,7 +88,7 @@ def _about_mirror(lake: Path, path: Path, error: Exception) -> LakeUnavailable |
         said = error.strerror or type(error).__name__
     elif isinstance(error, DeltaError):
         said = first_line(str(error))
-    return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="write the mirror anew")
+    return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
 
 
 def _number_in(text: str) -> int | None:

@@ -7,30 +7,31 @@ once (`mirror`), nor which transaction it records, which its session is set to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
+
+import pyarrow as pa
 
 from pipeline.changes.layout import changelog_names
-from pipeline.changes.mapping import kept_columns
-from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite, Rewrite, completed_columns
+from pipeline.ports.mirror_writes import (
+    Append,
+    Count,
+    Merge,
+    MirrorWrite,
+    Part,
+    PartColumn,
+    Recount,
+    Replace,
+    Rewrite,
+    Target,
+)
 from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
-from resources.lake.folding import write_folded
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import (
-    changes_of,
-    column_from,
-    keep_marks,
-    lack_marks,
-    merged_changes,
-    refuse_partial,
-    whole_parts,
-)
-from resources.lake.replacing import column, named_rows, present_rows, replaced
-from resources.lake.staging import staged_folder
+from resources.lake.parts import changes_of, column_from, images_of, keep_marks, rows_of
+from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
+from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
 
 if TYPE_CHECKING:
@@ -51,95 +52,80 @@ FOR_ANY_READER = MappingProxyType({**PROPERTIES, "delta.enableDeletionVectors": 
 
 
 def commit(
-    session: SparkSession, write: MirrorWrite, path: str, staging: Path, *, exists: bool
+    session: SparkSession, write: MirrorWrite, path: str, staging: Staging, *, exists: bool
 ) -> None:
     """Make the write's one commit to the mirror at `path`."""
-    if write.deletes == "soft" and not write.key:
-        raise TableError(
-            "deleted rows cannot be marked in a table without a key",
-            hint='give the table a PRIMARY KEY, or set deletes = "remove"',
-        )
-    if write.mode == "replace":
-        with replaced(session, write, path if exists else None, staging) as rows:
-            _overwrite(rows, write, path, exists)
-    elif write.mode == "append":
-        _append(present_rows(changes_of(session, write, ["_change_type"]), write), write, path)
-    elif not write.key:
-        refuse_partial(write)
-        _count(session, write, path, staging, exists)
-    elif write.mode == "merge":
-        _merge(session, write, path, staging, exists)
-    else:
-        _fold(session, write, path, staging, exists)
+    target = write.target
+    match write:
+        case Append(target, parts):
+            images = images_of(session, parts, target.schema)
+            _append(present_rows(images, target), target, path)
+        case Merge():
+            _merge(session, write, path, staging, exists)
+        case Count(target, parts):
+            _count(session, target, parts, path, staging, exists)
+        case Replace():
+            with replaced(session, write, path if exists else None, staging) as rows:
+                _overwrite(rows, target, path, exists)
+        case Recount(target, parts, snapshot):
+            _overwrite(recounted(session, target.schema, parts, snapshot), target, path, exists)
+        case _:
+            assert_never(write)
 
 
-def _fold(
-    session: SparkSession, write: MirrorWrite, path: str, staging: Path, exists: bool
-) -> None:
-    with staged_folder(staging) as folder:
-        write_folded(session, write, folder)
-        kept = kept_columns((part.columns for part in whole_parts(write)), write.schema)
-        lacking = tuple(lack_marks(write))
-        _merge(
-            session,
-            replace(write, mode="merge", files=(folder,), parts=(), kept=kept, lacking=lacking),
-            path,
-            staging,
-            exists,
-        )
-
-
-def _merge(
-    session: SparkSession, write: MirrorWrite, path: str, staging: Path, exists: bool
-) -> None:
+def _merge(session: SparkSession, write: Merge, path: str, staging: Staging, exists: bool) -> None:
     there = _between(session.read.format("delta").load(path), write) if exists else None
-    with looked_up(session, merged_changes(session, write), write, there, staging) as changes:
+    with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
         if exists:
             _merge_into(session, changes, write, path)
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            _append(present_rows(changes, write), write, path)
+            _append(present_rows(changes, write.target), write.target, path)
 
 
-def _between(rows: DataFrame, write: MirrorWrite) -> DataFrame:
+def _between(rows: DataFrame, write: Merge) -> DataFrame:
     for name, least, greatest in write.bounds:
         rows = rows.where(f"{quoted(name)} between {least} and {greatest}")
     return rows
 
 
-def _merge_into(session: SparkSession, changes: DataFrame, write: MirrorWrite, path: str) -> None:
+def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: str) -> None:
+    schema = write.target.schema
     statement = merge_statement(
         mirror=path,
         source="changes",
-        columns=write.schema.names,
-        source_columns=changelog_names(write.schema.names),
+        columns=schema.names,
+        source_columns=changelog_names(schema.names),
         key=write.key,
         bounds=write.bounds,
-        keeps=keep_marks(write),
-        soft=write.deletes == "soft",
-        completed=completed_columns(write),
+        keeps=keep_marks(schema, write.changes),
+        soft=write.target.soft,
+        completed=write.completed,
     )
     _run(session, changes, statement)
 
 
 def _count(
-    session: SparkSession, write: MirrorWrite, path: str, staging: Path, exists: bool
+    session: SparkSession,
+    target: Target,
+    parts: Sequence[Part],
+    path: str,
+    staging: Staging,
+    exists: bool,
 ) -> None:
-    columns = changelog_names(write.schema.names)
-    net = net_changes(session, write)
+    names = target.schema.names
+    columns = changelog_names(names)
+    net = net_changes(images_of(session, parts, target.schema), columns)
     if not exists:
-        _append(named_rows(repeated(net, columns), write), write, path)
+        _append(named_rows(repeated(net, columns), names), target, path)
         return
     mirror = session.read.format("delta").load(path)
     there = mirror.select(
-        *(
-            column(name).alias(spelled)
-            for name, spelled in zip(write.schema.names, columns, strict=True)
-        )
+        *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
-    with staged_folder(staging) as counted, staged_folder(staging) as folder:
+    with staging.folder() as counted, staging.folder() as folder:
         # Counted once: the plan behind it is asked for five times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
@@ -147,7 +133,7 @@ def _count(
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = count_statement(
-            mirror=path, source="changes", columns=write.schema.names, source_columns=columns
+            mirror=path, source="changes", columns=names, source_columns=columns
         )
         _run(session, source, statement)
 
@@ -160,21 +146,23 @@ def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
         session.catalog.dropTempView("changes")
 
 
-def _append(rows: DataFrame, write: MirrorWrite, path: str) -> None:
+def _append(rows: DataFrame, target: Target, path: str) -> None:
     """Into a mirror that is not there too: it is created by the same commit."""
-    rows.write.format("delta").mode("append").options(**_properties(write)).save(path)
+    rows.write.format("delta").mode("append").options(**_properties(target)).save(path)
 
 
-def _overwrite(rows: DataFrame, write: MirrorWrite, path: str, exists: bool) -> None:
+def _overwrite(rows: DataFrame, target: Target, path: str, exists: bool) -> None:
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     if not exists:
-        writer = writer.options(**_properties(write))
+        writer = writer.options(**_properties(target))
     writer.save(path)
 
 
-def write_anew(session: SparkSession, write: MirrorWrite, path: str) -> None:
-    """The insert images of the write's files are all that the mirror holds from now on."""
-    rows = present_rows(changes_of(session, write, ["_change_type"]), write)
+def write_anew(session: SparkSession, file: str, schema: pa.Schema, path: str) -> None:
+    """The rows of a file are all that the mirror holds from now on."""
+    part = Part((file,), tuple(PartColumn(field.name, field.type) for field in schema))
+    rows = rows_of(session, [part], schema)
+    assert rows is not None, "there is a file"
     rows.write.format("delta").mode("overwrite").save(path)
 
 
@@ -199,5 +187,5 @@ def copy_rows(
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
 
 
-def _properties(write: MirrorWrite) -> Mapping[str, str]:
-    return FOR_ANY_READER if write.readers == "any" else PROPERTIES
+def _properties(target: Target) -> Mapping[str, str]:
+    return FOR_ANY_READER if target.readers == "any" else PROPERTIES

@@ -20,7 +20,7 @@ from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.lake_commit import LakeCommit, Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
-from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
@@ -85,12 +85,12 @@ class MemorySegments:
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return _damaged(self._lake, folder, files)
 
-    def read(
+    def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        found = [self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files]
-        table = pa.concat_tables(found)
-        return table if columns is None else table.select(list(columns))
+    ) -> Iterator[pa.Table]:
+        for file in files:
+            table = self._lake.files[self._lake.path(f"{folder}/{file.path}")]
+            yield table if columns is None else table.select(list(columns))
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
         found = (self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files)
@@ -258,21 +258,24 @@ class MemoryMirrors:
         return None
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+        target = write.target
         with self._lake.lock:
             held()
-            done = self.recorded(write.mirror, write.app_id, write.txn_version)
-            if done is not None and not same_write(done.user_metadata, write.user_metadata):
-                raise ForeignCommit(f"{write.mirror} holds another's commit", hint="compare them")
+            done = self.recorded(target.mirror, target.app_id, target.txn_version)
+            if done is not None and not same_write(done.user_metadata, target.user_metadata):
+                raise ForeignCommit(f"{target.mirror} holds another's commit", hint="compare them")
             if done is not None:
                 return done
-            refuse_columns(write.schema.names)
-            commits = self._lake.tables.setdefault(write.mirror, [])
+            refuse_columns(target.schema.names)
+            commits = self._lake.tables.setdefault(target.mirror, [])
             before = commits[-1].rows if commits else None
-            if before is not None and write.mode != "replace":
-                _refuse_other_columns(before, write)
+            if before is not None and not isinstance(write, Replace | Recount):
+                _refuse_other_columns(before, target)
             rows = written(self._lake.files, before, write)
-            commits.append(MemoryCommit(write.app_id, write.txn_version, write.user_metadata, rows))
-            return MirrorCommit(len(commits) - 1, write.user_metadata)
+            commits.append(
+                MemoryCommit(target.app_id, target.txn_version, target.user_metadata, rows)
+            )
+            return MirrorCommit(len(commits) - 1, target.user_metadata)
 
     def ends_at(self, mirror: str, version: int) -> bool:
         return self.version(mirror) == version
@@ -361,10 +364,10 @@ def _refuse_another(
     raise ForeignCommit(f"{folder} has batch {batch} with other files", hint="compare them")
 
 
-def _refuse_other_columns(before: pa.Table, write: MirrorWrite) -> None:
-    shown = [DELETED_AT] if write.deletes == "soft" else []
+def _refuse_other_columns(before: pa.Table, target: Target) -> None:
+    shown = [DELETED_AT] if target.soft else []
     have = {field.name: field.type for field in before.schema}
-    if have != {field.name: field.type for field in [*write.schema, *shown]}:
+    if have != {field.name: field.type for field in [*target.schema, *shown]}:
         raise TableError("the lake's table has other columns", hint="evolve it first")
 
 

@@ -1,18 +1,18 @@
 """Mirrors in memory, row by row: what a mirror is, said as plainly as Python can.
 
-Belongs here: the answer to each kind of write and step. Does not: speed, and what only a
-Delta table can show.
+Belongs here: the answer to each kind of write and step. Does not: folding (`changes.fold`), speed,
+and what only a Delta table can show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.coalescing import HINT, LOST, OTHER_KEY, coalesced
+from pipeline.changes.coalescing import HINT, LOST
 from pipeline.changes.layout import (
     DELETED_AT,
     changelog_names,
@@ -20,43 +20,54 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import cast_column, folded, kept_columns
+from pipeline.changes.mapping import cast_column
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
+    Append,
+    Count,
     DropColumns,
     Fill,
+    Merge,
     MirrorStep,
     MirrorWrite,
     Part,
     PartColumn,
+    Recount,
     RenameColumn,
+    Replace,
     Rewrite,
     WidenColumn,
-    completed_columns,
 )
 
 Row = dict[str, Any]
 Files = Mapping[str, pa.Table]
+Keyed = Mapping[tuple[Any, ...], Row]
+
+_COMES = ("insert", "update_postimage")
+_GOES = ("delete", "update_preimage")
 
 
 def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Table:
     """What a mirror holds after a write."""
-    soft = write.deletes == "soft"
-    if soft and not write.key:
-        raise TableError("deleted rows cannot be marked in a table without a key", hint="a key")
-    schema = pa.schema([*write.schema, *([DELETED_AT] if soft else [])])
-    old = [] if before is None else before.to_pylist()
-    if write.mode == "replace":
-        rows = _replaced(files, before, write)
-    elif write.mode == "append":
-        rows = [*old, *_images(files, write, lambda kind: kind == "insert")]
-    elif not write.key:
-        rows = _counted(files, old, write)
-    else:
-        rows = _completed(files, _merged(old, _changes(files, write), write), write)
-    return pa.Table.from_pylist(rows, schema=schema)
+    schema = write.target.schema
+    old: list[Row] = [] if before is None else before.to_pylist()
+    match write:
+        case Append(_, parts):
+            rows = [*old, *_images(files, parts, schema, ("insert",))]
+        case Merge():
+            rows = _completed(files, _merged(files, old, write), write)
+        case Count(_, parts):
+            rows = _counted(files, old, parts, schema)
+        case Recount(_, parts, snapshot):
+            rows = _counted(files, _read(files, snapshot, schema), parts, schema)
+        case Replace():
+            rows = _replaced(files, before, write)
+        case _:
+            assert_never(write)
+    shown = [DELETED_AT] if write.target.soft else []
+    return pa.Table.from_pylist(rows, schema=pa.schema([*schema, *shown]))
 
 
 def evolved(before: pa.Table, step: MirrorStep) -> pa.Table:
@@ -95,26 +106,6 @@ def _column(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> Any:
     return pa.repeat(value, len(rows)) if value.is_valid else pa.nulls(len(rows), kind)
 
 
-def _parts(write: MirrorWrite) -> Iterable[Part]:
-    if write.files:
-        names = changelog_names(write.schema.names)
-        own = (PartColumn(n, f.type) for n, f in zip(names, write.schema, strict=True))
-        yield Part(write.files, tuple(own))
-    yield from write.parts
-
-
-def _mapped(files: Files, write: MirrorWrite) -> list[tuple[pa.Table, Part]]:
-    return [
-        (_above(pa.concat_tables([files[path] for path in part.files]), part.above), part)
-        for part in _parts(write)
-        if part.files
-    ]
-
-
-def _above(images: pa.Table, number: int) -> pa.Table:
-    return images.filter(pc.greater(images.column("_sequence"), number)) if number else images
-
-
 def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> list[Row]:
     pairs = zip(schema, columns, strict=True)
     found = [_column(rows, column, field.type) for field, column in pairs]
@@ -122,68 +113,64 @@ def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> 
     return named
 
 
-def _images(files: Files, write: MirrorWrite, wanted: Callable[[str], bool]) -> list[Row]:
-    """The images of the kinds that are wanted, in the order of the files."""
+def _read(files: Files, parts: Sequence[Part], schema: pa.Schema) -> list[Row]:
+    """The rows of a snapshot or a completion."""
+    return [
+        row
+        for part in parts
+        for path in part.files
+        for row in _named(files[path], part.columns, schema)
+    ]
+
+
+def _images(
+    files: Files, parts: Sequence[Part], schema: pa.Schema, kinds: Sequence[str]
+) -> list[Row]:
+    """The row images of these kinds, in the order of the files."""
     found: list[Row] = []
-    for images, part in _mapped(files, write):
-        kinds = images.column("_change_type").to_pylist()
-        rows = _named(images, part.columns, write.schema)
-        found += [row for kind, row in zip(kinds, rows, strict=True) if wanted(kind)]
+    for part in parts:
+        for path in part.files:
+            images = files[path]
+            if part.above:
+                images = images.filter(pc.greater(images.column("_sequence"), part.above))
+            images = images.filter(pc.is_in(images.column("_change_type"), pa.array(kinds)))
+            found += _named(images, part.columns, schema)
     return found
 
 
-def _changes(files: Files, write: MirrorWrite) -> tuple[pa.Table | None, tuple[str, ...]]:
-    """Folded changes, and the columns that some of them lack."""
-    parts = _mapped(files, write)
-    if not parts:
-        return None, ()
-    if write.mode == "merge" or write.folded:
-        return pa.concat_tables([images for images, _ in parts]), write.lacking
-    marks = ["_committed_at"] if write.deletes == "soft" else []
-    if any(part.present is not None for _, part in parts):
-        return coalesced(parts, write.schema, write.key, marks)
-    whole = [(images, part.columns) for images, part in parts]
-    numbered = write.completion is not None
-    return folded(whole, write.schema, write.key, marks, numbered=numbered), ()
+def _changes(files: Files, write: Merge | Replace) -> list[Row]:
+    return [row for path in write.changes.files for row in files[path].to_pylist()]
 
 
-def _looked_up(
-    rows: Mapping[tuple[Any, ...], Row],
-    changes: pa.Table | None,
-    lacking: Sequence[str],
-    write: MirrorWrite,
-) -> list[Row]:
+def _looked_up(files: Files, rows: Keyed, write: Merge | Replace) -> list[Row]:
     """Folded changes with what they lack, from the rows of before by their keys."""
-    names = write.schema.names
+    names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    marks = {name: lack_names(names)[names.index(name)] for name in lacking}
+    marks = {name: lack_names(names)[names.index(name)] for name in write.changes.lacking}
     origin = [origin_names(names)[names.index(name)] for name in write.key]
     found = []
-    for change in [] if changes is None else changes.to_pylist():
+    for change in _changes(files, write):
         asked = [name for name, mark in marks.items() if change[mark]]
         there = rows.get(tuple(change[name] for name in origin)) if asked else None
         if asked and there is None:
-            if write.mode == "replace" and change["_change_type"] == "delete":
+            if isinstance(write, Replace) and change["_change_type"] == "delete":
                 continue
             raise TableError(LOST, hint=HINT)
         found.append({**change, **{spelled[name]: (there or {})[name] for name in asked}})
     return found
 
 
-def _merged(
-    old: Sequence[Row], folds: tuple[pa.Table | None, Sequence[str]], write: MirrorWrite
-) -> list[Row]:
+def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Row]:
     """One image per key on top of a mirror's rows."""
-    names = write.schema.names
+    names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    kept = write.kept or kept_columns((part.columns for part in _parts(write)), write.schema)
-    keeps = {name: keep_names(names)[names.index(name)] for name in kept}
+    keeps = {name: keep_names(names)[names.index(name)] for name in write.changes.kept}
     rows = {tuple(row[name] for name in write.key): row for row in old}
-    for change in _looked_up(rows, *folds, write):
+    for change in _looked_up(files, rows, write):
         identity = tuple(change[spelled[name]] for name in write.key)
         before = rows.pop(identity, None)
         gone = change["_change_type"] == "delete"
-        if gone and write.deletes != "soft":
+        if gone and not write.target.soft:
             continue
         row = {
             name: (before or {}).get(name)
@@ -191,67 +178,57 @@ def _merged(
             else change[spelled[name]]
             for name in names
         }
-        if write.deletes == "soft":
+        if write.target.soft:
             row[DELETED_AT.name] = change["_committed_at"] if gone else None
         rows[identity] = row
     return list(rows.values())
 
 
-def _completed(files: Files, rows: list[Row], write: MirrorWrite) -> list[Row]:
+def _completed(files: Files, rows: list[Row], write: Merge) -> list[Row]:
     """With columns that were read from the source, but for rows that changed behind that."""
     part = write.completion
     if part is None:
         return rows
-    changes, _ = _changes(files, write)
-    spelled = dict(zip(write.schema.names, changelog_names(write.schema.names), strict=True))
+    names = write.target.schema.names
+    spelled = dict(zip(names, changelog_names(names), strict=True))
     behind = {
         tuple(change[spelled[name]] for name in write.key)
-        for change in ([] if changes is None else changes.to_pylist())
+        for change in _changes(files, write)
         if change["_sequence"] > part.above
     }
     read = {
         tuple(row[name] for name in write.key): row
-        for path in part.files
-        for row in _named(files[path], part.columns, write.schema)
+        for row in _read(files, [part], write.target.schema)
     }
     for row in rows:
         key = tuple(row[name] for name in write.key)
         if key in read and key not in behind:
-            row.update({name: read[key][name] for name in completed_columns(write)})
+            row.update({name: read[key][name] for name in write.completed})
     return rows
 
 
-def _counted(files: Files, old: Sequence[Row], write: MirrorWrite) -> list[Row]:
-    """Copies come and go, told apart bit for bit."""
-    if any(part.present is not None for part in write.parts):
-        raise TableError(OTHER_KEY, hint=HINT)
+def _counted(
+    files: Files, old: Sequence[Row], parts: Sequence[Part], schema: pa.Schema
+) -> list[Row]:
+    """Copies come and go, told apart bit for bit, in whatever order a mirror has its columns."""
+
+    def bits(row: Row) -> str:
+        return repr([row[name] for name in schema.names])
+
     rows: dict[str, list[Row]] = {}
-    for row in [*old, *_images(files, write, lambda kind: kind in ("insert", "update_postimage"))]:
-        rows.setdefault(_bits(row, write), []).append(row)
-    for row in _images(files, write, lambda kind: kind in ("delete", "update_preimage")):
-        if rows.get(_bits(row, write)):
-            rows[_bits(row, write)].pop()
+    for row in [*old, *_images(files, parts, schema, _COMES)]:
+        rows.setdefault(bits(row), []).append(row)
+    for row in _images(files, parts, schema, _GOES):
+        if rows.get(bits(row)):
+            rows[bits(row)].pop()
     return [row for copies in rows.values() for row in copies]
 
 
-def _bits(row: Row, write: MirrorWrite) -> str:
-    """What tells a row from others: its values, in whatever order a mirror has its columns."""
-    return repr([row[name] for name in write.schema.names])
-
-
-def _replaced(files: Files, before: pa.Table | None, write: MirrorWrite) -> list[Row]:
-    rows = [
-        row
-        for part in write.snapshot
-        for path in part.files
-        for row in _named(files[path], part.columns, write.schema)
-    ]
-    if not write.key:
-        return _counted(files, rows, write)
-    if write.deletes != "soft":
-        return _merged(rows, _changes(files, write), write)
-    marked = [{**row, DELETED_AT.name: None} for row in rows]
-    found = _merged(marked, _changes(files, write), write)
+def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row]:
+    rows = _read(files, write.snapshot, write.target.schema)
+    if not write.target.soft:
+        return _merged(files, rows, write)
+    found = _merged(files, [{**row, DELETED_AT.name: None} for row in rows], write)
     there = {tuple(row[name] for name in write.key) for row in found}
     for row in _left(before, write):
         if tuple(row[name] for name in write.key) not in there:
@@ -259,12 +236,12 @@ def _replaced(files: Files, before: pa.Table | None, write: MirrorWrite) -> list
     return found
 
 
-def _left(before: pa.Table | None, write: MirrorWrite) -> list[Row]:
+def _left(before: pa.Table | None, write: Replace) -> list[Row]:
     """A mirror's rows in the write's columns, NULL in those that cannot hold what is there;
     none where they lack the key."""
     if before is None:
         return []
-    schema = pa.schema([*write.schema, DELETED_AT])
+    schema = pa.schema([*write.target.schema, DELETED_AT])
     have = {field.name.lower(): field for field in before.schema}
     stays = {
         field.name: have[field.name.lower()].name

@@ -141,7 +141,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             )
         case Meaning.NOT_NOW | Meaning.BUSY:
             return SourceUnavailable(
-                f"MySQL at {settings.host}:{settings.port} has no answer now: {told(number, text)}",
+                f"MySQL at {settings.host}:{settings.port} cannot answer now: {told(number, text)}",
                 hint="run again; if it happens every time, look at the server's error log",
             )
         case Meaning.LOST:
@@ -150,7 +150,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             return SourceRefused(
                 f"MySQL at {settings.host}:{settings.port} refuses a question: "
                 f"{told(number, text)}",
-                hint="clear up at the server what it complains of, then run again",
+                hint="fix what the server complains of, then run again",
             )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from time import sleep
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from pymysql.cursors import Cursor, SSCursor
 from pipeline.changes.keys import key_columns
 from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.ports.source import TableSnapshot
+from pipeline.retries import COMMITTED, COMMITTED_SOON, QUIET, QUIET_WITHOUT_LOCK, Retry
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
@@ -46,12 +46,6 @@ from resources.mysql.watermarks import Mark, high_mark, low_mark, snapshot_place
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
 """Engines that show their rows as of the snapshot; the others as of the statement."""
-
-_QUIET: Final = 3
-_PATIENT: Final = 50
-_PAUSE: Final = 0.02
-_SOON: Final = 0.1
-"""Tries before and after the lock, and seconds between them and within one."""
 
 _LOCK_SECONDS: Final = 2
 """A LOCK TABLES that waits keeps writers waiting behind it: not for long."""
@@ -156,10 +150,10 @@ class _Taking:
         """At a quiet moment, or under a lock, or at a quiet moment that is waited for."""
         if not self._has_snapshots():
             return self._held() or self.once()
-        low, high = self._quiet(_QUIET)
+        low, high = self._quiet(QUIET)
         if low == high:
             return self._selected(low, high)
-        return self._locked() or self._selected(*self._quiet(_PATIENT))
+        return self._locked() or self._selected(*self._quiet(QUIET_WITHOUT_LOCK))
 
     def _has_snapshots(self) -> bool:
         """By its engine; `StructureMoved` where there is no such table."""
@@ -174,17 +168,15 @@ class _Taking:
             raise _moved(name, "it is not there, or the account may not see it")
         return str(row[0]).lower() in _SNAPSHOTS
 
-    def _quiet(self, tries: int) -> tuple[Mark, Mark]:
+    def _quiet(self, retry: Retry) -> tuple[Mark, Mark]:
         """A snapshot with equal marks, or the last of so many."""
-        low, high = self._snapshot(_SOON)
-        for _ in range(tries - 1):
+        for _ in retry.tries():
+            low, high = self._snapshot(COMMITTED_SOON)
             if low == high:
                 break
-            sleep(_PAUSE)
-            low, high = self._snapshot(_SOON)
         return low, high
 
-    def _snapshot(self, patience: float = 1.0) -> tuple[Mark, Mark]:
+    def _snapshot(self, patience: Retry = COMMITTED) -> tuple[Mark, Mark]:
         """The marks around a snapshot; one and the same where its place is known."""
         low = low_mark(self.questions, self.dialect, patience=patience)
         self.cursor.execute(BEGIN)
@@ -265,7 +257,7 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
 
 def _moved(table: TableName, difference: str) -> StructureMoved:
     return StructureMoved(
-        f"{table} is not built as it was to be read: {difference}",
+        f"{table} does not have the structure it should be read with: {difference}",
         hint="run again: its structure is read again",
     )
 
@@ -310,7 +302,7 @@ def _about(
                 hint=f"grant select on `{table.database}`.`{table.name}` to {settings.user!r}",
             )
         case Meaning.REFUSED:
-            cure = LIMITS.get(number, "clear up what it complains of")
+            cure = LIMITS.get(number, "fix what it complains of")
             return TableError(f"MySQL refuses to read it: {said}", hint=f"{cure} at the source")
         case _:
             return None

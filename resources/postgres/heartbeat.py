@@ -1,7 +1,7 @@
 """The signs of life that a lease's holder gives, from a thread of its own.
 
 Belongs here: saying every few seconds that this process lives. Does not: what becomes of
-one that is silent, which whoever wants the lock decides (`ledger`).
+one that is silent, which whoever wants the lock decides (`leases`).
 """
 
 from __future__ import annotations

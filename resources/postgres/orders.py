@@ -1,99 +1,94 @@
-"""What people order about tables, on Postgres: one function a step, given a cursor.
+"""What people order about tables, on Postgres: `pipeline.ports.orders`.
 
-Does not belong here: connections, and the rules of order, which the schema holds.
+Belongs here: the orders. Does not: what becomes of their tables (`tables`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
-
-from psycopg2.extras import RealDictCursor
 
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
+from pipeline.life.events import Paused, Released, Reloaded, Resumed
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableOrder
-from resources.ledger_rules import paused, refusal, reloading
-from resources.postgres import rows
-from resources.postgres.queries import query
+from pipeline.table_state import OrderKind, TableOrder, paused, reloading
+from resources.postgres.lives import captures_end, record
+from resources.postgres.refusals import refusal
+from resources.postgres.rows import Row, of_table, stopped, table
+from resources.postgres.session import Books, Step
+from resources.postgres.tables import count_behind
 
 
-def open_orders(cursor: RealDictCursor, source: str) -> list[TableOrder]:
-    cursor.execute(query("open_orders"), {"source": source})
-    return [_order(row) for row in cursor.fetchall()]
+class PostgresOrders(Books):
+    def open_orders(self, source: str) -> list[TableOrder]:
+        return [_order(row) for row in self._all("open_orders", source=source)]
+
+    def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.PAUSE, author, reason)
+            why, hint = paused(table, reason, author)
+            _stop(step, lease, table, Paused(why, hint, remedy, captures_end(step, lease.source)))
+            return _given(step, lease, number)
+
+    def reload_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.RELOAD, author, reason)
+            why, hint = reloading(table, reason, author)
+            _stop(step, lease, table, Reloaded(why, hint, captures_end(step, lease.source)))
+            return _given(step, lease, number)
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.RESUME, author, reason)
+            record(step, lease, [(table, Resumed())])
+            return _given(step, lease, number)
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            kind = OrderKind.RELEASE
+            number = _give(step, lease, table, kind, author, reason, schema, renames)
+            record(step, lease, [(table, Released())])
+            return _given(step, lease, number)
 
 
-def pause(
-    cursor: RealDictCursor,
-    lease: Lease,
-    table: TableName,
-    author: str,
-    reason: str,
-    remedy: Remedy | None,
-) -> TableOrder:
-    number = _give(cursor, lease, table, OrderKind.PAUSE, author, reason)
-    told = paused(table, reason, author)
-    _stop(cursor, lease, table, told, remedy=remedy, anyway=True)
-    return _given(cursor, lease, number)
-
-
-def reload(
-    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
-) -> TableOrder:
-    number = _give(cursor, lease, table, OrderKind.RELOAD, author, reason)
-    told = reloading(table, reason, author)
-    _stop(cursor, lease, table, told, remedy=None, anyway=False)
-    return _given(cursor, lease, number)
-
-
-def _stop(
-    cursor: RealDictCursor,
-    lease: Lease,
-    table: TableName,
-    told: tuple[str, str],
-    *,
-    remedy: Remedy | None,
-    anyway: bool,
-) -> None:
-    """The table is paused; one that is not active only if it is to be anyway."""
-    reason, hint = told
-    values: dict[str, Any] = {"source": lease.source, **rows.of_table(table)}
-    values |= {"reason": reason, "hint": hint, "remedy": remedy, "anyway": anyway}
-    cursor.execute(query("pause"), values)
-
-
-def resume(
-    cursor: RealDictCursor, lease: Lease, table: TableName, author: str, reason: str
-) -> TableOrder:
-    return _given(cursor, lease, _give(cursor, lease, table, OrderKind.RESUME, author, reason))
-
-
-def release(
-    cursor: RealDictCursor,
-    lease: Lease,
-    table: TableName,
-    author: str,
-    reason: str,
-    schema: TableSchema | None,
-    renames: Sequence[tuple[str, str]],
-) -> TableOrder:
-    number = _give(cursor, lease, table, OrderKind.RELEASE, author, reason, schema, renames)
-    return _given(cursor, lease, number)
-
-
-def carry_out(cursor: RealDictCursor, lease: Lease, batch: int, order: int) -> None:
-    """The table is active again, by the batch that is being captured."""
-    values = {"source": lease.source, "batch": batch, "order": order}
-    cursor.execute(query("carry_out"), values)
-    if cursor.rowcount == 0:
+def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
+    """The batch that is being captured carries the order out; its table."""
+    rows = step.all("carry_out", source=source, batch=batch, order=order)
+    if not rows:
         raise refusal("table_orders_known")
+    return table(rows[0])
+
+
+def _stop(step: Step, lease: Lease, table: TableName, event: Paused | Reloaded) -> None:
+    record(step, lease, [(table, event)])
+    count_behind(step, lease.source, table)
 
 
 def _give(
-    cursor: RealDictCursor,
+    step: Step,
     lease: Lease,
     table: TableName,
     kind: OrderKind,
@@ -102,36 +97,33 @@ def _give(
     schema: TableSchema | None = None,
     renames: Sequence[tuple[str, str]] = (),
 ) -> int:
-    values: dict[str, Any] = {
-        "source": lease.source,
-        "token": lease.token,
-        **rows.of_table(table),
-        "kind": kind.value,
-        "author": author,
-        "reason": reason,
-        "schema": None if schema is None else json.dumps(schema.to_json()),
-        "renames": json.dumps(list(renames)) if renames else None,
-    }
-    cursor.execute(query("order_table"), values)
-    (made,) = cursor.fetchall()
-    return int(made["id"])
+    row = step.only(
+        "order_table",
+        source=lease.source,
+        token=lease.token,
+        **of_table(table),
+        kind=kind.value,
+        author=author,
+        reason=reason,
+        schema=None if schema is None else json.dumps(schema.to_json()),
+        renames=json.dumps(list(renames)) if renames else None,
+    )
+    return int(row["id"])
 
 
-def _given(cursor: RealDictCursor, lease: Lease, number: int) -> TableOrder:
-    cursor.execute(query("the_order"), {"source": lease.source, "order": number})
-    (row,) = cursor.fetchall()
-    return _order(row)
+def _given(step: Step, lease: Lease, number: int) -> TableOrder:
+    return _order(step.only("the_order", source=lease.source, order=number))
 
 
-def _order(row: rows.Row) -> TableOrder:
+def _order(row: Row) -> TableOrder:
     return TableOrder(
         id=row["id"],
-        table=rows.table(row),
+        table=table(row),
         kind=OrderKind(row["kind"]),
         author=row["author"],
         reason=row["reason"],
         ordered_at=row["ordered_at"],
-        stopped=rows.stopped(row),
+        stopped=stopped(row),
         schema=None if row["schema"] is None else TableSchema.from_json(row["schema"]),
         renames=tuple((old, new) for old, new in row["renames"] or ()),
     )

@@ -1,4 +1,4 @@
-"""The named statements of `queries.sql`, read once.
+"""The named statements of the subjects' `.sql` files, read once.
 
 Belongs here: finding a statement by its name. Does not: running it.
 """
@@ -13,12 +13,20 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 @cache
-def _queries() -> dict[str, str]:
-    text = files("resources.postgres").joinpath("queries.sql").read_text(encoding="utf-8")
-    _, *parts = _NAME.split(text)
-    return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
+def queries() -> dict[str, str]:
+    """Name → text. A name that is given twice is a defect."""
+    found: dict[str, str] = {}
+    for file in files("resources.postgres").iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            if name in found:
+                raise ValueError(f"two statements are named {name}")
+            found[name] = body.strip()
+    return found
 
 
 def query(name: str) -> str:
-    """The statement's text; KeyError for a name that is not in the file."""
-    return _queries()[name]
+    """The statement's text; KeyError for a name that no file has."""
+    return queries()[name]

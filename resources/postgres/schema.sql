@@ -181,8 +181,6 @@ create table lockstep.handovers (
     shows integer,
     before_generation integer not null,
     before_mirror text not null,
-    before_shows integer,
-    before_adopted bigint,
     constraint handovers_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
     constraint handovers_generation CHECK ((generation = (before_generation + 1))),
     constraint handovers_pk PRIMARY KEY (batch, database, name),
@@ -427,6 +425,25 @@ create table lockstep.table_events (
     constraint table_events_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
 );
 
+create table lockstep.table_life (
+    id bigint not null generated always as identity,
+    source text not null,
+    database text not null,
+    name text not null,
+    event text not null,
+    life text not null,
+    batch bigint,
+    token bigint,
+    told jsonb not null,
+    at timestamp with time zone not null default clock_timestamp(),
+    constraint table_life_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
+    constraint table_life_event_known CHECK ((event = ANY (ARRAY['recorded'::text, 'followed'::text, 'dropped'::text, 'quarantined'::text, 'paused'::text, 'reloaded'::text, 'rejoined'::text, 'mirror written'::text, 'mirror handed over'::text, 'mirror replaced'::text, 'mirror removed'::text, 'lake restarted'::text, 'batch abandoned'::text]))),
+    constraint table_life_known CHECK ((life = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
+    constraint table_life_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint table_life_pk PRIMARY KEY (id),
+    constraint table_life_told CHECK (((event = 'recorded'::text) OR (token IS NOT NULL)))
+);
+
 create table lockstep.table_orders (
     id bigint not null generated always as identity,
     source text not null,
@@ -439,15 +456,6 @@ create table lockstep.table_orders (
     ordered_at timestamp with time zone not null default clock_timestamp(),
     schema json,
     done_batch bigint,
-    stopped_batch bigint,
-    stopped_base text,
-    stopped_number bigint,
-    stopped_offset bigint,
-    aside_reason text,
-    aside_hint text,
-    aside_position text,
-    aside_remedy text,
-    aside_condition text,
     renames json,
     constraint table_orders_authored CHECK ((btrim(author) <> ''::text)),
     constraint table_orders_done_batch FOREIGN KEY (source, done_batch) REFERENCES lockstep.batches(source, id),
@@ -481,10 +489,12 @@ create table lockstep.table_states (
     adopted bigint,
     remedy text,
     mirror_generation integer not null default 1,
+    event bigint,
     constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
     constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
+    constraint table_states_event FOREIGN KEY (event) REFERENCES lockstep.table_life(id),
     constraint table_states_generation_counts CHECK ((generation > 0)),
     constraint table_states_mirror_generation_counts CHECK ((mirror_generation > 0)),
     constraint table_states_mirror_version FOREIGN KEY (source, database, name, mirror_version) REFERENCES lockstep.table_versions(source, database, name, version),
@@ -575,6 +585,7 @@ create table lockstep.writes (
     delta_version bigint,
     settled_at timestamp with time zone,
     given_up_at timestamp with time zone,
+    reason text,
     constraint writes_batches_ascend CHECK ((first_batch <= last_batch)),
     constraint writes_delta_version_counts CHECK ((delta_version >= 0)),
     constraint writes_delta_version_once UNIQUE (app_id, delta_version),
@@ -583,6 +594,7 @@ create table lockstep.writes (
     constraint writes_last_batch FOREIGN KEY (source, last_batch) REFERENCES lockstep.batches(source, id),
     constraint writes_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint writes_pk PRIMARY KEY (id),
+    constraint writes_reason_settled CHECK (((reason IS NULL) OR (settled_at IS NOT NULL))),
     constraint writes_settled_whole CHECK (((delta_version IS NULL) = (settled_at IS NULL))),
     constraint writes_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
     constraint writes_transaction_once UNIQUE (app_id, txn_version)
@@ -615,6 +627,10 @@ CREATE INDEX extents_newest ON lockstep.extents USING btree (source, database, n
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
+
+CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
+
+CREATE INDEX table_life_of_table ON lockstep.table_life USING btree (source, database, name, id);
 
 CREATE INDEX table_orders_done ON lockstep.table_orders USING btree (done_batch) WHERE (done_batch IS NOT NULL);
 
@@ -679,44 +695,7 @@ begin
     where batch = new.id;
     update lockstep.prepared set ended_by = null, committed = null
     where source = new.source and ended_by = new.id;
-
-    update lockstep.table_states t set
-        condition = case when t.condition in ('quarantined', 'paused') then t.condition
-                         else coalesce(o.aside_condition,
-                              case o.kind when 'resume' then 'paused' else 'quarantined' end) end,
-        remedy = case when t.condition in ('quarantined', 'paused') then t.remedy
-                      else o.aside_remedy end,
-        reason = coalesce(t.reason, o.aside_reason),
-        hint = coalesce(t.hint, o.aside_hint),
-        position = coalesce(t.position, o.aside_position),
-        stopped_batch = o.stopped_batch, stopped_base = o.stopped_base,
-        stopped_number = o.stopped_number, stopped_offset = o.stopped_offset
-    from lockstep.table_orders o
-    where o.done_batch = new.id
-      and (t.source, t.database, t.name) = (o.source, o.database, o.name);
-    update lockstep.table_orders set
-        done_batch = null, stopped_batch = null, stopped_base = null, stopped_number = null,
-        stopped_offset = null, aside_reason = null, aside_hint = null, aside_position = null,
-        aside_condition = null, aside_remedy = null
-    where done_batch = new.id;
-
-    update lockstep.table_states set
-        condition = 'active', stopped_batch = null, stopped_base = null, stopped_number = null,
-        stopped_offset = null
-    where source = new.source and stopped_batch = new.id and condition = 'dropped';
-    update lockstep.table_states set
-        stopped_base = new.start_base, stopped_number = new.start_number,
-        stopped_offset = new.start_offset
-    where source = new.source and stopped_batch = new.id;
-
-    update lockstep.table_states t set
-        generation = h.before_generation, mirror = h.before_mirror,
-        mirror_version = h.before_shows, adopted = h.before_adopted
-    from lockstep.handovers h
-    where h.batch = new.id and (t.source, t.database, t.name) = (h.source, h.database, h.name);
-
-    update lockstep.table_states t set behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
-    where t.source = new.source and t.behind_batch is not null;
+    update lockstep.table_orders set done_batch = null where done_batch = new.id;
     return null;
 end
 $function$;
@@ -1145,6 +1124,19 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.table_life_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.batch is not null and not exists (
+            select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('table_life_while_capturing', 'the batch is not capturing');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.table_orders_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1196,6 +1188,26 @@ begin
         perform lockstep.refuse('table_orders_done_while_capturing', 'the batch is not capturing');
     end if;
     return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.table_states_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if new.event is null or tg_op = 'UPDATE' and new.event = old.event and (
+        new.condition, new.generation, new.mirror, new.changelog, new.reason, new.hint,
+        new.position, new.mirror_version, new.changelog_generation, new.stopped_batch,
+        new.stopped_base, new.stopped_number, new.stopped_offset, new.adopted, new.remedy,
+        new.mirror_generation) is distinct from (
+        old.condition, old.generation, old.mirror, old.changelog, old.reason, old.hint,
+        old.position, old.mirror_version, old.changelog_generation, old.stopped_batch,
+        old.stopped_base, old.stopped_number, old.stopped_offset, old.adopted, old.remedy,
+        old.mirror_generation) then
+        perform lockstep.refuse('table_states_told', 'a state changes with an event');
+    end if;
+    return null;
 end
 $function$;
 
@@ -1280,18 +1292,6 @@ begin
         perform lockstep.refuse('writes_delta_version_ascends', 'a later write has a later version');
     end if;
     return new;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION lockstep.writes_settled()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-    update lockstep.table_states t set behind_batch = lockstep.behind(t.source, t.database, t.name, t.behind_batch)
-    where (t.source, t.database, t.name) = (new.source, new.database, new.name)
-      and t.behind_batch is not null;
-    return null;
 end
 $function$;
 
@@ -1381,11 +1381,17 @@ CREATE TRIGGER table_events_order BEFORE INSERT ON lockstep.table_events FOR EAC
 
 CREATE TRIGGER table_events_stay BEFORE DELETE OR UPDATE ON lockstep.table_events FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_events_stay');
 
+CREATE TRIGGER table_life_begin BEFORE INSERT ON lockstep.table_life FOR EACH ROW EXECUTE FUNCTION lockstep.table_life_begin();
+
+CREATE TRIGGER table_life_stays BEFORE DELETE OR UPDATE ON lockstep.table_life FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_life_stays');
+
 CREATE TRIGGER table_orders_begin BEFORE INSERT ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.table_orders_begin();
 
 CREATE TRIGGER table_orders_move BEFORE UPDATE ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.table_orders_move();
 
 CREATE TRIGGER table_orders_stay BEFORE DELETE ON lockstep.table_orders FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_orders_stay');
+
+CREATE TRIGGER table_states_move AFTER INSERT OR UPDATE ON lockstep.table_states FOR EACH ROW EXECUTE FUNCTION lockstep.table_states_move();
 
 CREATE TRIGGER table_versions_begin BEFORE INSERT ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('table_versions_while_capturing');
 
@@ -1398,7 +1404,5 @@ CREATE TRIGGER version_sets_stay BEFORE DELETE OR UPDATE ON lockstep.version_set
 CREATE TRIGGER writes_begin BEFORE INSERT ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_begin();
 
 CREATE TRIGGER writes_move BEFORE UPDATE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.writes_move();
-
-CREATE TRIGGER writes_settled AFTER UPDATE ON lockstep.writes FOR EACH ROW WHEN ((new.settled_at IS NOT NULL)) EXECUTE FUNCTION lockstep.writes_settled();
 
 CREATE TRIGGER writes_stay BEFORE DELETE ON lockstep.writes FOR EACH ROW EXECUTE FUNCTION lockstep.stays('writes_stay');

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from psycopg2.extensions import connection as Connection
@@ -87,19 +89,27 @@ def dump(connection: Connection) -> str:
     return "\n\n".join([_HEADING, *made, *others]) + "\n"
 
 
-def main() -> None:
-    """Write schema.sql anew."""
+def write_dump(
+    path: Path, dump: Callable[[Connection], str], fill: Callable[[Target], None] | None = None
+) -> None:
+    """Write what `dump` says of a new ledger on a temporary server, `fill`ed before."""
     with tempfile.TemporaryDirectory() as folder:
         server = EmbeddedServer(Path(folder))
         try:
             target = Target(server.dsn, "a temporary server")
-            connection = connect(target)
-            migrate(target, connection)
-            SCHEMA.write_text(dump(connection), encoding="utf-8")
-            connection.close()
+            with closing(connect(target)) as connection:
+                migrate(target, connection)
+                if fill is not None:
+                    fill(target)
+                path.write_text(dump(connection), encoding="utf-8")
         finally:
             server.close()
-    sys.stderr.write(f"{SCHEMA} written\n")
+    sys.stderr.write(f"{path} written\n")
+
+
+def main() -> None:
+    """Write schema.sql anew."""
+    write_dump(SCHEMA, dump)
 
 
 if __name__ == "__main__":

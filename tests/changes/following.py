@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.changes.evolution import steps
+from pipeline.changes.fold import Fold
 from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
-from pipeline.changes.mapping import folded, kept_columns
-from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.ports.mirror_writes import Merge, MirrorStep, Target
 from pipeline.ports.mirrors import Mirrors
+from tests.changes.folding_made import staged_images
 from tests.changes.server import Row, Server
 
 MIRROR = "shop/shop/people"
@@ -19,11 +20,11 @@ APP = "app/mirror"
 
 @dataclass
 class Follower:
-    """`staged`: changes are folded in memory and merged, instead of folded by the lake."""
+    """`buckets`: in how many its changes are folded."""
 
     mirrors: Mirrors
     policies: MirrorPolicies
-    staged: bool = False
+    buckets: int = 1
     shown: int = 0
     number: int = 0
 
@@ -36,42 +37,27 @@ class Follower:
         todo = steps(line)
         if version is not None:
             self.mirrors.evolve(MIRROR, todo, app_id=APP, txn_version=self.number, after=version)
-        self.mirrors.write(self.write(server, line))
+        self._write(server, line)
         self.shown = len(server.versions) - 1
         return line, todo
 
-    def write(self, server: Server, line: Lineage) -> MirrorWrite:
+    def _write(self, server: Server, line: Lineage) -> None:
         changes = server.changes()
-        files: tuple[str, ...] = ()
-        kept: tuple[str, ...] = ()
-        parts = tuple(
-            line.part(number, (self.mirrors.stage(f"v{number}", table),))
-            for number, table in changes
-        )
-        if self.staged and changes:
-            mapped = [
-                (table, part.columns) for (_, table), part in zip(changes, parts, strict=True)
-            ]
-            whole = folded(mapped, line.schema, line.key, self._marks())
-            files = (self.mirrors.stage("folded", whole),)
-            kept = kept_columns((part.columns for part in parts), line.schema)
-        return MirrorWrite(
+        target = Target(
             mirror=MIRROR,
-            mode="merge" if files else "fold",
-            files=files,
-            parts=() if files else parts,
             schema=line.schema,
-            key=line.key,
             app_id=APP,
             txn_version=self.number,
             user_metadata=f"run {self.number}",
-            kept=kept,
             deletes=self.policies.deletes,
             readers=self.policies.readers,
         )
-
-    def _marks(self) -> list[str]:
-        return ["_committed_at"] if self.policies.deletes == "soft" else []
+        parts = tuple(line.part(number) for number, _ in changes)
+        fold = Fold(line.schema, line.key, parts, ("_committed_at",) if target.soft else ())
+        images = [[table.slice(0, 5), table.slice(5)] for _, table in changes]
+        buckets = self.buckets if changes else 0
+        with staged_images(self.mirrors, fold, images, buckets) as staged:
+            self.mirrors.write(Merge(target, line.key, staged.changes, staged.bounds))
 
     def rows(self, line: Lineage) -> list[Row]:
         version = self.mirrors.version(MIRROR)

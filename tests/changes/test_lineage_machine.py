@@ -14,19 +14,19 @@ from tests.changes.following import Follower
 from tests.changes.server import Server
 
 
-@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("readers", ["spark", "any"])
 @pytest.mark.parametrize("dropped", ["keep", "drop"])
 @given(chance=st.randoms(use_true_random=False), sizes=st.lists(st.integers(1, 12), max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_a_mirror_follows_columns_and_rows(
-    dropped: str, readers: str, staged: bool, chance: Random, sizes: list[int]
+    dropped: str, readers: str, buckets: int, chance: Random, sizes: list[int]
 ) -> None:
     """Adds, drops, renames, swaps and widenings among inserts, updates, key changes and
     deletes, merged now and then: rows, filled columns and kept values are the server's."""
     server = Server(chance)
     policies = MirrorPolicies(dropped_columns=dropped, readers=readers)
-    follower = Follower(MemoryMirrors(MemoryLake()), policies, staged)
+    follower = Follower(MemoryMirrors(MemoryLake()), policies, buckets)
     for size in (4, *sizes):
         for _ in range(size):
             server.step()

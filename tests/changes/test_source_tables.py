@@ -20,10 +20,10 @@ from pipeline.changes.source_tables import (
     statement_rows,
     transaction_rows,
 )
+from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.consequences import consequences
 from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.statements.kinds import StatementKind
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable

@@ -94,7 +94,7 @@ def test_what_happens_next_is_said() -> None:
     """A pause is at once; the rest is the next run's."""
     assert what_next(order(OrderKind.PAUSE)) == (
         "shop.orders stops at binlog.000002:400; the other tables go on. `lockstep resume "
-        "shop.orders` ends it"
+        "shop.orders` brings it back"
     )
     told = (
         "the next run catches shop.orders up through the log, from where it stopped at "

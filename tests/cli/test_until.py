@@ -30,7 +30,7 @@ start = "earliest"
         ("2026-11-01", "is not a moment; expected 2026-11-01T06:00:00Z"),
         ("2026-11-01T06:00:00", "in which time zone; expected 2026-11-01T06:00:00Z"),
         ("2026-11-01T25:00:00+01:00", "is not in the calendar"),
-        (f"{UUID}:1-5", "expected it behind gtid:"),
+        (f"{UUID}:1-5", "expected it after gtid:"),
         (f"gtid:{UUID}", "<uuid>:1-5"),
         ("gtid:0-1", "<uuid>:1-5"),
         ("run:", "as in run:0f3c1d2e"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from pipeline.policies import LakePolicies, StartPolicies, chosen_of
 from resources.config import model
 from resources.config.load import parse_settings
 
@@ -44,6 +45,23 @@ def test_every_key_has_a_comment() -> None:
     """A new field of the file's shape is missing here until the example explains it, once."""
     fields = [(section, name) for section, part in SECTIONS.items() for name in part.model_fields]
     assert sorted(explained(EXAMPLE.read_text().splitlines())) == sorted(fields)
+
+
+def test_every_policy_says_its_default() -> None:
+    """The value that is shown is another of its words, and the comment names the default."""
+    lines = " ".join(line.strip(" #") for line in EXAMPLE.read_text().splitlines())
+    for key, default in (chosen_of(StartPolicies()) | chosen_of(LakePolicies())).items():
+        shown = re.search(rf'{key} = "(?P<word>[a-z-]+)" +# (?P<comment>.*?) [a-z_]+ = ', lines)
+        assert shown is not None, key
+        assert type(default)(shown["word"]) is not default
+        assert f'"{default}"' in shown["comment"] and "default" in shown["comment"]
+
+
+def test_a_source_has_every_policy_with_the_default_of_the_code() -> None:
+    """Neither a key nor a default is told a second time."""
+    fields = model.SourcePart.model_fields
+    policies = chosen_of(StartPolicies()) | chosen_of(LakePolicies())
+    assert {key: fields[key].default for key in policies} == policies
 
 
 def test_every_part_of_the_file_is_looked_at() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from pipeline.places import AtCoordinates
+from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, LogFile
-from pipeline.schema.policies import LakePolicies
 from pipeline.tables import TablePatterns
 from resources.config import Secret, Settings, load_settings
 from resources.config.load import parse_settings
@@ -53,7 +53,7 @@ MISTAKES = {
     "a literal under a telling [spark] key": (
         '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n' + SOURCE,
         "lockstep.toml: line 2: a literal value of 'spark.hadoop.fs.s3a.secret.key' is refused "
-        "(its name tells of a secret); write env:NAME or file:PATH.",
+        "(its name suggests a secret); write env:NAME or file:PATH.",
     ),
     "a log store of the user's": (
         '[spark]\n"spark.delta.logStore.file.impl" = "org.example.Store"\n' + SOURCE,
@@ -214,16 +214,16 @@ def test_without_a_start_the_file_is_valid() -> None:
 
 def test_policies_default_to_what_loses_nothing() -> None:
     """Without a word about them the lake keeps what it has, and a person decides the rest."""
-    assert parsed(SOURCE).source("shop").plan().lake == LakePolicies(
-        on_rewrite="set-aside",
-        dropped_columns="keep",
-        dropped_tables="keep",
-        renames="rewrite",
-        foreign_keys="set-aside",
-        deletes="remove",
-        readers="spark",
-        updated_columns=False,
-    )
+    assert asdict(parsed(SOURCE).source("shop").plan().lake) == {
+        "on_rewrite": "set-aside",
+        "dropped_columns": "keep",
+        "dropped_tables": "keep",
+        "renames": "rewrite",
+        "foreign_keys": "set-aside",
+        "deletes": "remove",
+        "readers": "spark",
+        "updated_columns": False,
+    }
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ STARTS = {
     "gtid:": "is empty; expected gtid:<uuid>:1-5",
     "gtid:1-5": "<uuid>:1-5",
     f"gtid:{UUID}:5-1": "1-5",
-    f"{UUID}:1-5": "expected it behind gtid:",
+    f"{UUID}:1-5": "expected it after gtid:",
     "run:0f3c1d2e": "`lockstep start-at run:0f3c1d2e --source NAME --reason …`",
 }
 

@@ -1,4 +1,4 @@
-"""One ledger for the test session, one Spark for these tests; each has a source of its own."""
+"""One ledger for the test session, in which each test has a source of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 import lockstep
 from pipeline.ports.ledger import Ledger
-from resources.lake.session import SparkProcess
 from resources.postgres.ledger import open_ledger
 from tests.consumers.shop import Shop, opened_shop
 from tests.ledger.servers import embedded_server
@@ -28,14 +27,6 @@ def ledger_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def ledger(ledger_dsn: str) -> Iterator[Ledger]:
     with open_ledger(ledger_dsn, Path()) as opened:
         yield opened
-
-
-@pytest.fixture(scope="package")
-def spark_process() -> Iterator[SparkProcess]:
-    """Gone with this folder's last test: a Python process has one Spark at a time."""
-    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
-    yield process
-    process.stop()
 
 
 @pytest.fixture

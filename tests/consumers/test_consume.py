@@ -127,7 +127,7 @@ def test_a_table_without_changes_is_empty(billing: Shop) -> None:
             empty.arrow("shop.unknown")
 
 
-def test_spark_reads_the_same(billing: Shop, spark_process: SparkProcess) -> None:
+def test_spark_reads_the_same(billing: Shop, spark: SparkProcess) -> None:
     """With types of its own, also where a folder's name looks like a partition, and where
     columns came, and changed their types."""
     values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
@@ -138,7 +138,7 @@ def test_spark_reads_the_same(billing: Shop, spark_process: SparkProcess) -> Non
     with_type(billing, NOTES, "at", "int")
     billing.batch({NOTES: [("insert", {"id": 3, "a`b": 1 << 40, "at": 4})]})
     billing.batch({NOTES: inserts(4)})
-    session = spark_process.session()
+    session = spark.session()
     with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
         delivery, other = consumer.get(max_batches=3), consumer.get()
         assert delivery is not None

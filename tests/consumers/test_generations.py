@@ -74,7 +74,7 @@ def _require_all(table: pa.Table) -> None:
     assert [row["_schema_version"] for row in rows] == [1, 2, 3]
 
 
-def test_all_generations_are_one_relation(notes: Shop, spark_process: SparkProcess) -> None:
+def test_all_generations_are_one_relation(notes: Shop, spark: SparkProcess) -> None:
     """By delta-rs and by Spark: the newest types, and NULL or another column where a value
     does not fit."""
     whole = lockstep.read_changelog(notes.source, str(NOTES), config=notes.config)
@@ -83,14 +83,14 @@ def test_all_generations_are_one_relation(notes: Shop, spark_process: SparkProce
     assert changes.schema == whole.schema
     assert changes["_sequence"].to_pylist() == sorted(changes["_sequence"].to_pylist())
     _require_all(changes)
-    frame = whole.spark(spark_process.session())
+    frame = whole.spark(spark.session())
     assert frame.columns == whole.schema.names
     _require_all(frame.toArrow())
 
 
 def test_the_snippets_run_as_they_are_printed(
     notes: Shop,
-    spark_process: SparkProcess,
+    spark: SparkProcess,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -103,7 +103,7 @@ def test_the_snippets_run_as_they_are_printed(
     snippets = told["snippets"]
     assert list(snippets) == ["Python", "Spark", "delta-rs", "DuckDB"]
     _require_all(_pasted(snippets["Python"], {}))
-    _require_all(_pasted(snippets["Spark"], {"spark": spark_process.session()}).toArrow())
+    _require_all(_pasted(snippets["Spark"], {"spark": spark.session()}).toArrow())
     _require_all(pa.table(_pasted(snippets["delta-rs"], {})))
     _require_all(_by_datafusion(snippets["DuckDB"]))
 

@@ -16,17 +16,19 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/consumers.md"
 
 def test_the_examples_run(
     shop: Shop,
-    spark_process: SparkProcess,
+    spark: SparkProcess,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From top to bottom, in a folder with a lockstep.toml, twice."""
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), flags=re.M | re.S)
-    make, arrow, spark, whole = (block.replace('"shop"', f'"{shop.source}"') for block in blocks)
+    make, by_arrow, by_spark, whole = (
+        block.replace('"shop"', f'"{shop.source}"') for block in blocks
+    )
     monkeypatch.chdir(shop.folder)
-    names: dict[str, object] = {"spark": spark_process.session()}
+    names: dict[str, object] = {"spark": spark.session()}
     exec(make, names)
-    for number, block in enumerate((arrow, spark, arrow)):
+    for number, block in enumerate((by_arrow, by_spark, by_arrow)):
         rows = [("insert", {"id": 10 * number + one}) for one in range(3)]
         shop.batch({ORDERS: rows})
         exec(block, names)

@@ -22,8 +22,8 @@ from resources.config import Settings
 from resources.config.load import parse_settings
 from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
-from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
+from tests.twins.ledger import MemoryLedger
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.sessions import PAUSES, RunRecord, Session
+from assets.sessions import RunRecord, Session
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import (
     LeaseLost,
@@ -17,6 +17,7 @@ from pipeline.errors import (
     SourceUnavailable,
     UnsupportedEvent,
 )
+from pipeline.retries import STEP
 from pipeline.runs.context import Workplace
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -85,7 +86,7 @@ def test_trouble_of_the_moment_is_tried_again(watched: Watched) -> None:
     """Three tries with pauses between, under one lease."""
     step = Step(unavailable(), unavailable())
     assert watched.session().run(step) == 1
-    assert (step.calls, tuple(watched.pauses)) == (3, PAUSES)
+    assert (step.calls, tuple(watched.pauses)) == (3, STEP.pauses)
     assert watched.notes[0] == "MySQL is away. Trying again in 0.5 s."
     assert watched.leases == [(1, None)]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from lockstep.demo.mysql_packages import debian_mirror
-from lockstep.demo.mysql_search import GivenServer, MySql, Program, given_server, suits
-from lockstep.demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
-from lockstep.demo.tcp import greets
+from demo.mysql_packages import debian_mirror
+from demo.mysql_search import GivenServer, MySql, Program, given_server, suits
+from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
+from demo.tcp import greets
 from pipeline.errors import ConfigurationError, SetupIncomplete
 
 
@@ -84,8 +84,8 @@ def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: P
         pytest.skip("only a program of this machine has a process here")
     starter = (
         "import os, pathlib, signal, sys\n"
-        "from lockstep.demo.mysqld import mysql_server\n"
-        "from lockstep.demo.mysql_search import Program\n"
+        "from demo.mysqld import mysql_server\n"
+        "from demo.mysql_search import Program\n"
         "program = Program(tuple(sys.argv[3:]), sys.argv[2])\n"
         "server = mysql_server(program, pathlib.Path(sys.argv[1]), os.environ)\n"
         "server.start()\n"

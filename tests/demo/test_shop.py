@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from lockstep.demo import shop
-from lockstep.demo.errands import Errands
+from demo import shop
+from demo.errands import Errands
 from tests.fix_mysql import MySqlStand
 
 

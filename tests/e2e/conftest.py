@@ -6,16 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
-@pytest.fixture(scope="package")
-def warm() -> Iterator[WarmProcess]:
-    """One process and one Spark for the commands around what a test is about."""
-    process = WarmProcess()
-    yield process
-    process.stop()
+@pytest.fixture(scope="module", autouse=True)
+def own_spark(no_spark: None) -> None:
+    """A run in this process starts its own, also one that a test cuts short."""
 
 
 @pytest.fixture(scope="module", autouse=True)

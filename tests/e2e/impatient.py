@@ -13,5 +13,5 @@ import sys
 from lockstep.cli import main
 
 if __name__ == "__main__":
-    vars(importlib.import_module("resources.postgres.ledger"))["SILENT_SECONDS"] = 0.0
+    vars(importlib.import_module("resources.postgres.leases"))["SILENT_SECONDS"] = 0.0
     sys.exit(main(sys.argv[1:]))

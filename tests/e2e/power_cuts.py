@@ -17,7 +17,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from lockstep.demo import shop
+from demo import shop
 from tests.e2e.project import TIMEOUT, Project, environment, head
 from tests.fix_mysql import MySqlStand
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.ledger import open_ledger
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -29,6 +35,17 @@ def head(mysql: MySqlStand) -> str:
     """The log's present end, as a `start`: what other tests wrote before is not read."""
     ((file, offset, *_),) = mysql.rows("show binary log status")
     return f"{file}:{offset}"
+
+
+@cache
+def empty_ledger() -> Path:
+    """The folder of an embedded ledger with all its tables and no rows. To make one takes longer
+    than most runs; a copy is another ledger, for nothing in it is its name."""
+    folder = Path(tempfile.mkdtemp(prefix="empty-ledger-"))
+    atexit.register(shutil.rmtree, folder)
+    with closing(EmbeddedServer(folder / "ledger")) as server, open_ledger(server.dsn, folder):
+        pass
+    return folder / "ledger"
 
 
 @dataclass
@@ -51,8 +68,12 @@ class Project:
         user: str = "root",
         top: str = "",
         warm: WarmProcess | None = None,
+        first: bool = False,
     ) -> Project:
+        """With a ledger that nothing was recorded in, or, the `first` of all, with none."""
         folder.mkdir(parents=True, exist_ok=True)
+        if not first:
+            shutil.copytree(empty_ledger(), folder / ".lockstep" / "ledger")
         chosen = f'start = "{start}"\n' if start else ""
         (folder / "lockstep.toml").write_text(
             f'[lake]\npath = "lake"\n[ledger]\ndsn = "embedded"\n{top}\n'

@@ -11,7 +11,12 @@ from tests.fix_mysql import MySqlStand
 
 def made(mysql: MySqlStand, folder: Path, database: str, user: str, extra: str = "") -> Project:
     return Project.made(
-        folder / "project", port=mysql.port, tables=[f"{database}.*"], user=user, extra=extra
+        folder / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        user=user,
+        extra=extra,
+        first=True,
     )
 
 
@@ -23,7 +28,8 @@ def test_a_good_source(mysql: MySqlStand, database: str, tmp_path: Path) -> None
     )
     project = made(mysql, tmp_path, database, "root", 'schedule = "0 6 * * 1"\n')
     password = mysql.server.password
-    told = json.loads(project.run("check", "--json", LOCKSTEP_TEST_PASSWORD=password).stdout)
+    with mysql.durable():
+        told = json.loads(project.run("check", "--json", LOCKSTEP_TEST_PASSWORD=password).stdout)
     levels = [finding["level"] for finding in told["sources"]["shop"]["findings"]]
     assert levels.count("ok") > 30
     assert {finding["level"] for finding in told["machine"]["findings"]} == {"ok"}

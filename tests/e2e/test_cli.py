@@ -33,6 +33,7 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
         start=start,
         user=mysql.account,
         warm=warm,
+        first=True,
     )
 
 

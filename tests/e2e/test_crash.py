@@ -28,12 +28,13 @@ CASES = [
     ("after the changelogs, before the transactions", f"{CHANGELOG}.publish", "after", 2),
     ("after publish, before merge", f"{LEDGER}.open_intent", "before", 1),
     ("after the intents, before any commit", f"{MIRRORS}.write", "before", 1),
+    ("while folded changes are staged", f"{MIRRORS}.stage", "after", 2),
     ("after a table's commit, before it is noted", f"{LEDGER}.settle", "before", 1),
     ("after the first of two tables merged", f"{LEDGER}.settle", "after", 1),
     ("after merge, before acknowledge", f"{LEDGER}.acknowledge", "before", 1),
     ("after acknowledge", f"{LEDGER}.acknowledge", "after", 1),
 ]
-IN_THE_SOAK = (0, 3, 4, 5, 9)
+IN_THE_SOAK = (0, 3, 4, 5, 10)
 """Those that are much like another; `make soak` has them too."""
 
 

@@ -261,7 +261,7 @@ def test_a_failing_table_leaves_the_others_their_commits(
     write: Callable[..., Any] = type(mirrors).write
 
     def failing(self: Any, one: Any, *more: Any) -> Any:
-        if one.mirror.endswith("/b"):
+        if one.target.mirror.endswith("/b"):
             raise OSError("the disk is on fire")
         return write(self, one, *more)
 

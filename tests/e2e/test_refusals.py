@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.demo.mysql_search import MySql
-from lockstep.demo.mysqld import mysql_server
+from demo.mysql_search import MySql
+from demo.mysqld import mysql_server
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -141,9 +141,10 @@ def test_snapshot_is_not_built_yet(orders: str, project: Make) -> None:
     refused(project(orders, start="snapshot"), 2, "not built yet")
 
 
-def test_a_start_that_is_nowhere(orders: str, project: Make) -> None:
+def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, project: Make) -> None:
     """5: files and offsets are proven, not believed."""
-    refused(project(orders, start="binlog.000001:5"), 5, "no event begins")
+    ((first, *_), *_) = mysql.rows("show binary logs")
+    refused(project(orders, start=f"{first}:5"), 5, "no event begins")
 
 
 def test_java_is_missing(orders: str, project: Make) -> None:

@@ -22,7 +22,6 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
 from pipeline.binlog.transactions.spill import Spill, read_prepared
 from pipeline.binlog.values.json import json_array
-from pipeline.binlog.values.json_document import document_text
 from pipeline.errors import DamagedEvent, LockstepError, TableError
 from pipeline.schema.types import arrow_schema
 from resources.memory.spool import MemoryEventFile
@@ -30,6 +29,7 @@ from tests.fuzz.guarded import Guarded
 from tests.fuzz.mutations import damaged
 from tests.fuzz.recorded import ROW_EVENTS, Corpus
 from tests.pipeline.json_made import Json, Opaque, made
+from tests.pipeline.json_reference import document_text
 
 _VALUES: Final[tuple[Json, ...]] = (
     [None, True, False, 0, -1, 40_000, 1 << 20, -(1 << 40), (1 << 64) - 1, 0.1, 1e300, -2.5],

@@ -1,7 +1,7 @@
-"""What hostile trials of the lake are given: a Spark, and a lake on disk."""
+"""What hostile trials of the lake are given: a lake on disk."""
 
 from __future__ import annotations
 
-from tests.lake.conftest import disk, folder, spark
+from tests.lake.conftest import disk, folder
 
-__all__ = ["disk", "folder", "spark"]
+__all__ = ["disk", "folder"]

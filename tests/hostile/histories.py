@@ -21,14 +21,14 @@ from pipeline.runs.merge import merge
 from pipeline.runs.publish import publish
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
-from resources.memory.books import MemoryBooks
 from resources.memory.lake import MemoryLake
-from resources.memory.ledger import MemoryLedger
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
+from tests.twins.books import MemoryBooks
+from tests.twins.ledger import MemoryLedger
 
 
 class Source(Protocol):

@@ -27,10 +27,16 @@ class Hanging:
         self._stopped = [process.pid]
 
     def stop(self) -> None:
-        """Stop Python and all that it started."""
-        self._stopped = [self._process.pid, *_below(self._process.pid)]
-        for number in self._stopped:
+        """Stop Python and all that it started. A signal is only on its way when `kill` returns,
+        so each process is waited for before the next is looked for."""
+        self._stopped = []
+        waiting = [self._process.pid]
+        while waiting:
+            number = waiting.pop()
             os.kill(number, signal.SIGSTOP)
+            _wait_until_stopped(number)
+            self._stopped.append(number)
+            waiting += _children(number)
 
     def wake(self) -> None:
         for number in self._stopped:
@@ -95,11 +101,32 @@ def _running(project: Project, module: str, *arguments: str) -> Iterator[subproc
 
 def _below(number: int) -> list[int]:
     """The processes that a process started, and those that these did."""
-    found: list[int] = []
-    for task in Path(f"/proc/{number}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found += [child, *_below(child)]
-    return found
+    children = _children(number)
+    return children + [below for child in children for below in _below(child)]
+
+
+def _children(number: int) -> list[int]:
+    return [
+        int(child)
+        for task in Path(f"/proc/{number}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def _wait_until_stopped(number: int) -> None:
+    """Until no thread of a process runs any more."""
+    until = time.monotonic() + TIMEOUT
+    while not all(_stopped(task) for task in Path(f"/proc/{number}/task").iterdir()):
+        assert time.monotonic() < until, f"process {number} does not stop"
+        time.sleep(0.005)
+
+
+def _stopped(task: Path) -> bool:
+    try:
+        status = (task / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # the thread ended meanwhile
+    return status.rpartition(")")[2].split()[0] in "TtZX"
 
 
 @contextmanager

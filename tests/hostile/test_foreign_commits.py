@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from pipeline.changes.strategy import Scale
 from pipeline.foreign_commits import Foreign, Unknown, foreign, judge_changelog
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.runs.acknowledge import acknowledge
@@ -304,11 +305,11 @@ class Interrupted(SparkMirrors):
 
     meanwhile: Callable[[], None] | None = None
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
         then, self.meanwhile = self.meanwhile, None
         if then is not None:
             then()
-        super()._apply(session, write, head, few=few)
+        super()._apply(session, write, head, chosen)
 
 
 def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> None:

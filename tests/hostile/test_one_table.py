@@ -114,7 +114,7 @@ def test_a_comparison_goes_on_without_it(shop: Shop, monkeypatch: pytest.MonkeyP
 
     def damaged(self: MemoryMirrors, mirror: str, *rest: object) -> object:
         if mirror.endswith("/a"):
-            raise MirrorRefused("a file of it is lost", hint="write the mirror anew")
+            raise MirrorRefused("a file of it is lost", hint="rewrite the mirror")
         return rows(self, mirror, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(MemoryMirrors, "rows", damaged)

@@ -12,6 +12,7 @@ from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.capture import capture
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.merge import merge
+from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
@@ -63,8 +64,8 @@ def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
     write(shop, 3)
     reload(shop, "a")
     told = make_plan(shop.follower.work()).returns
-    assert list(told.rebuilds) == [shop.table("a")]
-    assert told.rereads == {}
+    assert list(told.wanting(Rebuild)) == [shop.table("a")]
+    assert told.wanting(ReadAgain) == {}
     shop.run()
     shop.require_whole("a")
     shop.require_whole("b")
@@ -88,7 +89,7 @@ def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
     shop.run()
     shop.require_whole("a")
     reload(shop, "a")
-    (why,) = make_plan(shop.follower.work()).returns.rereads.values()
+    (why,) = make_plan(shop.follower.work()).returns.wanting(ReadAgain).values()
     assert f"its changelog is damaged: {lost} is missing" in why
     shop.run()
     shop.require_whole("a", rereads=1)
@@ -114,7 +115,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
     shop.run()
     state = shop.state("a")
     assert state.condition is TableCondition.QUARANTINED
-    assert "what it had beyond is not in it any more" in (state.reason or "")
+    assert "what it had beyond that is lost" in (state.reason or "")
     assert f"lockstep release {shop.name}.a --reason" in (state.hint or "")
     assert shop.follower.mirror(f"{shop.name}.a") == before
     shop.require_whole("b")

@@ -16,13 +16,13 @@ from pipeline.decisions import RecordedDecision
 from pipeline.errors import ForeignCommit
 from pipeline.runs.agreement.adopt import KIND, adopt
 from pipeline.runs.agreement.claim import disagreement
-from resources.memory.books import MemoryBooks
-from resources.memory.ledger import MemoryLedger
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, changelog, go_on, make_history
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
+from tests.twins.books import MemoryBooks
+from tests.twins.ledger import MemoryLedger
 
 DRAWN = 8
 """Pairs of moments on a real server in each `make test`; all of them in `make soak`."""

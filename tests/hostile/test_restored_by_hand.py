@@ -5,23 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 REFUSED = 5
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmProcess]:
-    process = WarmProcess()
-    yield process
-    process.stop()
 
 
 def commands(chapter: str) -> list[list[str]]:

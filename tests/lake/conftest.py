@@ -1,13 +1,13 @@
-"""Lakes to test on: one in memory, one on disk, which shares one Spark a folder of tests."""
+"""Lakes to test on: one in memory, one on disk, on one Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from pipeline.changes.strategy import FEW, NOTHING, Size
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
@@ -15,7 +15,6 @@ from resources.lake.changelog import DeltaChangelog
 from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW, NOTHING, Extent
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 
 
@@ -29,20 +28,12 @@ class Lake:
     folder: Path | None
 
 
-@pytest.fixture(scope="package")
-def spark() -> Iterator[SparkProcess]:
-    """One for the tests of a folder: a process has one Spark at a time."""
-    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
-    yield process
-    process.stop()
-
-
 def memory_lake() -> Lake:
     content = MemoryLake()
     return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
 
 
-def disk_lake(folder: Path, spark: SparkProcess, few: Extent = FEW) -> Lake:
+def disk_lake(folder: Path, spark: SparkProcess, few: Size = FEW) -> Lake:
     lake = folder / "lake"
     mirrors = SparkMirrors(lake, staging=folder / "staging", spark=spark, few=few)
     return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, lake)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.changes.layout import MARKS
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.changes.fold import Fold
+from pipeline.changes.layout import MARKS, changelog_names
+from pipeline.changes.mapping import images_above
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    Part,
+    PartColumn,
+    Target,
+)
 from pipeline.ports.mirrors import Mirrors
 
 PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -41,21 +52,57 @@ def a_write(
     schema: pa.Schema = PEOPLE,
     mirror: str = "shop/shop/people",
     key: tuple[str, ...] = ("id",),
-    metadata: str | None = None,
     bounds: tuple[tuple[str, str, str], ...] = (),
+    **more: Any,
 ) -> MirrorWrite:
-    """Transaction `number` of a mirror, its changes staged."""
-    return MirrorWrite(
-        mirror=mirror,
-        mode=mode,
-        files=(mirrors.stage(f"staged {number}", folded(schema, rows)),),
-        schema=schema,
-        key=key,
-        app_id=f"app/{mirror}",
-        txn_version=number,
-        user_metadata=metadata or f"write {number} of {mirror}",
-        bounds=bounds,
-    )
+    """Transaction `number` of a mirror, "append" or "merge", its changes staged; `more` of its
+    target."""
+    target = a_target(number, schema, mirror, **more)
+    staged = mirrors.stage(f"staged {number}", folded(schema, rows))
+    if mode == "append":
+        return Append(target, (own_part((staged,), target.schema),))
+    return Merge(target, key, FoldedChanges((staged,)), bounds)
+
+
+def a_target(
+    number: int, schema: pa.Schema = PEOPLE, mirror: str = "shop/shop/people", **more: Any
+) -> Target:
+    made = Target(mirror, schema, f"app/{mirror}", number, f"write {number} of {mirror}")
+    return replace(made, **more)
+
+
+def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> Part:
+    """Files with the mirror's own columns, as a changelog spells them."""
+    spelled = changelog_names(schema.names)
+    columns = (PartColumn(name, field.type) for name, field in zip(spelled, schema, strict=True))
+    return Part(files, tuple(columns), above)
+
+
+def a_fold(
+    mirrors: Mirrors,
+    target: Target,
+    images: Sequence[tuple[pa.Table, Part]],
+    key: tuple[str, ...] = ("id",),
+    completion: Part | None = None,
+) -> Merge:
+    """The images of each part, folded and staged."""
+    changes = folded_changes(mirrors, target, images, key, numbered=completion is not None)
+    return Merge(target, key, changes, completion=completion)
+
+
+def folded_changes(
+    mirrors: Mirrors,
+    target: Target,
+    images: Sequence[tuple[pa.Table, Part]],
+    key: tuple[str, ...] = ("id",),
+    *,
+    numbered: bool = False,
+) -> FoldedChanges:
+    parts = tuple(part for _, part in images)
+    marks = ("_committed_at",) if target.soft else ()
+    fold = Fold(target.schema, key, parts, marks, numbered)
+    table, lacking = fold.table([images_above(one, part.above) for one, part in images])
+    return FoldedChanges((mirrors.stage("folded", table),), fold.kept, lacking)
 
 
 def content(mirrors: Mirrors, mirror: str, schema: pa.Schema, version: int) -> list[Row]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.changes.strategy import FEW, NOTHING, Size
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW, NOTHING, Extent
 from tests.lake.conftest import disk_lake
 from tests.lake.made import PEOPLE, a_write, content, delete, update
 
@@ -17,9 +17,7 @@ ROWS = [{"id": number, "name": "old"} for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("few", [FEW, NOTHING], ids=["few", "many"])
-def test_a_log_that_was_cut_is_read_itself(
-    tmp_path: Path, spark: SparkProcess, few: Extent
-) -> None:
+def test_a_log_that_was_cut_is_read_itself(tmp_path: Path, spark: SparkProcess, few: Size) -> None:
     """Version 1 of another history left its checksum file, which lists other files."""
     mirrors = disk_lake(tmp_path, spark, few).mirrors
     mirrors.write(a_write(mirrors, 1, "append", ROWS, mirror="a"))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.mapping import folded
 from pipeline.ports.mirror_writes import (
     AddColumns,
-    MirrorWrite,
+    FoldedChanges,
+    Merge,
     Part,
     PartColumn,
 )
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
-from tests.lake.made import a_write, changes, content
+from tests.lake.made import a_fold, a_target, a_write, changes, content
 from tests.lake.test_replace import NOON
 
 MIRROR = "shop/shop/people"
@@ -63,38 +61,37 @@ def images(kinds: Sequence[tuple[str, int, str, str | None]], first: int, new: b
     return table.set_column(0, table.schema.field(0), pa.array([one[0] for one in kinds]))
 
 
-def a_completion(mirrors: Mirrors, number: int, mode: str, some: bool = True) -> MirrorWrite:
+def a_completion(
+    mirrors: Mirrors, number: int, *, some: bool = True, deletes: str = "remove"
+) -> Merge:
     """Changes of before and behind the statement, and a reading at `LOW`."""
     tables = [(images(IMAGES[:4], 1, new=False), BEFORE), (images(IMAGES[4:], 5, new=True), BEHIND)]
-    tables = tables if some else []
     read = pa.table({"id": list(SNAPSHOT), "g": list(SNAPSHOT.values())})
     part = Part((mirrors.stage("read", read),), READ, LOW)
-    made = replace(a_write(mirrors, number, mode, [], schema=NEW), completion=part, files=())
-    if mode == "fold":
-        parts = tuple(Part((mirrors.stage("part", one),), columns) for one, columns in tables)
-        return replace(made, parts=parts)
-    one = folded(tables, NEW, ("id",), ["_committed_at"], numbered=True)
-    return replace(made, files=(mirrors.stage("folded", one),))
+    target = a_target(number, NEW, deletes=deletes)
+    if not some:
+        return Merge(target, ("id",), FoldedChanges(), completion=part)
+    parts = [(table, Part((), columns)) for table, columns in tables]
+    return a_fold(mirrors, target, parts, completion=part)
 
 
 def begun(mirrors: Mirrors, **more: Any) -> int:
     """A mirror of before, which then gets the column, NULL."""
     rows = [{"id": number, "name": "old"} for number in (1, 2, 3, 6, 7, 9)]
-    made = replace(a_write(mirrors, 1, "append", rows, schema=OLD), **more)
+    made = a_write(mirrors, 1, "append", rows, schema=OLD, **more)
     commit = mirrors.write(made)
     step = AddColumns(pa.schema([NEW.field("g")]))
     done = mirrors.evolve(
-        MIRROR, [step], app_id=made.app_id, txn_version=2, after=commit.delta_version
+        MIRROR, [step], app_id=made.target.app_id, txn_version=2, after=commit.delta_version
     )
     return done[-1].delta_version
 
 
-@pytest.mark.parametrize("mode", ["merge", "fold"])
-def test_what_no_image_behind_it_knows_is_read(lake: Lake, mode: str) -> None:
+def test_what_no_image_behind_it_knows_is_read(lake: Lake) -> None:
     """One commit, made once. A row that changed behind the reading's place is what the log
     says; one that the source has not keeps NULL; what the lake has not does not come."""
     version = begun(lake.mirrors)
-    write = a_completion(lake.mirrors, 2, mode)
+    write = a_completion(lake.mirrors, 2)
     commits = [lake.mirrors.write(write) for _ in range(2)]
     assert commits[0] == commits[1]
     assert lake.mirrors.version(MIRROR) == commits[0].delta_version == version + 1
@@ -113,18 +110,16 @@ def test_what_no_image_behind_it_knows_is_read(lake: Lake, mode: str) -> None:
 def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
     """Every other column stays as it is."""
     begun(lake.mirrors)
-    commit = lake.mirrors.write(a_completion(lake.mirrors, 2, "fold", some=False))
+    commit = lake.mirrors.write(a_completion(lake.mirrors, 2, some=False))
     assert content(lake.mirrors, MIRROR, NEW, commit.delta_version) == [
         {"id": number, "name": "old", "g": SNAPSHOT.get(number)} for number in (1, 2, 3, 6, 7, 9)
     ]
 
 
-@pytest.mark.parametrize("mode", ["merge", "fold"])
-def test_rows_marked_deleted_have_what_their_last_image_knew(lake: Lake, mode: str) -> None:
+def test_rows_marked_deleted_have_what_their_last_image_knew(lake: Lake) -> None:
     """They are not at the source any more."""
     begun(lake.mirrors, deletes="soft")
-    write = replace(a_completion(lake.mirrors, 2, mode), deletes="soft")
-    commit = lake.mirrors.write(write)
+    commit = lake.mirrors.write(a_completion(lake.mirrors, 2, deletes="soft"))
     shown = pa.schema([*NEW, DELETED_AT])
     found = content(lake.mirrors, MIRROR, shown, commit.delta_version)
     marked = {row["id"]: row["g"] for row in found if row["_deleted_at"] is not None}

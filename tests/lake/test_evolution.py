@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +24,7 @@ from pipeline.ports.mirror_writes import (
     Part,
     PartColumn,
     RenameColumn,
+    Replace,
     Rewrite,
     SetProperties,
     WidenColumn,
@@ -34,7 +34,7 @@ from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
 from tests.changes.server import Server
 from tests.lake.conftest import Lake
-from tests.lake.made import a_write, content
+from tests.lake.made import a_target, a_write, content
 
 MIRROR = "shop/shop/people"
 APP = f"app/{MIRROR}"
@@ -155,11 +155,11 @@ def test_a_rewrite_is_one_commit(lake: Lake) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mirror_on_disk_follows(disk: Lake, folder: Path, seed: int) -> None:
-    """Random columns and rows, folded by Spark, read back in full."""
+    """Random columns and rows, merged by Spark, read back in full."""
     chance = Random(seed)
     server = Server(chance)
     readers = "any" if seed % 2 else "spark"
-    follower = Follower(disk.mirrors, MirrorPolicies(readers=readers), staged=seed == 2)
+    follower = Follower(disk.mirrors, MirrorPolicies(readers=readers), buckets=seed + 1)
     for size in (6, 20):
         for _ in range(size):
             server.step()
@@ -190,8 +190,7 @@ def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder:
     mirrors, path = disk.mirrors, folder / MIRROR
 
     def write(number: int, mode: str, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> None:
-        made = a_write(mirrors, number, mode, rows, schema=schema)
-        mirrors.write(replace(made, readers="any"))
+        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, readers="any"))
 
     write(1, "append", BEFORE, ROWS)
     write(2, "merge", BEFORE, [{"_change_type": "delete", "id": 2}, {"id": 3, "a": 30}])
@@ -219,11 +218,6 @@ def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder:
     rows = [{"id": 9, "a": 1, "e": "x"}]
     table = pa.Table.from_pylist(rows, schema=other)
     own = tuple(PartColumn(field.name, field.type) for field in other)
-    made = replace(
-        a_write(mirrors, 5, "replace", [], schema=other),
-        files=(),
-        snapshot=(Part((mirrors.stage("read", table),), own),),
-        readers="any",
-    )
-    mirrors.write(made)
+    target = a_target(5, other, readers="any")
+    mirrors.write(Replace(target, ("id",), (Part((mirrors.stage("read", table),), own),)))
     assert read_plainly(path, other) == rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.policies import LakePolicies, Renames
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
-from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake
@@ -34,7 +34,7 @@ def test_a_swap_moves_no_row(mysql: MySqlStand, database: str, disk: Lake) -> No
         *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
         database=database,
     )
-    policies = LakePolicies(renames="keep-path")
+    policies = LakePolicies(renames=Renames.KEEP_PATH)
     follower = Follower(server(mysql), [f"{database}.*"], lake_policies=policies)
     _run(follower, disk)
     mysql.execute(

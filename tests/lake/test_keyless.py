@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import Count, Part, PartColumn, Recount
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
-from tests.lake.made import a_write, changes
+from tests.lake.made import a_target, changes, own_part
 
 MIRROR = "shop/shop/people"
 SCHEMA = pa.schema([("n", pa.int32()), ("_change_type", pa.string()), ("x", pa.float64())])
@@ -28,9 +26,9 @@ def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:
     return table.set_column(0, table.schema.field(0), pa.array([kind for kind, _ in given]))
 
 
-def a_fold(mirrors: Mirrors, number: int, table: pa.Table, mode: str = "fold") -> MirrorWrite:
-    made = a_write(mirrors, number, mode, [], schema=pa.schema([("n", pa.int32())]), key=())
-    return replace(made, schema=SCHEMA, files=(mirrors.stage("images", table),))
+def a_count(mirrors: Mirrors, number: int, table: pa.Table) -> Count:
+    part = own_part((mirrors.stage("images", table),), SCHEMA)
+    return Count(a_target(number, SCHEMA), (part,))
 
 
 def counted(mirrors: Mirrors) -> Counter[str]:
@@ -60,7 +58,7 @@ def test_copies_are_counted(lake: Lake, seed: int) -> None:
             else:
                 there.append(chance.choice(VALUES))
                 found.append(("insert", there[-1]))
-        write = a_fold(lake.mirrors, number, images(*found))
+        write = a_count(lake.mirrors, number, images(*found))
         commits = [lake.mirrors.write(write) for _ in range(2)]
         assert commits[0] == commits[1]
         assert counted(lake.mirrors) == Counter(map(repr, there))
@@ -69,9 +67,9 @@ def test_copies_are_counted(lake: Lake, seed: int) -> None:
 def test_a_row_that_was_never_there_is_not_missed(lake: Lake) -> None:
     """A start in the middle of a table's life sees deletes of rows nobody read."""
     one = (1, "a", 1.5)
-    lake.mirrors.write(a_fold(lake.mirrors, 1, images(("insert", one))))
+    lake.mirrors.write(a_count(lake.mirrors, 1, images(("insert", one))))
     gone = images(("delete", one), ("delete", one), ("delete", (2, "b", 0.0)))
-    lake.mirrors.write(a_fold(lake.mirrors, 2, gone))
+    lake.mirrors.write(a_count(lake.mirrors, 2, gone))
     assert counted(lake.mirrors) == Counter()
 
 
@@ -83,16 +81,6 @@ def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:
     )
     own = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
     behind = images(("delete", rows[0]), ("delete", rows[3]), ("insert", rows[2]))
-    write = replace(
-        a_fold(lake.mirrors, 1, behind, "replace"),
-        snapshot=(Part((lake.mirrors.stage("read", table),), own),),
-    )
-    lake.mirrors.write(write)
+    read = (Part((lake.mirrors.stage("read", table),), own),)
+    lake.mirrors.write(Recount(a_target(1, SCHEMA), a_count(lake.mirrors, 1, behind).parts, read))
     assert counted(lake.mirrors) == Counter(map(repr, [rows[0], rows[2], rows[2]]))
-
-
-def test_marks_need_a_key(disk: Lake) -> None:
-    """Which copy was deleted cannot be told."""
-    write = a_fold(disk.mirrors, 1, images(("insert", (1, "a", 1.5))))
-    with pytest.raises(TableError, match="key"):
-        disk.mirrors.write(replace(write, deletes="soft"))

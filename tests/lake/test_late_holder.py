@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.changes.strategy import Scale
 from pipeline.errors import CommitConflict
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirror_writes import FoldedChanges, MirrorWrite, Replace
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import transactions
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_write, content, delete, update
+from tests.lake.made import PEOPLE, a_target, a_write, content, delete, update
 from tests.lake.made import changes as images
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=folder.parent / "staging", spark=spark)
         self._sleep = sleep
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, *, few: bool) -> None:
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
         self._sleep()
-        super()._apply(session, write, head, few=few)
+        super()._apply(session, write, head, chosen)
 
 
 def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:
@@ -46,9 +46,8 @@ def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:
     if mode == "merge":
         changes += [update(id=1, name="new"), delete(id=2)]
     if mode == "replace":
-        changes = [{"id": 4, "name": "new", "_sequence": 1}]
-        path = disk.mirrors.stage("images", images(PEOPLE, changes))
-        return replace(a_write(disk.mirrors, number, mode, []), files=(path,))
+        folded = FoldedChanges((disk.mirrors.stage("images", images(PEOPLE, changes)),))
+        return Replace(a_target(number), ("id",), changes=folded)
     return a_write(disk.mirrors, number, mode, changes)
 
 
@@ -112,5 +111,5 @@ def test_the_same_write_by_two_at_once_is_one_commit(
     assert first == second
     assert disk.mirrors.version(MIRROR) == first.delta_version == (1 if exists else 0)
     assert content(disk.mirrors, MIRROR, PEOPLE, first.delta_version) == _shown(mode, exists=exists)
-    found = [one.txn_version for one in transactions(folder / MIRROR, write.app_id)]
+    found = [one.txn_version for one in transactions(folder / MIRROR, write.target.app_id)]
     assert found == ([2, 1] if exists else [2])

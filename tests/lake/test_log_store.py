@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -293,8 +292,8 @@ def test_a_mirror_that_was_made_anew_takes_no_late_commit(
 
     def meanwhile() -> None:
         disk.mirrors.remove(MIRROR)
-        write = a_write(disk.mirrors, 2, "append", [{"id": 3, "name": "another"}])
-        disk.mirrors.write(replace(write, app_id="another"))
+        rows = [{"id": 3, "name": "another"}]
+        disk.mirrors.write(a_write(disk.mirrors, 2, "append", rows, app_id="another"))
 
     late = Sleeper(folder, spark, 1, meanwhile)
     with pytest.raises(CommitConflict):
@@ -318,21 +317,3 @@ def test_the_jar_is_what_the_source_compiles_to(tmp_path: Path) -> None:
         assert new.namelist() == kept.namelist()
     if told["Created-By"] == log_store.javac_version():
         assert made.read_bytes() == log_store.JAR.read_bytes()
-
-
-def test_the_wheel_has_the_jar_and_its_source(tmp_path: Path) -> None:
-    """And whatever else is no module of Python."""
-    checkout = tmp_path / "checkout"
-    for name in ("lockstep", "assets", "resources", "pipeline"):
-        unwanted = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, checkout / name, ignore=unwanted)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, checkout / name)
-    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
-    command = [sys.executable, "-W", "ignore", "-c", build, str(tmp_path)]
-    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as opened:
-        names = set(opened.namelist())
-    for file in (log_store.JAR, log_store.SOURCE):
-        assert f"resources/lake/{file.name}" in names

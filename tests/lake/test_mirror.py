@@ -14,12 +14,23 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.changes.strategy import FEW, NOTHING, Size
 from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, TableError
+from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FEW, NOTHING, Extent
 from tests.lake.conftest import Lake, disk_lake
-from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
+from tests.lake.made import (
+    PEOPLE,
+    a_fold,
+    a_target,
+    a_write,
+    changes,
+    content,
+    delete,
+    own_part,
+    update,
+)
 
 MIRROR = "shop/shop/people"
 
@@ -40,8 +51,7 @@ def test_segments_are_appended_as_they_are(lake: Lake) -> None:
     writer = lake.segments.open(folder, batch=1, schema_version=1, schema=rows.schema)
     writer.write(rows)
     files = tuple(lake.mirrors.path(f"{folder}/{file.path}") for file in writer.close())
-    write = replace(a_write(lake.mirrors, 1, "append", []), files=files)
-    lake.mirrors.write(write)
+    lake.mirrors.write(Append(a_target(1), (own_part(files, PEOPLE),)))
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
@@ -90,20 +100,10 @@ def test_images_are_folded_in_their_order(lake: Lake, exists: bool) -> None:
         ("update_preimage", 3, "old"),
         ("update_postimage", 5, "moved"),
     ]
-    folder = "shop/_changes/shop/people"
-    paths: list[str] = []
-    for part in (images[:3], images[3:]):
-        first = 1 + len(paths) * 3
-        rows = changes(PEOPLE, [{"id": i, "name": n} for _, i, n in part], first=first)
-        kinds = pa.array([kind for kind, _, _ in part])
-        rows = rows.set_column(0, rows.schema.field(0), kinds)
-        writer = lake.segments.open(
-            folder, batch=len(paths) + 1, schema_version=1, schema=rows.schema
-        )
-        writer.write(rows)
-        paths += [lake.mirrors.path(f"{folder}/{file.path}") for file in writer.close()]
-    write = replace(a_write(lake.mirrors, 2, "fold", []), files=tuple(paths))
-    commit = lake.mirrors.write(write)
+    rows = changes(PEOPLE, [{"id": i, "name": n} for _, i, n in images])
+    rows = rows.set_column(0, rows.schema.field(0), pa.array([kind for kind, _, _ in images]))
+    parts = [(part, own_part((), PEOPLE)) for part in (rows.slice(0, 3), rows.slice(3))]
+    commit = lake.mirrors.write(a_fold(lake.mirrors, a_target(2), parts))
     assert content(lake.mirrors, MIRROR, PEOPLE, commit.delta_version) == [
         {"id": 1, "name": "new"},
         {"id": 2, "name": "again"},
@@ -125,8 +125,9 @@ def test_a_repeated_write_is_not_applied_again(lake: Lake) -> None:
     commits = [lake.mirrors.write(write) for write in (append, merge, append, merge)]
     assert [commit.delta_version for commit in commits] == [0, 1, 0, 1]
     assert lake.mirrors.version(MIRROR) == 1
-    assert lake.mirrors.recorded(MIRROR, append.app_id, 2) == commits[1]
-    assert lake.mirrors.recorded(MIRROR, append.app_id, 3) is None
+    app_id = append.target.app_id
+    assert lake.mirrors.recorded(MIRROR, app_id, 2) == commits[1]
+    assert lake.mirrors.recorded(MIRROR, app_id, 3) is None
 
 
 def test_a_higher_transaction_without_ours_is_foreign(lake: Lake) -> None:
@@ -138,9 +139,9 @@ def test_a_higher_transaction_without_ours_is_foreign(lake: Lake) -> None:
 
 def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) -> None:
     """A number that was used for something else never passes for done."""
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], metadata="one"))
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], user_metadata="one"))
     with pytest.raises(ForeignCommit):
-        lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], metadata="two"))
+        lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
 
 
 @pytest.mark.parametrize("name", ["order items", "a,b", "a=b", "a(b", "tab\tbed"])
@@ -175,8 +176,11 @@ def test_odd_names_are_kept(lake: Lake) -> None:
         key=("the.key",),
         bounds=(("the.key", "0", "9"),),
     )
-    for write in (first, second):
-        lake.mirrors.write(replace(write, schema=schema))
+    target = replace(first.target, schema=schema)
+    assert isinstance(first, Append)
+    staged_parts = (own_part(first.staged, schema),)
+    lake.mirrors.write(Append(target, staged_parts))
+    lake.mirrors.write(replace(second, target=replace(second.target, schema=schema)))
     expected = {**dict.fromkeys(names[:-1], "v"), "_change_type": "mine"}
     assert content(lake.mirrors, MIRROR, schema, 1) == [
         {"the.key": number, **expected} for number in (1, 2, 9)
@@ -262,7 +266,7 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
 
 @pytest.mark.parametrize("few", [NOTHING, FEW])
 def test_deleted_rows_among_many_leave_their_file_in_place(
-    tmp_path: Path, spark: SparkProcess, few: Extent
+    tmp_path: Path, spark: SparkProcess, few: Size
 ) -> None:
     """They are a deletion vector, and readers without Java honour it; the file of few rows is
     written anew."""
@@ -287,7 +291,8 @@ def test_four_tables_at_once_keep_to_themselves(disk: Lake, folder: Path) -> Non
         )
     change = [update(id=1, name="b"), {"id": 2, "name": "c"}]
     writes = [a_write(disk.mirrors, 2, "merge", change, mirror=name) for name in names]
-    writes[2] = replace(writes[2], files=("/nowhere/gone.parquet",))
+    gone = FoldedChanges(("/nowhere/gone.parquet",))
+    writes[2] = Merge(writes[2].target, ("id",), gone)
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(disk.mirrors.write, write) for write in writes]
         failed = [future.exception() for future in running]
@@ -298,15 +303,15 @@ def test_four_tables_at_once_keep_to_themselves(disk: Lake, folder: Path) -> Non
         assert [commit["userMetadata"] for commit in reversed(history)] == (
             mine if name != names[2] else mine[:1]
         )
-        assert DeltaTable(folder / name).transaction_version(write.app_id) == len(history)
+        assert DeltaTable(folder / name).transaction_version(write.target.app_id) == len(history)
 
 
 def test_a_write_works_after_one_that_failed(disk: Lake) -> None:
     """No configuration of the failed one is left behind."""
     good = a_write(disk.mirrors, 1, "append", [{"id": 1, "name": "a"}])
     with pytest.raises(LakeUnavailable):
-        disk.mirrors.write(replace(good, txn_version=7, files=("/nowhere/gone.parquet",)))
-    assert disk.mirrors.write(good) == MirrorCommit(0, good.user_metadata)
+        disk.mirrors.write(Append(a_target(7), (own_part(("/nowhere/gone.parquet",), PEOPLE),)))
+    assert disk.mirrors.write(good) == MirrorCommit(0, good.target.user_metadata)
 
 
 def test_columns_that_the_mirror_lacks_set_the_table_aside(disk: Lake) -> None:
@@ -324,7 +329,7 @@ def test_columns_that_the_mirror_lacks_set_the_table_aside(disk: Lake) -> None:
 def test_no_stack_trace_reaches_a_person(disk: Lake) -> None:
     """An error's words are one line, and it says what to do."""
     write = a_write(disk.mirrors, 1, "append", [{"id": 1}])
-    Path(write.files[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
+    Path(write.staged[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
     with pytest.raises(MirrorRefused) as caught:
         disk.mirrors.write(write)
     assert "\n" not in caught.value.reason

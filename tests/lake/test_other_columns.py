@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import Count, Part, PartColumn, Replace
 from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_write, changes, content
+from tests.lake.made import PEOPLE, a_target, a_write, changes, content, own_part
 
 MIRROR = "shop/shop/people"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -28,14 +27,8 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
         read = [{"id": 2, "name": date(2026, 1, 1), "n": 9}] if number == 2 else [{"name": "x"}]
         own = tuple(PartColumn(field.name, field.type) for field in schema)
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
-        write = replace(
-            a_write(lake.mirrors, number, "replace", [], schema=schema, key=key),
-            files=(),
-            snapshot=(Part((staged,), own),),
-            deletes="soft",
-            moment=NOON,
-        )
-        lake.mirrors.write(write)
+        target = a_target(number, schema, deletes="soft")
+        lake.mirrors.write(Replace(target, key, (Part((staged,), own),), moment=NOON))
     shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
     assert shown == [
         {"id": 1, "name": None, "n": 1, "_deleted_at": NOON},
@@ -52,9 +45,8 @@ def test_copies_are_told_apart_whatever_the_order_of_columns(lake: Lake) -> None
     turned = pa.schema([*reversed(PEOPLE)])
     images = changes(turned, [{"name": "x", "id": 1}])
     gone = images.set_column(0, images.schema.field(0), pa.array(["delete"]))
-    files = (lake.mirrors.stage("gone", gone),)
-    fold = replace(a_write(lake.mirrors, 2, "fold", [], schema=turned, key=()), files=files)
-    lake.mirrors.write(fold)
+    part = own_part((lake.mirrors.stage("gone", gone),), turned)
+    lake.mirrors.write(Count(a_target(2, turned), (part,)))
     assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
         {"id": 1, "name": "x"},
         {"id": 2, "name": "x"},

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.coalescing import LOST, OTHER_KEY, coalesced
+from pipeline.changes.coalescing import LOST
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import Merge, Part, PartColumn, Replace
 from tests.changes.partial_images import NAMES, PART, SCHEMA, Row, Workload, images_table
 from tests.lake.conftest import Lake
-from tests.lake.made import content
+from tests.lake.made import a_fold, a_target, content, folded_changes
 
 MIRROR = "shop/shop/people"
-Made = Callable[..., MirrorWrite]
 OWN = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
-
-
-def a_write(number: int, mode: str, **more: Any) -> MirrorWrite:
-    write = MirrorWrite(MIRROR, mode, (), SCHEMA, ("id",), "app", number, f"write {number}")
-    return replace(write, **more)
 
 
 def snapshot(lake: Lake, rows: list[Row]) -> tuple[Part, ...]:
@@ -32,20 +23,11 @@ def snapshot(lake: Lake, rows: list[Row]) -> tuple[Part, ...]:
 
 
 def begin(lake: Lake, rows: list[Row]) -> None:
-    lake.mirrors.write(a_write(1, "replace", snapshot=snapshot(lake, rows)))
+    lake.mirrors.write(Replace(a_target(1, SCHEMA), ("id",), snapshot(lake, rows)))
 
 
-def staged(lake: Lake, number: int, images: pa.Table, mode: str = "merge") -> MirrorWrite:
-    """What is folded in memory."""
-    whole, lacking = coalesced([(images, PART)], SCHEMA, ["id"])
-    files = (lake.mirrors.stage("folded", whole),)
-    return a_write(number, mode, files=files, lacking=lacking, folded=True)
-
-
-def raw(lake: Lake, number: int, images: pa.Table, mode: str = "fold") -> MirrorWrite:
-    """What the lake folds."""
-    parts = (replace(PART, files=(lake.mirrors.stage("images", images),)),)
-    return a_write(number, mode, parts=parts)
+def a_merge(lake: Lake, number: int, *images: tuple[pa.Table, Part]) -> Merge:
+    return a_fold(lake.mirrors, a_target(number, SCHEMA), images)
 
 
 def shown(lake: Lake) -> list[Row]:
@@ -59,29 +41,27 @@ def in_order(workload: Workload) -> list[Row]:
 
 
 def test_merges_run_after_run(any_lake: Lake) -> None:
-    """Folded in memory, with changes of keys; folded by the lake, with none but whole ones."""
+    """With changes of keys."""
     lake, workload = any_lake, Workload(Random(7))
     begin(lake, workload.fill(8))
     for number in range(2, 5):
         workload.images.clear()
-        workload.whole_moves = number % 2 == 1
         for _ in range(15):
             workload.change()
-        made = raw if workload.whole_moves else staged
-        lake.mirrors.write(made(lake, number, workload.table()))
+        lake.mirrors.write(a_merge(lake, number, (workload.table(), PART)))
         assert shown(lake) == in_order(workload)
 
 
-@pytest.mark.parametrize("made", [staged, raw])
-def test_a_snapshot_is_looked_into(lake: Lake, made: Made) -> None:
+def test_a_snapshot_is_looked_into(lake: Lake) -> None:
     """Changes on top of rows that were read from the source."""
-    workload = Workload(Random(8), whole_moves=True)
+    workload = Workload(Random(8))
     rows = workload.fill(8)
     begin(lake, [{**row, "c": -1} for row in rows])
     for _ in range(20):
         workload.change()
-    write = made(lake, 2, workload.table(), "replace")
-    lake.mirrors.write(replace(write, snapshot=snapshot(lake, rows)))
+    target = a_target(2, SCHEMA)
+    changes = folded_changes(lake.mirrors, target, [(workload.table(), PART)])
+    lake.mirrors.write(Replace(target, ("id",), snapshot(lake, rows), changes))
     assert shown(lake) == in_order(workload)
 
 
@@ -101,7 +81,7 @@ def an_update(old: int, new: int, **changed: int) -> pa.Table:
 
 
 def test_a_column_that_went_stays_with_its_row(lake: Lake) -> None:
-    """Folded by the lake: images of before it went that leave it out, and later ones."""
+    """Images of before it went that leave it out, and later ones."""
     begin(lake, [{"id": n, "a": n, "text": "t", "c": 10 * n} for n in (1, 2, 3)])
     old = pa.concat_tables([an_update(1, 1, c=5), an_update(2, 2, a=5)])
     new = pa.concat_tables([an_update(n, n, a=6) for n in (1, 2, 3)])
@@ -111,43 +91,17 @@ def test_a_column_that_went_stays_with_its_row(lake: Lake) -> None:
     ):
         order = pa.array(range(10 * number, 10 * number + len(table)), pa.int64())
         table = table.set_column(1, "_sequence", order)
-        parts.append(Part((lake.mirrors.stage("images", table),), columns, present="_present"))
-    lake.mirrors.write(a_write(2, "fold", parts=tuple(parts)))
+        parts.append((table, Part((), columns, present="_present")))
+    lake.mirrors.write(a_merge(lake, 2, *parts))
     assert shown(lake) == [
         {"id": n, "a": 6, "text": "t", "c": c} for n, c in ((1, 5), (2, 20), (3, 30))
     ]
 
 
-@pytest.mark.parametrize("made", [staged, raw])
-def test_a_row_that_is_not_there_is_refused(lake: Lake, made: Made) -> None:
+def test_a_row_that_is_not_there_is_refused(lake: Lake) -> None:
     """No NULL is made up, and nothing is committed."""
     begin(lake, [{"id": 1, "a": 1, "text": "x", "c": 1}])
     with pytest.raises(TableError) as refused:
-        lake.mirrors.write(made(lake, 2, an_update(2, 2, a=5)))
+        lake.mirrors.write(a_merge(lake, 2, (an_update(2, 2, a=5), PART)))
     assert refused.value.reason == LOST
     assert shown(lake) == [{"id": 1, "a": 1, "text": "x", "c": 1}]
-
-
-def test_the_lake_follows_no_row_from_key_to_key(disk: Lake) -> None:
-    """Too many changes to fold in memory, one of a key."""
-    begin(disk, [{"id": 1, "a": 1, "text": "x", "c": 1}, {"id": 2, "a": 2, "text": "y", "c": 2}])
-    with pytest.raises(TableError) as refused:
-        disk.mirrors.write(raw(disk, 2, an_update(1, 3, a=5)))
-    assert refused.value.reason == LOST
-
-
-def test_rows_named_by_another_key_are_refused(disk: Lake) -> None:
-    """The lake's own fold says so too."""
-    begin(disk, [{"id": 1, "a": 1, "text": "x", "c": 1}])
-    image = images_table([("delete", {"id": None, "a": 1, "text": None, "c": None}, has("a"))])
-    with pytest.raises(TableError) as refused:
-        disk.mirrors.write(raw(disk, 2, image))
-    assert refused.value.reason == OTHER_KEY
-
-
-def test_images_without_a_key_are_refused(lake: Lake) -> None:
-    """Copies are told apart by all their values."""
-    begin(lake, [{"id": 1, "a": 1, "text": "x", "c": 1}])
-    with pytest.raises(TableError) as refused:
-        lake.mirrors.write(replace(raw(lake, 2, an_update(1, 1, a=5)), key=()))
-    assert refused.value.reason == OTHER_KEY

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.policies import Deletes, LakePolicies
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.verify_rows import verify
-from pipeline.schema.policies import LakePolicies
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake
@@ -75,7 +75,7 @@ def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str, 
     """`deletes = "soft"`: a delete logs the key alone."""
     start = head(mysql)
     mysql.execute("create table t (id int primary key, a int, b text)", database=database)
-    policies = LakePolicies(deletes="soft")
+    policies = LakePolicies(deletes=Deletes.SOFT)
     follower = DiskFollower(server(mysql), [f"{database}.*"], lake_policies=policies, disk=disk)
     mysql.execute("insert into t values (1, 1, 'x'), (2, 2, 'y')", database=database)
     follower.start = start

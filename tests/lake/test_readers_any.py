@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.schema.policies import LakePolicies
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite, Readers
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName
 from resources.mysql.server import MySqlServer
@@ -171,7 +171,9 @@ def check(
 
 def test_all_of_it_is_kept(mysql: MySqlStand, name: str, disk: Lake) -> None:
     """With deleted rows and dropped columns kept: every reader sees those too."""
-    policies = LakePolicies(on_rewrite="resnapshot", deletes="soft", readers="any")
+    policies = LakePolicies(
+        on_rewrite=OnRewrite.RESNAPSHOT, deletes=Deletes.SOFT, readers=Readers.ANY
+    )
     seen = dict(check(mysql, name, followed(mysql, name, disk, policies), _KINDS))
     deleted = [row["id"] for row in seen["rows"] if row["_deleted_at"] is not None]
     assert deleted == [2]
@@ -181,7 +183,9 @@ def test_all_of_it_is_kept(mysql: MySqlStand, name: str, disk: Lake) -> None:
 @pytest.mark.soak
 def test_nothing_of_it_is_kept(mysql: MySqlStand, name: str, disk: Lake) -> None:
     """What the source has no more, no reader sees."""
-    policies = LakePolicies(on_rewrite="resnapshot", dropped_columns="drop", readers="any")
+    policies = LakePolicies(
+        on_rewrite=OnRewrite.RESNAPSHOT, dropped_columns=DroppedColumns.DROP, readers=Readers.ANY
+    )
     one = followed(mysql, name, disk, policies)
     seen = dict(check(mysql, name, one, {**_KINDS, **_KEYLESS}))
     assert "_deleted_at" not in seen["rows"][0]

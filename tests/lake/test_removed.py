@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,11 @@ def test_a_mirror_is_removed_and_begins_anew(lake: Lake) -> None:
     lake.mirrors.remove(MIRROR)
     assert lake.mirrors.version(MIRROR) is None
     lake.mirrors.remove(MIRROR)
-    write = a_write(lake.mirrors, 3, "append", [{"id": 3, "name": "three"}])
-    made = lake.mirrors.write(replace(write, app_id="another"))
+    rows = [{"id": 3, "name": "three"}]
+    made = lake.mirrors.write(a_write(lake.mirrors, 3, "append", rows, app_id="another"))
     assert made.delta_version == 0
-    merge = a_write(lake.mirrors, 4, "merge", [{"id": 4, "name": "four"}])
-    made = lake.mirrors.write(replace(merge, app_id="another"))
+    rows = [{"id": 4, "name": "four"}]
+    made = lake.mirrors.write(a_write(lake.mirrors, 4, "merge", rows, app_id="another"))
     assert content(lake.mirrors, MIRROR, PEOPLE, made.delta_version) == [
         {"id": 3, "name": "three"},
         {"id": 4, "name": "four"},

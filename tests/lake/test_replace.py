@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +10,31 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.ports.mirror_writes import MirrorWrite, Part, PartColumn
+from pipeline.ports.mirror_writes import (
+    Append,
+    Count,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    Part,
+    PartColumn,
+    Recount,
+    Replace,
+    Target,
+)
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_write, changes, content, delete, update
+from tests.lake.made import (
+    PEOPLE,
+    a_fold,
+    a_target,
+    a_write,
+    changes,
+    content,
+    delete,
+    folded_changes,
+    own_part,
+)
 
 MIRROR = "shop/shop/people"
 OWN = tuple(PartColumn(field.name, field.type) for field in PEOPLE)
@@ -35,22 +55,25 @@ def a_replacement(
     number: int,
     snapshot: Sequence[dict[str, Any]] | None,
     behind: pa.Table | None = None,
-    **more: Any,
-) -> MirrorWrite:
-    schema = more.pop("schema", PEOPLE)
+    *,
+    schema: pa.Schema = PEOPLE,
+    deletes: str = "remove",
+    moment: datetime | None = None,
+) -> Replace:
     parts: tuple[Part, ...] = ()
     if snapshot is not None:
         table = pa.Table.from_pylist(list(snapshot), schema=schema)
         own = tuple(PartColumn(field.name, field.type) for field in schema)
         parts = (Part((mirrors.stage("snapshot", table),), own),)
-    files = () if behind is None else (mirrors.stage("behind", behind),)
-    made = a_write(mirrors, number, "replace", [], schema=schema)
-    return replace(made, files=files, snapshot=parts, **more)
+    target, changes = a_target(number, schema, deletes=deletes), FoldedChanges()
+    if behind is not None:
+        changes = folded_changes(mirrors, target, [(behind, own_part((), schema))])
+    return Replace(target, ("id",), parts, changes, moment)
 
 
 def begun(mirrors: Mirrors, **more: Any) -> None:
     rows = [{"id": number, "name": "old"} for number in (1, 2, 3)]
-    mirrors.write(replace(a_write(mirrors, 1, "append", rows), **more))
+    mirrors.write(a_write(mirrors, 1, "append", rows, **more))
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -76,7 +99,7 @@ def test_a_snapshot_with_changes_on_top_is_the_mirror(lake: Lake, exists: bool) 
         {"id": 4, "name": "seen twice"},
         {"id": 7, "name": "moved"},
     ]
-    assert lake.mirrors.recorded(MIRROR, write.app_id, 2) == commits[0]
+    assert lake.mirrors.recorded(MIRROR, write.target.app_id, 2) == commits[0]
 
 
 def test_after_a_truncate_only_what_came_later_is_there(lake: Lake) -> None:
@@ -119,12 +142,10 @@ def test_files_of_another_structure_are_mapped(lake: Lake) -> None:
     table = pa.table({"key": pa.array([1, 2], pa.int32()), "flag": pa.array([True, None])})
     behind = images(("insert", 3, "c"))
     later = (*OWN, PartColumn())
-    write = replace(
-        a_replacement(lake.mirrors, 1, None, schema=schema),
-        snapshot=(Part((lake.mirrors.stage("read", table),), own),),
-        parts=(Part((lake.mirrors.stage("behind", behind),), later),),
-    )
-    lake.mirrors.write(write)
+    target = a_target(1, schema)
+    changes = folded_changes(lake.mirrors, target, [(behind, Part((), later))])
+    read = (Part((lake.mirrors.stage("read", table),), own),)
+    lake.mirrors.write(Replace(target, ("id",), read, changes))
     assert content(lake.mirrors, MIRROR, schema, 0) == [
         {"id": 1, "name": "it's", "more": 1},
         {"id": 2, "name": "it's", "more": None},
@@ -139,7 +160,6 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
     """In a merge and in a fold alike, also of a row that came and went in one run; a later
     insert clears it."""
     begun(lake.mirrors, deletes="soft")
-    merge = a_write(lake.mirrors, 2, "merge", [delete(id=1, name="last"), update(id=2, name="b")])
     staged = pa.table(
         {
             "_change_type": ["delete", "update_postimage"],
@@ -148,8 +168,8 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
             "name": ["last", "b"],
         }
     )
-    merge = replace(merge, files=(lake.mirrors.stage("soft", staged),), deletes="soft")
-    lake.mirrors.write(merge)
+    folded = FoldedChanges((lake.mirrors.stage("soft", staged),))
+    lake.mirrors.write(Merge(a_target(2, deletes="soft"), ("id",), folded))
     assert content(lake.mirrors, MIRROR, SOFT, 1) == [
         {"id": 1, "name": "last", "_deleted_at": NOON},
         {"id": 2, "name": "b", "_deleted_at": None},
@@ -162,12 +182,9 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         ("delete", 3, "old"),
         at=NIGHT,
     )
-    fold = replace(
-        a_write(lake.mirrors, 3, "fold", []),
-        files=(lake.mirrors.stage("behind", behind),),
-        deletes="soft",
-    )
-    lake.mirrors.write(fold)
+    part = own_part((), PEOPLE)
+    target = a_target(3, deletes="soft")
+    lake.mirrors.write(a_fold(lake.mirrors, target, [(behind, part)]))
     assert content(lake.mirrors, MIRROR, SOFT, 2) == [
         {"id": 1, "name": "again", "_deleted_at": None},
         {"id": 2, "name": "b", "_deleted_at": None},
@@ -189,22 +206,20 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
 def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
     """The first write of a table already deletes."""
     behind = images(("insert", 1, "a"), ("insert", 2, "b"), ("delete", 1, "a"), at=NOON)
-    write = replace(
-        a_write(lake.mirrors, 1, "fold", []),
-        files=(lake.mirrors.stage("behind", behind),),
-        deletes="soft",
-    )
-    lake.mirrors.write(write)
+    target = a_target(1, deletes="soft")
+    lake.mirrors.write(a_fold(lake.mirrors, target, [(behind, own_part((), PEOPLE))]))
     assert content(lake.mirrors, MIRROR, SOFT, 0) == [
         {"id": 1, "name": "a", "_deleted_at": NOON},
         {"id": 2, "name": "b", "_deleted_at": None},
     ]
 
 
-@pytest.mark.parametrize("mode", ["replace", "fold", "append"])
-def test_only_images_above_a_number_count(lake: Lake, mode: str) -> None:
+@pytest.mark.parametrize("kind", [Append, Count, Recount])
+def test_only_images_above_a_number_count(
+    lake: Lake, kind: Callable[[Target, tuple[Part, ...]], MirrorWrite]
+) -> None:
     """What came before a TRUNCATE, in the same files."""
     table = images(("insert", 1, "before"), ("insert", 2, "before"), ("insert", 3, "after"))
-    part = Part((lake.mirrors.stage("behind", table),), OWN, above=2)
-    lake.mirrors.write(replace(a_write(lake.mirrors, 1, mode, []), files=(), parts=(part,)))
+    part = own_part((lake.mirrors.stage("behind", table),), PEOPLE, above=2)
+    lake.mirrors.write(kind(a_target(1), (part,)))
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 3, "name": "after"}]

@@ -36,8 +36,10 @@ def test_reads_what_was_written_in_order(lake: Lake) -> None:
     one = changes(PEOPLE, [{"id": 1, "name": "a"}, {"id": 2, "name": None}])
     two = changes(PEOPLE, [{"id": 3, "name": "c"}], first=3)
     files = written(lake.segments, one, two)
-    assert lake.segments.read(FOLDER, files) == pa.concat_tables([one, two])
-    assert lake.segments.read(FOLDER, files, ["name"]).to_pydict() == {"name": ["a", None, "c"]}
+    assert pa.concat_tables(lake.segments.pieces(FOLDER, files)) == pa.concat_tables([one, two])
+    assert pa.concat_tables(lake.segments.pieces(FOLDER, files, ["name"])).to_pydict() == {
+        "name": ["a", None, "c"]
+    }
 
 
 def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> None:
@@ -58,7 +60,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
     ]
     assert [file.images for file in files] == [1, 1, 1]
     assert lake.segments.damaged(FOLDER, files) == []
-    found = lake.segments.read(FOLDER, files[2:], ["id", "_present"])
+    found = pa.concat_tables(lake.segments.pieces(FOLDER, files[2:], ["id", "_present"]))
     assert found.to_pylist() == [{"id": 2, "_present": b"\x01"}]
     for batch, brought in enumerate((files[:1], files[1:]), start=7):
         published = lake.changelog.publish(
@@ -93,7 +95,7 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     writer.write(listed)
     files = writer.close()
     assert [(file.updated, file.listed) for file in files] == [(True, False), (True, True)]
-    assert lake.segments.read(FOLDER, files[:1]) == whole
+    assert pa.concat_tables(lake.segments.pieces(FOLDER, files[:1])) == whole
     assert not any(file.updated for file in written(lake.segments, listed, batch=8))
     assert [lake.segments.discard("shop", batch) for batch in (7, 8)] == [2, 1]
 
@@ -158,7 +160,8 @@ def test_files_roll_over_by_size(tmp_path: Path) -> None:
     files = written(store, *batches)
     assert [file.images for file in files] == [150_000, 150_000]
     assert [file.path[-13:] for file in files] == ["00000.parquet", "00001.parquet"]
-    assert store.read(FOLDER, files, ["id"])["id"].to_pylist() == list(range(300_000))
+    read = pa.concat_tables(store.pieces(FOLDER, files, ["id"]))
+    assert read["id"].to_pylist() == list(range(300_000))
 
 
 def test_the_format_is_one_that_every_reader_takes(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from pipeline.ports.mirror_writes import MirrorWrite
+from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, Part, PartColumn, Target
 from resources.lake.room import open_lake
 
 warnings = []
@@ -34,10 +34,13 @@ room = open_lake(
 assert "pyspark" not in sys.modules
 room.mirrors.prepare()
 schema = pa.schema([("id", pa.int64())])
-for number, mode in enumerate(["append", "merge"], start=1):
+for number in (1, 2):
     changes = pa.table({"_change_type": ["insert"], "id": [number]})
     staged = room.mirrors.stage("x", changes)
-    room.mirrors.write(MirrorWrite("m", mode, (staged,), schema, ("id",), "app", number, "words"))
+    target = Target("m", schema, "app", number, "words")
+    part = Part((staged,), (PartColumn("id", pa.int64()),))
+    merge = Merge(target, ("id",), FoldedChanges((staged,)))
+    room.mirrors.write(Append(target, (part,)) if number == 1 else merge)
     room.mirrors.unstage(staged)
 """
 
@@ -132,7 +135,7 @@ def test_a_cluster_cannot_write_a_local_lake(tmp_path: Path, master: str) -> Non
     [
         ('openjdk version "11.0.2" 2019-01-15', "is Java 11; Spark needs 17 or newer"),
         ('java version "1.8.0_392"', "is Java 8; Spark needs 17 or newer"),
-        ("what?", "does not tell its version"),
+        ("what?", "does not say its version"),
     ],
 )
 def test_an_old_java_is_refused(tmp_path: Path, told: str, message: str) -> None:

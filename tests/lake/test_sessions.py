@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import Extent, Sessions, extent_in, extent_of
+from resources.lake.sessions import Sessions
+from resources.lake.sizes import size_in, size_of
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
@@ -46,20 +48,12 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
         disk.mirrors.write(a_write(disk.mirrors, number, "append", rows))
     mirror = folder / "shop/shop/people"
     size = sum(file.stat().st_size for file in mirror.glob("*.parquet"))
-    assert extent_of(DeltaTable(mirror)) == Extent(6, size)
+    assert size_of(DeltaTable(mirror)) == Size(6, size)
     two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), two)
     broken.write_bytes(b"PAR1, and then nothing")
-    assert extent_in([str(two)] * 2) == Extent(4, 2 * two.stat().st_size)
-    assert extent_in([str(two), str(broken)]) is None
-
-
-def test_few_rows_are_not_few_where_they_are_wide() -> None:
-    """Their files are written anew, which must not take long."""
-    limit = Extent(10, 1000)
-    assert Extent(10, 1000).within(limit)
-    assert not Extent(10, 1001).within(limit)
-    assert not Extent(11, 1).within(limit)
+    assert size_in([str(two)] * 2) == Size(4, 2 * two.stat().st_size)
+    assert size_in([str(two), str(broken)]) is None
 
 
 def test_a_write_goes_by_both(
@@ -74,7 +68,7 @@ def test_a_write_goes_by_both(
         return one(self, few=few)
 
     monkeypatch.setattr(Sessions, "one", told)
-    mirrors = disk_lake(tmp_path, spark, Extent(3, 1 << 20)).mirrors
+    mirrors = disk_lake(tmp_path, spark, Size(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))
     mirrors.write(a_write(mirrors, 3, "append", [{"id": 4}]))

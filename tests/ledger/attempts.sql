@@ -175,7 +175,13 @@ create function pg_temp.hand_over(
 ) returns void language sql as $$
     insert into lockstep.handovers
     values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop', a_name,
-        a_generation, 'm', a_version, showing, 1, 'n', null, null)
+        a_generation, 'm', a_version, showing, 1, 'n')
+$$;
+
+create function pg_temp.told(a_source text, a_batch bigint) returns bigint language sql as $$
+    insert into lockstep.table_life (source, database, name, event, life, batch, told)
+    values (a_source, 'shop', 'orders', 'recorded', 'active', a_batch, '{}')
+    returning id
 $$;
 
 create function pg_temp.stop(a_condition text, a_batch bigint) returns void language sql as $$
@@ -184,7 +190,8 @@ create function pg_temp.stop(a_condition text, a_batch bigint) returns void lang
         hint = case a_condition when 'active' then null when 'dropped' then null else '' end,
         position = case a_condition when 'active' then null when 'dropped' then null else '' end,
         remedy = case a_condition when 'quarantined' then 'catch-up' end,
-        stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4
+        stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4,
+        event = pg_temp.told(source, null)
     where source = (select source from lockstep.batches order by id desc limit 1)
 $$;
 

@@ -1,4 +1,8 @@
-"""Three stands, each made once; every test has a source of its own on them."""
+"""Stands, each made once; every test has a source of its own on them.
+
+The memory twin and an embedded Postgres try the contract with every change, a server of
+Debian's with the soak.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from tests.ledger.servers import (
     postgres_stand,
 )
 
+SERVER = pytest.param("server", marks=pytest.mark.soak)
 _SOURCES = count(1)
 
 
@@ -46,7 +51,7 @@ def embedded_stand(embedded_dsn: str) -> Iterator[Stand]:
         yield stand
 
 
-@pytest.fixture(scope="session", params=["memory", "embedded", "server"])
+@pytest.fixture(scope="session", params=["memory", "embedded", SERVER])
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     if request.param == "memory":
         yield memory_stand()

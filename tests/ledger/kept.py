@@ -9,8 +9,6 @@ a release. Belongs here: the story and the dump. Does not: what must be true of 
 from __future__ import annotations
 
 import re
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +23,19 @@ from pipeline.schema.history import DatabaseVersion, History, SchemaStatement
 from pipeline.schema.model import DatabaseSchema
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside, SnapshotPart, TableEvent, TableEventKind
+from pipeline.table_state import (
+    Extent,
+    SetAside,
+    SnapshotPart,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+)
 from pipeline.tables import TablePatterns
-from resources.postgres.connection import Target, connect
-from resources.postgres.embedded import EmbeddedServer
-from resources.postgres.ledger import PostgresLedger, open_ledger
+from resources.postgres.connection import Target
+from resources.postgres.ledger import PostgresLedger
 from resources.postgres.migrate import migrations
+from resources.postgres.schema_dump import write_dump
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -79,8 +84,9 @@ def kept() -> dict[int, Path]:
 
 
 def tell(ledger: PostgresLedger) -> None:
-    """Two sources: `shop`, to which most happened that can, and which was cut off while it
-    captured; `till`, whose server had its GTIDs switched off behind the last batch."""
+    """Three sources: `shop`, to which most happened that can, and which was cut off while it
+    captured; `till`, whose server had its GTIDs switched off behind the last batch; `mill`,
+    whose last two batches were captured and nothing more."""
     with ledger.lock("shop", "a run", "run-1") as lease:
         _first(ledger, lease)
         _acknowledged(ledger, lease)
@@ -96,6 +102,8 @@ def tell(ledger: PostgresLedger) -> None:
         batch = following(ledger, lease)
         ledger.record_capture(lease, batch.id, replace(record(batch), by_gtid=True))
         _found_off(ledger, lease)
+    with ledger.lock("mill", "a run", "run-3") as lease:
+        _not_merged(ledger, lease)
 
 
 def _first(ledger: PostgresLedger, lease: Lease) -> None:
@@ -189,6 +197,24 @@ def _elsewhere(ledger: PostgresLedger, lease: Lease) -> None:
     intended(ledger, lease, ORDERS, waiting[0], waiting[0])
 
 
+def _not_merged(ledger: PostgresLedger, lease: Lease) -> None:
+    """Orders were paused and come back in a batch that drops stock; sales are set aside by the
+    next one, in which orders are dropped."""
+    _first(ledger, lease)
+    _acknowledged(ledger, lease)
+    ledger.pause_table(lease, ORDERS, author="ada", reason="a repair")
+    order = ledger.resume_table(lease, ORDERS, author="ada", reason="it is repaired")
+    batch = following(ledger, lease)
+    made = replace(record(batch, ORDERS), orders_done=(order.id,))
+    gone = replace(state(STOCK), condition=TableCondition.DROPPED, stopped=None)
+    ledger.record_capture(lease, batch.id, replace(made, tables=(*made.tables, gone)))
+    batch = following(ledger, lease)
+    gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=None)
+    aside = SetAside(SALES, "why", "hint", str(place(220)), place(220), Remedy.BACKFILL)
+    made = replace(record(batch), tables=(gone,), set_aside=(aside,))
+    ledger.record_capture(lease, batch.id, made)
+
+
 def _found_off(ledger: PostgresLedger, lease: Lease) -> None:
     ledger.note_gtids_off(lease)
     ledger.decide(lease, replace(DECISION, kind="idle", facts={"gtid_mode": "ON_PERMISSIVE"}))
@@ -235,24 +261,19 @@ def dump(connection: Connection) -> str:
                     at = f"pg_get_serial_sequence('lockstep.{table}', '{identity}')"
                     parts.append(f"select setval({at}, {last});")
     connection.rollback()
+    parts.append("select setval('lockstep.txn_versions', max(txn_version)) from lockstep.writes;")
     parts.append("set session_replication_role = default;")
     return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
     """Keep a ledger of this version."""
-    path = FOLDER / f"kept_{migrations()[-1].number:04d}.sql"
-    with tempfile.TemporaryDirectory() as folder:
-        server = EmbeddedServer(Path(folder))
-        try:
-            with open_ledger(server.dsn, Path(folder)) as ledger:
-                tell(ledger)
-            connection = connect(Target(server.dsn, "a temporary server"))
-            path.write_text(dump(connection), encoding="utf-8")
-            connection.close()
-        finally:
-            server.close()
-    sys.stderr.write(f"{path} written\n")
+    write_dump(FOLDER / f"kept_{migrations()[-1].number:04d}.sql", dump, _fill)
+
+
+def _fill(target: Target) -> None:
+    with PostgresLedger(target) as ledger:
+        tell(ledger)
 
 
 if __name__ == "__main__":

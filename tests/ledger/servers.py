@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,15 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
+import pytest
 
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
-from resources.memory.books import MemoryBooks
-from resources.memory.ledger import MemoryLedger
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
+from tests.twins.books import MemoryBooks
+from tests.twins.ledger import MemoryLedger
 
 PASSWORD = "a canary"
+
+EACH_POSTGRES = ["embedded_dsn", pytest.param("server_dsn", marks=pytest.mark.soak)]
+"""Fixtures: the embedded server with every change, Debian's with the soak."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,8 @@ def run(dsn: str, statement: str, *values: object) -> list[tuple[object, ...]]:
 
 @contextmanager
 def embedded_server(folder: Path) -> Iterator[str]:
-    server = EmbeddedServer(folder)
+    """No power is cut here, so it need not wait for the disk."""
+    server = EmbeddedServer(folder, {"fsync": "off", "full_page_writes": "off"})
     try:
         yield server.dsn
     finally:
@@ -126,7 +132,7 @@ def debian_server(programs: Path) -> Iterator[str]:
     finally:
         program("pg_ctl", "-w", "-m", "immediate", "stop")
         shutil.rmtree(folder)
-        assert not is_running(pid)
+        assert is_gone(pid)
 
 
 def is_running(pid: int) -> bool:
@@ -137,3 +143,11 @@ def is_running(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a server that was stopped ends: its file goes first, the process a moment later."""
+    until = time.monotonic() + 20
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not is_running(pid)

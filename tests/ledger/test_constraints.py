@@ -13,9 +13,13 @@ from psycopg2.extensions import cursor as Cursor
 
 from pipeline.batch import Batch, Ended
 from pipeline.decisions import Lease
+from pipeline.errors import LedgerRefused
+from pipeline.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
 from pipeline.ports.ledger import Ledger
-from resources.ledger_rules import RULES
+from resources.postgres import refusals
+from resources.postgres.connection import Target, translated
 from resources.postgres.ledger import open_ledger
+from resources.postgres.queries import queries
 from resources.postgres.schema_dump import SCHEMA
 from tests.ledger.made import (
     DECISION,
@@ -28,6 +32,7 @@ from tests.ledger.made import (
     prepared,
     record,
 )
+from tests.ledger.servers import EACH_POSTGRES
 
 SOURCE = "the source of test_constraints"
 _HERE = Path(__file__).parent
@@ -38,6 +43,7 @@ ATTEMPTS = list(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 WITHOUT_ROW = {
     *("batches_known", "writes_known", "table_states_known", "prepared_known"),
     *("deliveries_known", "table_orders_known", "table_states_dropped", "table_states_anew"),
+    "table_states_life",
 }
 
 
@@ -47,7 +53,7 @@ class Scene:
     names: dict[str, object]
 
 
-@pytest.fixture(scope="module", params=["embedded_dsn", "server_dsn"])
+@pytest.fixture(scope="module", params=EACH_POSTGRES)
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     dsn = request.getfixturevalue(request.param)
     with open_ledger(dsn, Path()) as ledger:
@@ -98,8 +104,8 @@ def test_the_database_refuses(scene: Scene, rule: str, attempt: str) -> None:
         scene.cursor.connection.rollback()
 
 
-def test_every_rule_has_a_sentence_and_an_attempt() -> None:
-    """The schema, the sentences and the attempts name the same rules."""
+def test_every_rule_has_an_attempt() -> None:
+    """The schema and the attempts name the same rules; a sentence is about one of them."""
     schema = SCHEMA.read_text()
     named = set(re.findall(r"^    constraint (\w+)", schema, flags=re.M))
     named |= set(re.findall(r"create unique index (\w+)", schema, flags=re.I))
@@ -114,4 +120,35 @@ def test_every_rule_has_a_sentence_and_an_attempt() -> None:
         "table_versions_source",  # a version's batch is of its source already
     }
     assert named - made == tried
-    assert tried | WITHOUT_ROW == RULES.keys() - made
+    assert {*refusals.ORDERS, *refusals.CONSUMERS} <= tried | WITHOUT_ROW
+
+
+def test_code_refuses_by_known_rules() -> None:
+    """Neither the adapter nor the memory twin refuses by a rule that the schema does not have;
+    the adapter only where there is no row."""
+    tried = {rule for rule, _ in ATTEMPTS}
+    machine = {*REFUSALS.values(), UNKNOWN_TABLE, UNEXPECTED}
+    assert (_refused_by("resources/postgres") | machine) - tried == WITHOUT_ROW
+    assert _refused_by("tests/twins") - tried <= WITHOUT_ROW
+
+
+def _refused_by(folder: str) -> set[str]:
+    """The rules that the code of a folder names where it refuses."""
+    found = set()
+    for file in (_HERE.parents[1] / folder).glob("*.py"):
+        for call in re.findall(r"(?:refusal|must)\((?:[^()\n]|\n)*", file.read_text()):
+            found |= set(re.findall(r'"([a-z]+_[a-z_]+)"', call))
+    return found - queries().keys()
+
+
+def test_a_refusal_tells_the_triggers_words_and_no_values(scene: Scene) -> None:
+    """A trigger's complaint is told; of a constraint only its name, because Postgres' own
+    texts hold what was to be recorded."""
+    for rule, complaint in (
+        ("writes_stay", ": rows of writes are never changed or deleted (writes_stay)."),
+        ("overrides_reasoned", ": (overrides_reasoned)."),
+    ):
+        with pytest.raises(LedgerRefused) as refused, translated(Target("", "a server")):
+            scene.cursor.execute(dict(ATTEMPTS)[rule], scene.names)
+        scene.cursor.connection.rollback()
+        assert refused.value.message == f"The ledger refused a step{complaint}"

@@ -59,14 +59,11 @@ class Player:
             answer = (refused.message, refused.hint)
         (view,) = self.consumers.consumers(self.source)
         out = self.consumers.deliveries_out(self.source, NAME)
-        floor = self.consumers.retention_floor(self.source)
-        assert floor is not None
         return (
             answer,
             view.cursor and self.batches.index(view.cursor),
             (view.behind, view.changes, view.out),
             self._named([one.id for one in out]),
-            sum(batch < floor for batch in self.batches),
         )
 
     def run(self, number: int) -> object:
@@ -109,7 +106,7 @@ class Player:
 @given(STEPS)
 @settings(max_examples=60)
 def test_both_ledgers_answer_the_same(embedded_stand: Stand, steps: list[Step]) -> None:
-    """Step by step: the answer or the refusal, the cursor, what is out, the floor."""
+    """Step by step: the answer or the refusal, the cursor, what is out."""
     source = f"alike {next(_SOURCES)}"
     memory, postgres = Player(memory_stand(), source), Player(embedded_stand, source)
     for step in steps:

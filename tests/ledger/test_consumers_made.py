@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.consumers import ConsumerStart, DeliveryBounds
+from pipeline.consumers import ConsumerStart
 from pipeline.decisions import Lease
 from pipeline.errors import ConsumerRefused, ConsumerUnknown
 from pipeline.ports.consumers import Consumers
@@ -15,11 +15,7 @@ from pipeline.ports.ledger import Ledger
 from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
 from tests.ledger.made import (
     ORDERS,
-    begun,
-    following,
-    newest,
     next_captured,
-    record,
 )
 from tests.ledger.servers import Stand
 
@@ -115,60 +111,6 @@ def test_a_dropped_consumer_is_gone(consumers: Consumers, billing: str) -> None:
     with refused(consumers, billing, "deliveries_known"):
         consumers.ack_delivery(billing, NAME, before.id)
     assert consumers.deliver(billing, NAME, ALL) is None
-
-
-# -- what must be kept -----------------------------------------------------------------
-
-
-def test_without_consumers_nothing_is_held_back(
-    consumers: Consumers, source: str, batches: list[int]
-) -> None:
-    """Whatever there is may go."""
-    assert batches
-    assert consumers.retention_floor(source) is None
-
-
-def test_the_slowest_consumer_holds_the_floor(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """Until it acknowledges; what is only out may be rolled back. Dropped, it holds nothing."""
-    consumers.make_consumer(billing, "audit", batches[2])
-    assert consumers.retention_floor(billing) == batches[0]
-    delivery = given(consumers, billing, DeliveryBounds(max_batches=2))
-    assert consumers.retention_floor(billing) == batches[0]
-    consumers.ack_delivery(billing, NAME, delivery.id)
-    assert consumers.retention_floor(billing) == batches[2]
-    consumers.drop_consumer(billing, NAME, author="ada", reason="the project ended")
-    assert consumers.retention_floor(billing) == batches[3]
-
-
-def test_the_floor_is_right_for_batches_to_come(
-    ledger: Ledger, lease: Lease, consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """Who asked before a batch was begun does not delete it afterwards."""
-    consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
-    before = consumers.retention_floor(billing)
-    batch = following(ledger, lease)
-    assert before is not None
-    assert batches[-1] < before <= batch.id
-    assert consumers.retention_floor(billing) == batch.id
-    ledger.abandon(lease, batch.id, "found unfinished")
-    assert consumers.retention_floor(billing) == before
-
-
-def test_a_source_that_was_never_read_holds_its_first_batch(
-    ledger: Ledger, consumers: Consumers, source: str
-) -> None:
-    """A consumer may wait for it."""
-    consumers.make_consumer(source, NAME, "earliest")
-    before = consumers.retention_floor(source)
-    with ledger.lock(source, "the first run", None) as lease:
-        batch = begun(ledger, lease)
-        ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
-        assert newest(ledger, lease).id == batch.id
-    assert before is not None
-    assert before <= batch.id
-    assert consumers.retention_floor(source) == batch.id
 
 
 # -- several processes -----------------------------------------------------------------

@@ -166,10 +166,11 @@ def test_an_intent_is_open_until_it_is_settled(stand: Stand, source: str) -> Non
         intent = intended(stand.ledger, lease, ORDERS, batch.id, batch.id)
     with stand.other.lock(source, "two", None) as lease:
         assert stand.other.open_intents(source) == [intent]
-        stand.other.settle(lease, intent, 3)
+        stand.other.settle(lease, intent, 3, reason="rows were inserted only")
         stand.other.settle(lease, intent, 3)
         assert stand.other.open_intents(source) == []
         (settled,) = stand.other.settled(source, batch.id)
+        assert settled.reason == "rows were inserted only"
         assert (settled.intent, settled.delta_version) == (intent, 3)
 
 

@@ -16,7 +16,7 @@ import pytest
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
-from tests.ledger.servers import is_running, run
+from tests.ledger.servers import is_gone, is_running, run
 
 # A shell may have started the tests with signals ignored, and children inherit that.
 _HOLDER = """
@@ -79,7 +79,7 @@ def test_processes_share_a_server(folder: Path) -> None:
             other.communicate("")
         assert other.returncode == 0
         assert is_running(pid)
-    assert not is_running(pid)
+    assert is_gone(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -94,7 +94,7 @@ def test_a_process_that_dies_leaves_the_lock_and_the_books(
         ledger.decide(lease, DECISION)
         assert lease.token == 2
         pid = postmaster(folder)
-    assert not is_running(pid)
+    assert is_gone(pid)
 
 
 def test_a_server_that_was_killed_recovers(folder: Path) -> None:
@@ -128,15 +128,15 @@ def test_a_folder_too_long_for_a_socket_works(tmp_path: Path) -> None:
     assert not Path(str(sockets)).exists()
 
 
-def test_commits_are_on_disk(embedded_dsn: str) -> None:
-    """What the ledger says was recorded survives a power cut."""
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        assert run(embedded_dsn, f"show {setting}") == [("on",)]
-
-
-def test_there_is_no_tcp_port(embedded_dsn: str) -> None:
-    """Nobody reaches it over the network."""
-    assert run(embedded_dsn, "show listen_addresses") == [("",)]
+def test_commits_are_on_disk_and_nobody_comes_over_the_network(folder: Path) -> None:
+    """What the ledger says was recorded survives a power cut; there is no TCP port."""
+    server = EmbeddedServer(folder / "ledger")
+    try:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            assert run(server.dsn, f"show {setting}") == [("on",)]
+        assert run(server.dsn, "show listen_addresses") == [("",)]
+    finally:
+        server.close()
 
 
 def test_closing_twice_changes_nothing(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
+from pipeline.life.events import MirrorRemoved
 from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History
 from pipeline.schema.model import ForeignKey
@@ -53,10 +54,10 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     merged(ledger, lease, ORDERS, first.id, first.id, 7)
     settled = ledger.last_settled(lease.source, f"{lease.source}/{ORDERS}@1")
     assert settled is not None
-    with pytest.raises(LedgerRefused, match="only a dropped table's mirror is removed"):
-        ledger.end_mirror(lease, ORDERS)
-    with pytest.raises(LedgerRefused, match="only a dropped table's mirror is removed"):
-        ledger.end_mirror(lease, STOCK)
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, STOCK, MirrorRemoved())
     second = following(ledger, lease)
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
     ledger.record_capture(lease, second.id, replace(record(second, ORDERS), tables=(gone,)))
@@ -70,7 +71,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     )
     ledger.settle(lease, intent, 8, shows=1)
     for _ in range(2):
-        ledger.end_mirror(lease, ORDERS)
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
         found = ledger.table_states(lease.source)[ORDERS]
         assert (found.generation, found.mirror_version) == (2, None)
     ledger.mark_merged(lease)

@@ -34,6 +34,7 @@ from tests.ledger.made import (
     version,
 )
 from tests.ledger.refusals import refused
+from tests.ledger.servers import EACH_POSTGRES
 
 UNSEEN = TableName("shop", "a_quiet_one")
 
@@ -90,7 +91,7 @@ def test_only_partial_tables_were_seen_empty(ledger: Ledger, lease: Lease) -> No
 # -- ledgers of before ------------------------------------------------------------------
 
 
-@pytest.fixture(params=["embedded_dsn", "server_dsn"])
+@pytest.fixture(params=EACH_POSTGRES)
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     yield request.getfixturevalue(request.param)
 

@@ -13,16 +13,16 @@ from typing import Any, cast
 
 import pytest
 
-from assets.sessions import PAUSES, RunRecord, Session
+from assets.sessions import RunRecord, Session
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
+from pipeline.retries import STEP
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
-from resources.postgres import embedded
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.ledger.servers import embedded_server, run
 from tests.positions.fake import FakeServer
@@ -72,12 +72,10 @@ class Postgres:
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """A server of its own: no power is cut here, so it need not wait for the disk."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(embedded._SETTINGS, "fsync", "off")
-        with embedded_server(tmp_path_factory.mktemp("gone")) as dsn:
-            run(dsn, f"create database {DATABASE}")
-            yield Postgres(dsn)
+    """A server of its own."""
+    with embedded_server(tmp_path_factory.mktemp("gone")) as dsn:
+        run(dsn, f"create database {DATABASE}")
+        yield Postgres(dsn)
 
 
 class Counted:
@@ -230,7 +228,7 @@ def test_postgres_is_gone_before_any_call(shop: Shop) -> None:
             shop.postgres.come_back()
         assert isinstance(error, LedgerUnavailable), (calls, error)
         assert error.recovery.exit_code == 3
-        assert tuple(shop.follower.pauses) == PAUSES
+        assert tuple(shop.follower.pauses) == STEP.pauses
         assert shop.run(0, _never)[0] is None
         shop.require_right()
 

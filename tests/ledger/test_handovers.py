@@ -9,6 +9,7 @@ import pytest
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
 from pipeline.gaps import Closed
+from pipeline.life.events import MirrorRemoved
 from pipeline.ports.ledger import Ledger
 from pipeline.schema.history import History
 from pipeline.table import TableName
@@ -134,7 +135,7 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(dropped,)))
     assert ledger.table_states(lease.source)[ORDERS].adopted == 7
-    ledger.end_mirror(lease, ORDERS)
+    ledger.record_event(lease, ORDERS, MirrorRemoved())
     ended = ledger.table_states(lease.source)[ORDERS]
     assert (ended.generation, ended.mirror_version, ended.adopted) == (3, None, None)
 
@@ -155,7 +156,7 @@ def test_only_when_nothing_else_is_unfinished(ledger: Ledger, lease: Lease) -> N
     [
         ("handovers_generation", 3, 7, 1),
         ("handovers_whole", 2, 7, None),
-        ("handovers_shows", 2, 7, 9),
+        ("table_states_mirror_version", 2, 7, 9),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -174,7 +175,7 @@ def test_a_captured_batch_hands_nothing_over(ledger: Ledger, lease: Lease) -> No
     """It is recorded whole, once."""
     batch = first_captured(ledger, lease, ORDERS, STOCK)
     one = _handed(ledger.table_states(lease.source)[ORDERS], "s/shop/stock", 7, 1)
-    with refused(ledger, lease, "handovers_while_capturing"):
+    with refused(ledger, lease, "table_life_while_capturing"):
         ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))
 
 

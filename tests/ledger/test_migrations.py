@@ -17,7 +17,7 @@ from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
 from pipeline.position import Lineage, Reign, SetWitness
 from pipeline.table import Column, TableStructure
-from pipeline.table_state import Stopped
+from pipeline.table_state import OrderKind, Stopped
 from pipeline.tables import TablePatterns
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import PostgresLedger, open_ledger
@@ -37,7 +37,7 @@ from tests.ledger.made import (
     prepared,
     record,
 )
-from tests.ledger.servers import run
+from tests.ledger.servers import EACH_POSTGRES, run
 
 _DATABASES = count(1)
 _FIRST_DATA, _SECOND_DATA, _FOURTH_DATA = (
@@ -45,7 +45,7 @@ _FIRST_DATA, _SECOND_DATA, _FOURTH_DATA = (
 )
 
 
-@pytest.fixture(params=["embedded_dsn", "server_dsn"])
+@pytest.fixture(params=EACH_POSTGRES)
 def empty_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """A database of its own."""
     dsn = request.getfixturevalue(request.param)
@@ -314,6 +314,33 @@ def _taken_up(ledger: PostgresLedger, lease: Lease) -> None:
     made = record(batch, ORDERS, STOCK, end=position(600, 3))
     ledger.record_capture(lease, batch.id, made)
     assert newest(ledger, lease).changes == 20
+
+
+def test_batches_of_before_may_still_be_abandoned(empty_dsn: str) -> None:
+    """What each of them changed of a table is taken back alone, newest first: dropped tables
+    are there again, an order that was carried out is open, who was set aside stopped where the
+    batch began."""
+    connection = connect(Target(empty_dsn, "a ledger that was kept"))
+    migrate(Target(empty_dsn, "a ledger that was kept"), connection, migrations()[:19])
+    connection.close()
+    run(empty_dsn, kept()[19].read_text(encoding="utf-8"))
+    with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("mill", "a test", None) as lease:
+        newer, older, first = ledger.batches("mill")
+        assert _lives(ledger) == ["dropped", "quarantined", "dropped"]
+        ledger.abandon(lease, newer.id, "damaged")
+        assert _lives(ledger) == ["active", "quarantined", "dropped"]
+        assert ledger.table_states("mill")[SALES].stopped == Stopped(newer.id, newer.start.at)
+        assert ledger.open_orders("mill") == []
+        ledger.abandon(lease, older.id, "damaged")
+        assert _lives(ledger) == ["paused", "quarantined", "active"]
+        [order] = ledger.open_orders("mill")
+        assert (order.table, order.kind) == (ORDERS, OrderKind.RESUME)
+        assert order.stopped == Stopped(first.id, place(104))
+
+
+def _lives(ledger: PostgresLedger) -> list[str]:
+    """Of orders, sales and stock."""
+    return [one.condition.value for one in ledger.table_states("mill").values()]
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

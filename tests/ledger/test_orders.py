@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
+from pipeline.life.events import MirrorReplaced, Recorded
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -84,7 +86,7 @@ def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) 
             state(ORDERS),
             condition=TableCondition.PAUSED,
             reason="ada paused it: a migration",
-            hint="`lockstep resume shop.orders` has it caught up",
+            hint="`lockstep resume shop.orders` brings it back",
             position="binlog.000001:104",
             stopped=stopped,
         )
@@ -267,9 +269,7 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert (stood.stopped, stood.behind) == (Stopped(first.id, place(104)), first.id)
 
 
-def test_what_an_abandoned_batch_set_aside_stopped_at_its_start(
-    ledger: Ledger, lease: Lease
-) -> None:
+def test_what_an_abandoned_batch_set_aside_goes_on(ledger: Ledger, lease: Lease) -> None:
     """Nothing that it captured is there any more."""
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
@@ -277,13 +277,13 @@ def test_what_an_abandoned_batch_set_aside_stopped_at_its_start(
     made = replace(record(batch, ORDERS), set_aside=(ASIDE,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
-    aside = orders(ledger, lease)
-    assert aside.condition is TableCondition.QUARANTINED
-    assert (aside.stopped, aside.behind) == (Stopped(batch.id, place(104)), None)
+    after = orders(ledger, lease)
+    assert (after.condition, after.stopped) == (TableCondition.ACTIVE, None)
+    assert (after.reason, after.behind) == (None, None)
 
 
 def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
-    """Only an order makes it active; its changelog's generation may go on."""
+    """Only an order makes it active."""
     first_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
     before = orders(ledger, lease)
@@ -291,7 +291,7 @@ def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: 
     told = replace(state(ORDERS), changelog_generation=2)
     made = replace(record(batch), tables=(told,), set_aside=(ASIDE,))
     ledger.record_capture(lease, batch.id, made)
-    assert orders(ledger, lease) == replace(before, changelog_generation=2)
+    assert orders(ledger, lease) == before
 
 
 def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
@@ -392,7 +392,7 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
     ledger.give_up(lease, ORDERS)
     ledger.give_up(lease, ORDERS)
     assert ledger.open_intents(lease.source) == []
-    after = ledger.renew_mirror(lease, ORDERS, "elsewhere")
+    after = ledger.record_event(lease, ORDERS, MirrorReplaced("elsewhere"))
     assert after == orders(ledger, lease)
     assert after == replace(before, mirror="elsewhere", mirror_generation=2, mirror_version=None)
     assert [one.id for one in ledger.batches_of(lease.source, ORDERS)] == [batch.id]
@@ -401,7 +401,7 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
 
 def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
     """A table that was set aside before places were kept; given up, it is as it was."""
-    batch = begun(ledger, lease)
+    first_captured(ledger, lease, ORDERS)
     old = replace(
         state(ORDERS),
         condition=TableCondition.QUARANTINED,
@@ -410,7 +410,7 @@ def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
         position="batch 1",
         remedy=Remedy.RELEASED_RESNAPSHOT,
     )
-    ledger.record_capture(lease, batch.id, replace(record(batch), tables=(old,)))
+    ledger.record_event(lease, ORDERS, cast("Any", Recorded(old)))
     before = orders(ledger, lease)
     order = release(ledger, lease)
     assert (order.stopped, ledger.open_orders(lease.source)) == (None, [order])

@@ -15,16 +15,15 @@ import pytest
 
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, SourceBusy
-from resources.postgres import heartbeat
-from resources.postgres import ledger as postgres_ledger
+from resources.postgres import heartbeat, leases
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.ledger.made import DECISION
-from tests.ledger.servers import run
+from tests.ledger.servers import EACH_POSTGRES, run
 
 LONG = timedelta(hours=1)
 
 
-@pytest.fixture(params=["embedded_dsn", "server_dsn"])
+@pytest.fixture(params=EACH_POSTGRES)
 def dsn(request: pytest.FixtureRequest) -> str:
     found: str = request.getfixturevalue(request.param)
     return found
@@ -94,8 +93,9 @@ HOLDER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from resources.postgres import connection, heartbeat, writes
+from resources.postgres import connection, heartbeat
 from resources.postgres.ledger import open_ledger
+from resources.postgres.session import Step
 from tests.ledger.made import DECISION
 
 heartbeat.BEAT_SECONDS = 0.02
@@ -106,12 +106,12 @@ def wait():
     print("here", flush=True)
     sys.stdin.readline()
 
-def decide(cursor, lease, decision, decided=writes.decide):
+def only(step, name, /, only=Step.only, **values):
     if inside:
         wait()
-    return decided(cursor, lease, decision)
+    return only(step, name, **values)
 
-writes.decide = decide
+Step.only = only
 with open_ledger(dsn, Path()) as ledger, ledger.lock(source, "the holder", None) as lease:
     if not inside:
         wait()
@@ -166,7 +166,7 @@ def test_a_stopped_holder_is_taken_over_and_records_nothing(
 ) -> None:
     """Before a step or in the middle of one, which keeps a row locked; whether it wakes up
     while the other one holds the source or later, its step is refused."""
-    monkeypatch.setattr(postgres_ledger, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(leases, "SILENT_SECONDS", 0.3)
     with holder(dsn, source, inside) as process:
         with taken_over(postgres, source) as lease:
             assert lease.token == 2

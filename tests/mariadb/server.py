@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep.demo.mysql_search import Program
-from lockstep.demo.mysqld import ProgramMySql
+from demo.mysql_search import Program
+from demo.mysqld import ProgramMySql
 from tests.mariadb.data import prepare_mariadb_data
 
 # What a source of Lockstep's needs, and what makes a small server start quickly.

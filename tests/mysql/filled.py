@@ -11,9 +11,10 @@ from typing import Any
 import pymysql
 
 from pipeline.position import Coordinates
-from pipeline.table import TableName
+from pipeline.table import TableName, TableStructure
+from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
+from tests.mysql.logged import Rows, exact, head
 from tests.mysql.value_cases import ValueCase, value_cases
 
 
@@ -42,7 +43,7 @@ def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> 
         if flavour in case.servers
     }
     stand.execute(f"create database {database} character set utf8mb4")
-    with unhurried(stand), stand.connect(database, autocommit=False) as connection:
+    with stand.connect(database, autocommit=False) as connection:
         with connection.cursor() as cursor:
             cursor.execute("set sql_mode = '', time_zone = '+00:00'")
         for table, case in tables.items():
@@ -51,16 +52,19 @@ def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> 
     stand.execute(f"drop database {database}")
 
 
-@contextmanager
-def unhurried(stand: MySqlStand) -> Iterator[None]:
-    """A server that leaves writing to disk to the system; no power is cut here."""
-    names = ("sync_binlog", "innodb_flush_log_at_trx_commit")
-    before = stand.rows(f"select {', '.join(f'@@global.{name}' for name in names)}")[0]
-    stand.execute("set global sync_binlog = 0", "set global innodb_flush_log_at_trx_commit = 2")
-    try:
-        yield
-    finally:
-        stand.execute(*(f"set global {n} = {v}" for n, v in zip(names, before, strict=True)))
+def images_by_select(source: MySqlServer, structure: TableStructure) -> dict[str, Rows]:
+    """What the log must have of a table of `filled`, made from its rows as they stand: each was
+    inserted with a twin, got 1000 added to its `id`, and lost the twin."""
+    with source.rows(structure) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    rows.sort(key=lambda row: row["id"])
+    both = [{**row, "id": row["id"] + twin} for row in rows for twin in (0, 1)]
+    return {
+        "insert": exact(both, moved=-1000),
+        "update_preimage": exact(both, moved=-1000),
+        "update_postimage": exact(both),
+        "delete": exact(rows, moved=1),
+    }
 
 
 def outermost() -> list[ValueCase]:

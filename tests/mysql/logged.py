@@ -64,15 +64,6 @@ def logged(
     return tables
 
 
-def selected(stand: MySqlStand, table: TableName) -> tuple[TableStructure, Rows]:
-    """The table's structure and rows as they are, in the order of `id`."""
-    source = server(stand)
-    structure = source.structure(table)
-    with source.rows(structure) as batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-    return structure, sorted(rows, key=lambda row: row["id"])
-
-
 def exact(rows: Rows, *, moved: int = 0) -> Rows:
     """Rows that are equal only if their floats are so to the bit; `id` moved by so much."""
     return [

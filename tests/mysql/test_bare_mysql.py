@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.demo.mysql_search import MySql
-from lockstep.demo.mysqld import mysql_server
+from demo.mysql_search import MySql
+from demo.mysqld import mysql_server
 from pipeline.binlog.rows.table_map import read_table_map
 from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.stream.intake import events

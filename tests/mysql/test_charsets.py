@@ -15,8 +15,8 @@ from pymysql.cursors import Cursor
 
 from pipeline.binlog.text.charset_tables import SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.collations import character_set
 from pipeline.binlog.text.twins import has_twins, twins
+from pipeline.schema.collations import character_set
 from tests.fix_mysql import MySqlStand
 
 Limits = tuple[int, int]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.binlog.values.json import json_array
-from pipeline.binlog.values.json_document import document_text
 from tests.fix_mysql import MySqlStand
+from tests.pipeline.json_reference import document_text
 
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 0x01

@@ -8,8 +8,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from lockstep.demo.mysql_packages import through_own_loader
-from lockstep.demo.mysql_search import Program, cache_folder
+from demo.mysql_packages import through_own_loader
+from demo.mysql_search import Program, cache_folder
 from pipeline.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.mariadb.programs import MARIADB_10_11

@@ -22,7 +22,7 @@ from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.filled import Filled, filled, outermost
+from tests.mysql.filled import Filled, filled, images_by_select, outermost
 from tests.mysql.logged import Rows, exact
 from tests.mysql.reading import runs, server
 
@@ -45,23 +45,9 @@ def test_the_server_s_structure_stands_in_for_metadata(
         wrong = [
             case.name
             for table, case in tables.cases.items()
-            if images[table] != _expected(source, structures[table])
+            if images[table] != images_by_select(source, structures[table])
         ]
     assert wrong == []
-
-
-def _expected(source: MySqlServer, structure: TableStructure) -> dict[str, Rows]:
-    """Every row was inserted twice, with 1000 added to its `id` then; half were deleted."""
-    with source.rows(structure) as batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-    rows.sort(key=lambda row: row["id"])
-    both = [{**row, "id": row["id"] + twin} for row in rows for twin in (0, 1)]
-    return {
-        "insert": exact(both, moved=-1000),
-        "update_preimage": exact(both, moved=-1000),
-        "update_postimage": exact(both),
-        "delete": exact(rows, moved=1),
-    }
 
 
 @contextmanager

@@ -50,6 +50,22 @@ def test_mirrors_are_equal_after_every_run(mysql: MySqlStand, database: str, see
         assert unequal(follower) == []
 
 
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_changes_may_be_folded_in_buckets(
+    mysql: MySqlStand, database: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if they were too many for the memory: rows are followed from key to key all the same."""
+    monkeypatch.setattr("pipeline.changes.strategy.FOLDED_IMAGES", 3)
+    monkeypatch.setattr("pipeline.changes.strategy.BUCKET_IMAGES", 10)
+    follower = made(mysql, database)
+    writes = PartialWrites(Random(seed))
+    for _ in range(2):
+        mysql.execute(*writes.statements(60), database=database)
+        follower.run()
+        assert unequal(follower) == []
+    assert follower.spool.made
+
+
 def test_a_changelog_says_what_the_log_had(mysql: MySqlStand, database: str) -> None:
     """A NULL that was logged is told from one that was not, also where the mirror's value is
     known from elsewhere; images with every column say nothing."""

@@ -23,7 +23,6 @@ from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
 from tests.fix_mysql import MySqlStand
-from tests.mysql.filled import unhurried
 from tests.mysql.logged import head
 from tests.mysql.random_tables import random_tables
 from tests.mysql.random_writes import RandomWrites
@@ -65,7 +64,6 @@ def test_what_the_log_folds_to_is_what_the_tables_hold(
 
 def _write(stand: MySqlStand, database: str, chance: Random, count: int) -> None:
     with (
-        unhurried(stand),
         stand.connect(database, client_flag=CLIENT.MULTI_STATEMENTS) as connection,
         connection.cursor() as cursor,
     ):

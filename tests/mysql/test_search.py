@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.binlog.search.commit_times import commit_times
 from pipeline.binlog.search.file_heads import find_file_before, read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from pipeline.binlog.search.places import find_boundary, find_end_of
+from pipeline.binlog.stream.commit_times import latest_commit_times
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE
 from pipeline.errors import NotAnEventBoundary
@@ -183,7 +183,9 @@ def every_commit(stand: MySqlStand, start: Coordinates) -> list[tuple[int, Coord
     return [
         (time, Coordinates(run.files[row[FILE]], int(row[BEGIN_OFFSET])))
         for _, run in runs(server(stand), start)
-        for time, row in zip(commit_times(run.transactions).tolist(), run.transactions, strict=True)
+        for time, row in zip(
+            latest_commit_times(run.transactions).tolist(), run.transactions, strict=True
+        )
     ]
 
 

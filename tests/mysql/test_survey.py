@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.demo.mysql_search import MySql
-from lockstep.demo.mysqld import mysql_server
+from demo.mysql_search import MySql
+from demo.mysqld import mysql_server
 from pipeline.errors import SourceUnavailable
 from pipeline.preflight import Finding, preflight
 from pipeline.survey import Channel, ForeignKey, OddSession, Survey
@@ -92,7 +92,8 @@ def test_a_server_is_who_it_says(mysql: MySqlStand) -> None:
 def test_a_source_as_it_should_be_has_no_refusal(mysql: MySqlStand, database: str) -> None:
     """An account with the privileges of the manual lacks XA_RECOVER_ADMIN alone."""
     mysql.execute("create table t (id int primary key)", database=database)
-    found = findings(server(mysql), database)
+    with mysql.durable():
+        found = findings(server(mysql), database)
     told = {subject: finding.level for subject, finding in found.items()}
     assert {subject for subject, level in told.items() if level != "ok"} == {"xa"}
     assert len(told) > 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.binlog.rows.table_map import read_structure
-from pipeline.binlog.text.collations import character_set
 from pipeline.errors import TableError
+from pipeline.schema.collations import character_set
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, table_maps

@@ -5,115 +5,104 @@ The cases are files: tests/cases/values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
 
-import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.table import Column, TableName
-from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import Logged, exact, head, logged, selected
-from tests.mysql.value_cases import value_cases
+from pipeline.errors import TableError
+from pipeline.table import Column, TableName, TableStructure
+from resources.mysql.server import MySqlServer
+from tests.mysql.filled import Filled, filled, images_by_select
+from tests.mysql.logged import Logged, Rows, exact, logged
+from tests.mysql.reading import server
 
-CASES = value_cases()
 SERVERS = {"mysql": "mysql", "mariadb": "mariadb", "mariadb11": "mariadb"}
 """Fixtures, and whose dialect of the log they speak."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A server on which every case has its table, and what its log says of them."""
+class Told:
+    """Every case as a table: what the log says of it, and whom to ask for the rest."""
 
-    stand: MySqlStand
-    database: str
+    tables: Filled
+    source: MySqlServer
+    structures: dict[TableName, TableStructure]
     logged: dict[TableName, Logged]
-    errors: dict[int, pymysql.MySQLError]
 
 
-@pytest.fixture(scope="module")
-def filled(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Filled]]:
-    """By a server's name: its tables, made when they are first asked for."""
-    made: dict[str, Filled] = {}
-
-    def of(name: str) -> Filled:
-        if name not in made:
-            made[name] = _filled(request.getfixturevalue(name), SERVERS[name])
-        return made[name]
-
-    yield of
-    for one in made.values():
-        one.stand.execute(f"drop database {one.database}")
+@pytest.fixture(scope="module", params=SERVERS)
+def told(request: pytest.FixtureRequest) -> Iterator[Told]:
+    stand, flavour = request.getfixturevalue(request.param), SERVERS[request.param]
+    with filled(stand, flavour) as tables:
+        source = server(stand)
+        structures = {structure.name: structure for structure in source.structures()}
+        log = logged(stand, tables.start, tables.database, flavour)
+        yield Told(tables, source, structures, log)
 
 
-def _filled(stand: MySqlStand, flavour: str) -> Filled:
-    """The tables of all cases: rows inserted twice, all updated, one of each two deleted."""
-    start, database = head(stand), stand.fresh_name()
-    stand.execute(f"create database {database} character set utf8mb4")
-    with stand.connect(database, autocommit=False) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = '', time_zone = '+00:00'")
-        errors = dict(_fill(connection, flavour))
-    return Filled(stand, database, logged(stand, start, database, flavour), errors)
-
-
-def _fill(
-    connection: pymysql.Connection[Any], flavour: str
-) -> Iterator[tuple[int, pymysql.MySQLError]]:
-    with connection.cursor() as cursor:
-        for number, case in enumerate(CASES):
-            if flavour not in case.servers:
-                continue
-            table = f"t{number}"
-            try:
-                cursor.execute(case.create(table))
-                for statement in case.inserts(table):
-                    cursor.execute(statement)
-                cursor.execute(f"update {table} set id = id + 1000")
-                cursor.execute(f"delete from {table} where id % 2 = 1")
-            except pymysql.MySQLError as error:
-                yield number, error
-            connection.commit()
-
-
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        pytest.param(name, number, id=f"{name}: {case.name}")
-        for name, flavour in SERVERS.items()
-        for number, case in enumerate(CASES)
-        if flavour in case.servers
-    ],
-)
-def test_the_log_says_what_select_says(
-    filled: Callable[[str], Filled], name: str, number: int
-) -> None:
+def test_the_log_says_what_select_says(told: Told) -> None:
     """Inserted, both images of an update, deleted, and the row as it stands are one value;
     the log's structure and information_schema's are one structure."""
-    of = filled(name)
-    if number in of.errors:
-        raise of.errors[number]
-    table = TableName(of.database, f"t{number}")
-    structure, rows = selected(of.stand, table)
-    both = [{**row, "id": row["id"] + twin} for row in rows for twin in (0, 1)]
-    log = of.logged[table]
-    assert exact(log.rows("update_postimage")) == exact(both)
-    assert exact(log.rows("update_preimage")) == exact(both, moved=-1000)
-    assert exact(log.rows("insert")) == exact(both, moved=-1000)
-    assert exact(log.rows("delete")) == exact(rows, moved=1)
-    assert len(rows) == len(CASES[number].rows)
-    assert (log.structure, log.error) == (structure, None)
+    wrong = {
+        case.name: found
+        for table, case in told.tables.cases.items()
+        if (found := _differences(told, table, len(case.rows)))
+    }
+    assert wrong == {}
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_nothing_is_null_by_mistake(filled: Callable[[str], Filled], name: str) -> None:
+def _differences(told: Told, table: TableName, rows: int) -> list[str]:
+    log, structure = told.logged[table], told.structures[table]
+    if log.structure != structure:
+        return [f"structure: {log.structure} in the log, {structure} on the server"]
+    selected = images_by_select(told.source, structure)
+    if len(selected["delete"]) != rows:
+        return [f"{len(selected['delete'])} rows, {rows} were written"]
+    try:
+        logged_rows = {kind: exact(log.rows(kind)) for kind in selected}
+    except TableError as error:
+        return [str(error)]
+    return [
+        f"{kind}: {left} in the log, {right} by SELECT"
+        for kind in selected
+        for left, right in _unequal(logged_rows[kind], selected[kind])
+    ]
+
+
+def _unequal(log: Rows, selected: Rows) -> Iterator[tuple[object, object]]:
+    """Of each pair of rows that differ, `id` and the columns that do."""
+    for left, right in zip_longest(log, selected):
+        if left is None or right is None:
+            yield left, right
+        elif left != right:
+            names = ["id", *(name for name in right if left.get(name) != right[name])]
+            yield {name: left.get(name) for name in names}, {name: right[name] for name in names}
+
+
+def test_a_snapshot_says_what_the_log_says(told: Told) -> None:
+    """Read by a table's schema, as a baseline has it: the same values, floats to the bit."""
+    schemas = {table.name: table for table in told.source.baseline(list(told.logged)).tables}
+    wrong = []
+    for table, log in told.logged.items():
+        with told.source.snapshot(schemas[table]) as snapshot:
+            rows = [row for batch in snapshot.batches for row in batch.to_pylist()]
+        rows.sort(key=lambda row: int(row["id"]))
+        kept = [row for row in log.rows("update_postimage") if row["id"] % 2 == 0]
+        if exact(rows) != exact(kept):
+            wrong.append(told.tables.cases[table].name)
+    assert wrong == []
+
+
+def test_nothing_is_null_by_mistake(told: Told) -> None:
     """Only NULL and zero and partial dates are NULL, as the server counts them itself."""
-    of = filled(name)
-    with of.stand.connect(of.database) as connection, connection.cursor() as cursor:
+    stand = told.tables.stand
+    with stand.connect(told.tables.database) as connection, connection.cursor() as cursor:
         wrong = [
-            CASES[int(table.name[1:])].name
-            for table, log in of.logged.items()
+            told.tables.cases[table].name
+            for table, log in told.logged.items()
             if not _nulls_agree(cursor, table, log)
         ]
     assert wrong == []

@@ -10,6 +10,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "cases" / "values"
 SERVERS = ("mysql", "mariadb")
+COLUMNS = 8
+"""Side by side in a table: of types that differ in a number alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ def value_cases() -> list[ValueCase]:
 def _cases(file: Path) -> Iterator[ValueCase]:
     content = tomllib.loads(file.read_text("utf-8"))
     for case in content.get("case", ()):
-        for n in _each(case.get("each", [""])):
-            yield _column_case(file.stem, case, str(n))
+        for numbers in _side_by_side(case):
+            yield _column_case(file.stem, case, numbers)
     for table in content.get("table", ()):
         yield ValueCase(
             f"{file.stem}: {table['name']}",
@@ -54,29 +56,41 @@ def _cases(file: Path) -> Iterator[ValueCase]:
         )
 
 
-def _each(each: list[Any]) -> list[Any]:
-    numbers = len(each) == 2 and all(isinstance(n, int) for n in each)
-    return list(range(each[0], each[1] + 1)) if numbers else each
+def _side_by_side(case: dict[str, Any]) -> Iterator[list[str]]:
+    """What `{n}` stands for in the columns of each of the case's tables."""
+    each = case.get("each", [""])
+    if not all(isinstance(n, int) for n in each) or "times" in case:
+        yield from ([str(n)] * int(_filled(str(case.get("times", 1)), str(n))) for n in each)
+        return
+    numbers = list(range(each[0], each[1] + 1)) if len(each) == 2 else each
+    for first in range(0, len(numbers), COLUMNS):
+        yield [str(n) for n in numbers[first : first + COLUMNS]]
 
 
-def _column_case(family: str, case: dict[str, Any], n: str) -> ValueCase:
-    """`after` shows whether the reading of `v` ended where the value ends."""
-    column = _filled(case["column"], n)
-    times = int(_filled(str(case.get("times", 1)), n))
-    values = [_filled(value, n) for value in case["values"]]
-    if "not null" not in column:
-        values.append("null")
+def _column_case(family: str, case: dict[str, Any], numbers: list[str]) -> ValueCase:
+    """A column for each number, with another of its values in a row than its neighbours have.
+    `after` shows whether the reading of the last one ended where the value ends."""
+    columns = [_filled(case["column"], n) for n in numbers]
+    values = [[_filled(value, n) for value in case["values"]] for n in numbers]
+    if "not null" not in case["column"]:
+        values = [[*ours, "null"] for ours in values]
     rows = (
-        ", ".join(values[(row + place) % len(values)] for place in range(times))
-        for row in range(len(values))
+        ", ".join(ours[(row + place) % len(ours)] for place, ours in enumerate(values))
+        for row in range(len(values[0]))
     )
-    shown = case["column"].replace("{members}", f"{n} members").replace("{n}", n)
+    shown = case["column"].replace("{members}", "{n} members").replace("{n}", _span(numbers))
     return ValueCase(
-        f"{family}: {shown}" + (f" x {times}" if times > 1 else ""),
-        ", ".join(f"v{place} {column}" for place in range(times)) + ", after int not null",
+        f"{family}: {shown}" + (f" x {len(numbers)}" if len(numbers) > 1 else ""),
+        ", ".join(f"v{place} {column}" for place, column in enumerate(columns))
+        + ", after int not null",
         tuple(f"values ({{id}}, {row}, {number})" for number, row in enumerate(rows)),
         tuple(case.get("servers", SERVERS)),
     )
+
+
+def _span(numbers: list[str]) -> str:
+    first, last = numbers[0], numbers[-1]
+    return first if first == last else f"{first} to {last}"
 
 
 def _filled(text: str, n: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.demo.mysql_search import cache_folder
+from demo.mysql_search import cache_folder
 from pipeline.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.online.toolkit import PerconaToolkit

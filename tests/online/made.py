@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pymysql
 
-from assets.sessions import PAUSES
 from pipeline.errors import StreamEndedEarly
+from pipeline.retries import STEP
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
@@ -77,7 +77,7 @@ class Shop:
     def run(self) -> None:
         """All steps, as often as a session tries them: a busy server tells of an end of its log
         that it does not send before it is durable."""
-        for _ in PAUSES:
+        for _ in STEP.pauses:
             try:
                 self.follower.run()
             except StreamEndedEarly:

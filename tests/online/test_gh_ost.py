@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.demo.mysql_search import MySql
-from lockstep.demo.mysqld import mysql_server
+from demo.mysql_search import MySql
+from demo.mysqld import mysql_server
 from pipeline.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.online.load import Load

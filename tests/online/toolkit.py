@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lockstep.demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
 from tests.fix_mysql import MySqlStand
 from tests.online.running import Tool
 

@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from pipeline.binlog.stream.framing import EventType
+from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.table_changes import Numbers, Rules
 from pipeline.schema.history import DatabaseVersion, SchemaVersion
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import Segment
 from pipeline.table import TableName
@@ -85,13 +86,9 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     aside: list[SetAside] = []
     segmenter = Segmenter(
         tables,
-        batch=3,
-        base=100,
-        structures=SchemaTracker(NothingKnown()),
-        clock=lambda: NOW,
-        captured=lambda _: True,
-        policies=LakePolicies(),
-        on_set_aside=aside.append,
+        SchemaTracker(NothingKnown()),
+        Numbers(batch=3, base=100),
+        Rules(lambda: NOW, lambda _: True, LakePolicies(), aside.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, run_bytes=1 << 9)
     segmenter.follow(buffer)
@@ -101,7 +98,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
         buffer.ack()
     segments = {segment.table.name: segment for segment in tables.finish()}
     found = {
-        name: store.read(f"shop/_changes/shop/{name}", segment.files)
+        name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()
     }
     return Captured(found, segments, aside, segmenter.changes)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.changes.key_bounds import bounds_literals, key_bounds
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
     changelog_names,
@@ -17,7 +18,7 @@ from pipeline.changes.layout import (
     mirror_path,
     path_part,
 )
-from pipeline.changes.plan import key_bounds, only_inserts
+from pipeline.changes.strategy import only_inserts
 from pipeline.runs.inspecting.verify_rows import difference
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import RowCounts
@@ -94,7 +95,9 @@ def test_bounds_are_literals_of_ordered_types() -> None:
             "s": pa.array(["b", "a"]),
         }
     )
-    assert key_bounds(keys, {"i": "i", "d": "d", "t": "T", "s": "s"}) == (
+    bounds = key_bounds(keys, {"i": "i", "d": "d", "t": "T", "s": "s"})
+    mirror = keys.schema.set(2, keys.schema.field("t").with_name("T"))
+    assert bounds_literals(bounds, mirror) == (
         ("i", "1", "3"),
         ("d", "-2.00BD", "1.50BD"),
         ("T", "DATE'2023-01-01'", "DATE'2024-02-29'"),

@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.binlog.text.charset_tables import MULTI_BYTE, SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.collations import character_set
 from pipeline.errors import TableError
+from pipeline.schema.collations import character_set
 
 SAMPLES = {
     "armscii8": ("Հայերեն", "d0b3dbbbf1bbdd"),

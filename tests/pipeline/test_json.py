@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.binlog.values.json import json_array
-from pipeline.binlog.values.json_document import document_text
 from pipeline.errors import DamagedEvent, TableError
 from tests.pipeline.json_made import Json, Opaque, made
+from tests.pipeline.json_reference import document_text
 
 _KINDS = st.sampled_from([7, 10, 11, 12, 246, 252, 253, 255])
 _MOMENTS = st.builds(
@@ -190,6 +190,15 @@ def test_text_is_what_mysql_prints(value: Json, text: str) -> None:
 def test_damage(document: bytes) -> None:
     """What says that it is longer, elsewhere or of another kind than it can be is refused."""
     assert (DamagedEvent, DamagedEvent) == (compiled(document), outcome(document))
+
+
+def test_base64_has_lines_of_76_letters() -> None:
+    """Values of SQL's other types, of every length around the ends of two lines, and a long one."""
+    values = random.Random(7).randbytes(10_000)
+    for length in (*range(120), len(values)):
+        document = made(Opaque(255, values[:length]))
+        assert outcome(document) == compiled(document)
+    assert compiled(made(Opaque(16, b"a" * 58))) == (f'"base64:type16:{"YWFh" * 19}\\nYQ=="')
 
 
 def test_powers_of_two() -> None:

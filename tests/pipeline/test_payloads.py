@@ -44,7 +44,7 @@ def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
     [
         (nested_transaction(1)[: -(19 + 8)], "has no end"),
         (nested(40, payload(nested_transaction(1))), "holds another"),
-        (nested_transaction(1)[:-1], "another size"),
+        (nested_transaction(1)[:-1], "not as long as it says"),
         (nested(16, bytes(8)), "XID event stands announced"),
     ],
 )

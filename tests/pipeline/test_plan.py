@@ -78,6 +78,12 @@ def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: F
     assert told.tables[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
     assert told.tables[TableName(database, "users")].counts == RowCounts(1, 0, 0)
     assert told.tables[TableName(database, "orders")].events == 3
+    assert told.merges == {
+        TableName(database, "orders"): "merge: the log updates or deletes rows",
+        TableName(database, "users"): (
+            "append: the log only inserts rows, and none of them is there yet"
+        ),
+    }
     assert (told.transactions, told.foreign) == (5, 1)
     assert told.largest is not None
     assert told.largest.rows == 2  # the update has two images of each row

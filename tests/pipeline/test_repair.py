@@ -14,18 +14,19 @@ from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
-from pipeline.runs.context import SourcePlan, Unwatched, Workplace
+from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from pipeline.source_plan import SourcePlan
 from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
 from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
-from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.ledger.made import ORDERS, STOCK, begun, following, merged, newest, prepared, record
+from tests.twins.ledger import MemoryLedger
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 

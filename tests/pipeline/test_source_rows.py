@@ -5,15 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline.binlog.stream.framing import EventType
+from pipeline.policies import LakePolicies
 from pipeline.runs.capturing import source_rows
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.table_changes import Numbers, Rules
 from pipeline.schema.history import History
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
 from resources.memory.lake import MemoryLake, MemorySegments
@@ -30,13 +32,9 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     source = SourceRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
-        batch=3,
-        base=100,
-        structures=SchemaTracker(NothingKnown()),
-        clock=lambda: NOW,
-        captured=lambda _: True,
-        policies=LakePolicies(),
-        on_set_aside=lambda _: None,
+        SchemaTracker(NothingKnown()),
+        Numbers(batch=3, base=100),
+        Rules(lambda: NOW, lambda _: True, LakePolicies(), lambda _: None),
         told=source,
     )
     buffer = a_buffer(
@@ -51,7 +49,9 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         buffer.ack()
     (part,) = source.finish(History())
     assert part.table is SourceTable.TRANSACTIONS
-    found: list[dict[str, Any]] = store.read("shop/_transactions", part.files).to_pylist()
+    found: list[dict[str, Any]] = pa.concat_tables(
+        store.pieces("shop/_transactions", part.files)
+    ).to_pylist()
     return found
 
 
@@ -106,7 +106,7 @@ def test_rows_taken_back_are_not_counted(ring_bytes: int) -> None:
 
 def test_rows_are_written_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where they are more than a row group."""
-    monkeypatch.setattr(source_rows, "GROUP_IMAGES", 3)
+    monkeypatch.setattr(source_rows, "GROUP_ROWS", 3)
     log = Log()
     for number in range(1, 11):
         begin(log, number)

@@ -141,7 +141,7 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
         (
             {"set_aside": (ASIDE,), "paused": frozenset({ASIDE.table})},
             State.PAUSED,
-            ("shop.orders is paused", "all else goes on", "FULL"),
+            ("shop.orders is paused", "everything else goes on", "FULL"),
         ),
         (
             {"set_aside": (ASIDE,), "ordered_back": frozenset({ASIDE.table})},

@@ -15,12 +15,12 @@ from pipeline.errors import (
     Recovery,
 )
 from pipeline.places import Earliest
+from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.position import Coordinates, Witness
 from pipeline.start.decision import compare_witness, decide_start
 from pipeline.start.question import (
     Question,
     Rule,
-    StartPolicies,
 )
 from tests.pipeline.start_made import (
     BATCH,
@@ -67,7 +67,7 @@ def test_resume_same_server_of_mariadb() -> None:
 
 
 REWRITTEN = {
-    "the event there is another": (cursor(), facts(), DIFFERENT, "another one"),
+    "the event there is another": (cursor(), facts(), DIFFERENT, "a different one"),
     "the newest file is older": (cursor(at(5)), facts(), NOT_READ, "binlog.000004"),
     "numbers began again": (cursor(at(999_999)), facts(files=(1,)), NOT_READ, "binlog.000001"),
     "the file is shorter": (cursor(at(3, 1001)), facts(), NOT_READ, "ends at 1000"),
@@ -187,14 +187,14 @@ def test_position_purged_when(case: str) -> None:
     assert (refusal.rule, type(refusal.error)) == (Rule.POSITION_PURGED, PositionPurged)
     assert words in refusal.reason
     assert "binlog.000001 is no longer on the server (oldest now: binlog.000002)" in refusal.reason
-    assert refusal.error.recovery is Recovery.RESNAPSHOT
+    assert refusal.error.recovery is Recovery.OPERATOR
 
 
 @pytest.mark.parametrize("uuid", [A, B])
 def test_position_purged_by_policy_would_read_the_tables_again(uuid: str) -> None:
     """`on_position_lost = "resnapshot"` is decided, on either server, and not built yet."""
     found = facts(uuid, executed=f"{A}:1-120", purged=f"{A}:1-110")
-    policies = StartPolicies(on_position_lost="resnapshot")
+    policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
     refusal = refused(decide_start(Question(found, cursor(at(1), READ), policies=policies)))
     rules = {A: Rule.POSITION_PURGED, B: Rule.PURGED_ON_OTHER_SERVER}
     assert (refusal.rule, type(refusal.error)) == (rules[uuid], NotYet)

@@ -10,7 +10,7 @@ from pipeline.errors import NotYet, PositionPurged, SourceDiverged, StartNotChos
 from pipeline.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
-from pipeline.runs.context import SourcePlan, StandbyPlan
+from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question, Rule, Since, Where
 from pipeline.tables import TablePatterns

@@ -15,6 +15,7 @@ from pipeline.errors import (
     SourceChanged,
     SourceDiverged,
 )
+from pipeline.policies import OnSourceChanged, StartPolicies
 from pipeline.ports.source import ServerFacts
 from pipeline.position import SetWitness
 from pipeline.start.decision import compare_set, decide_start
@@ -24,7 +25,6 @@ from pipeline.start.question import (
     SetReading,
     Since,
     Start,
-    StartPolicies,
     WitnessReading,
 )
 from tests.pipeline.start_made import (
@@ -47,7 +47,7 @@ from tests.pipeline.start_made import (
 )
 
 READ = f"{A}:1-100"
-BY_TIME = StartPolicies(on_source_changed="timestamp")
+BY_TIME = StartPolicies(on_source_changed=OnSourceChanged.TIMESTAMP)
 
 
 SWITCHED = {

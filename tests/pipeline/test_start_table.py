@@ -24,6 +24,7 @@ from pipeline.places import (
     OfRun,
     Snapshot,
 )
+from pipeline.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from pipeline.position import Coordinates
 from pipeline.start.decision import decide_start, recorded
 from pipeline.start.question import (
@@ -32,7 +33,6 @@ from pipeline.start.question import (
     Rule,
     SetReading,
     Start,
-    StartPolicies,
     WitnessReading,
 )
 from pipeline.start.rules import TABLE
@@ -121,8 +121,8 @@ questions = st.builds(
     configured=configurations,
     policies=st.builds(
         StartPolicies,
-        st.sampled_from(["refuse", "resnapshot"]),
-        st.sampled_from(["refuse", "timestamp"]),
+        st.sampled_from(OnPositionLost),
+        st.sampled_from(OnSourceChanged),
         st.timedeltas(timedelta(0), timedelta(days=2)),
     ),
 )

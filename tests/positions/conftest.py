@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.demo.mysql_search import MySql, Program
+from demo.mysql_search import MySql, Program
 from tests.fix_mysql import MySqlStand
 from tests.positions.servers import Pair, fresh, fresh_mariadb, private_mariadb, private_mysql
 

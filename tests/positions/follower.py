@@ -13,19 +13,22 @@ from typing import Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, parse_place
+from pipeline.policies import LakePolicies, OnSourceChanged, StartPolicies
 from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
-from pipeline.runs.context import CaptureReport, SourcePlan, StandbyPlan, Unwatched, Workplace
+from pipeline.runs.context import CaptureReport, Unwatched, Workplace
 from pipeline.runs.merge import merge
-from pipeline.schema.policies import LakePolicies
-from pipeline.start.question import StartPolicies
+from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.memory.claims import MemoryClaims
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
-from resources.memory.ledger import MemoryLedger
 from resources.memory.spool import MemorySpool
+from tests.twins.ledger import MemoryLedger
+
+SET_PAUSES = [1.0] * 30
+"""How long a run waits for a server's set that never has what was read from it."""
 
 SOURCE = "shop"
 
@@ -106,5 +109,7 @@ class Follower:
 def by_time(seconds: int) -> StartPolicies:
     """`on_source_changed = "timestamp"`, with so much overlap."""
     return replace(
-        StartPolicies(), on_source_changed="timestamp", fallback_interval=timedelta(seconds=seconds)
+        StartPolicies(),
+        on_source_changed=OnSourceChanged.TIMESTAMP,
+        fallback_interval=timedelta(seconds=seconds),
     )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from resources.memory.ledger import MemoryLedger
 from tests.positions.follower import Follower
+from tests.twins.ledger import MemoryLedger
 
 
 class Crash(BaseException):

@@ -2,7 +2,7 @@
 
 Belongs here: what an administrator does to servers — replicate, wait until that has caught
 up, promote, purge, reset, switch GTIDs, copy a data folder. Does not: what Lockstep makes
-of it (the tests), how a server is started (`lockstep.demo.mysqld`).
+of it (the tests), how a server is started (`demo.mysqld`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,15 @@ from pathlib import Path
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.demo.mysql_search import Program, cache_folder
-from lockstep.demo.mysqld import ProgramMySql, mysql_server
+from demo.mysql_search import Program, cache_folder
+from demo.mysqld import ProgramMySql, mysql_server
 from pipeline.gtid import GtidSet
-from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
+from tests.fix_mysql import ACCOUNT, PASSWORD, UNHURRIED, MySqlStand
 from tests.mariadb.server import mariadb_server
 
 SMALL = (
     "--innodb-buffer-pool-size=32M",
-    # No power is cut here.
-    "--sync-binlog=0",
-    "--innodb-flush-log-at-trx-commit=2",
-    "--innodb-flush-method=nosync",
-    "--innodb-doublewrite=OFF",
+    *UNHURRIED,
     "--sync-relay-log=0",
     "--replica-parallel-workers=1",
     "--log-error-verbosity=1",

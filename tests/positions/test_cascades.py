@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lockstep.demo.mysql_search import Program
-from lockstep.demo.mysqld import mysql_server
-from pipeline.schema.policies import LakePolicies
+from demo.mysql_search import Program
+from demo.mysqld import mysql_server
+from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
 from tests.fix_mysql import MySqlStand
@@ -99,7 +99,7 @@ def open_shop() -> Iterator[Opens]:
     """Shops whose databases are dropped afterwards."""
     made: list[Shop] = []
 
-    def opened(stand: MySqlStand, **policies: str) -> Shop:
+    def opened(stand: MySqlStand, **policies: ForeignKeys) -> Shop:
         made.append(Shop(stand, **policies))
         return made[-1]
 
@@ -127,7 +127,7 @@ def test_a_parent_that_is_not_captured_is_watched(open_shop: Opens, unlogged: My
 def test_however_far_above(open_shop: Opens, unlogged: MySqlStand) -> None:
     """The grandparent's event is all there is; `resnapshot` reads the grandchild again at
     once."""
-    shop = open_shop(unlogged, foreign_keys="resnapshot")
+    shop = open_shop(unlogged, foreign_keys=ForeignKeys.RESNAPSHOT)
     shop.put("delete from beside", "delete from top where id = 1")
     assert len(shop.rows()) == 1
     shop.follower.run()

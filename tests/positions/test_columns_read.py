@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.schema.policies import LakePolicies
+from pipeline.policies import Deletes, LakePolicies, OnRewrite
 from pipeline.table_state import SnapshotPart
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
@@ -210,7 +210,7 @@ def test_a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> None:
 def test_rows_that_no_log_tells_are_read_with_all_of_it(mysql: MySqlStand, database: str) -> None:
     """The table lacks more than columns."""
     shop = open_shop(mysql, database, ["x"])
-    shop.follower.lake_policies = LakePolicies(on_rewrite="resnapshot")
+    shop.follower.lake_policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
     shop.do(
         "create table t (id int primary key, v int, w int) partition by range (id)"
         " (partition low values less than (10), partition high values less than maxvalue)",
@@ -229,7 +229,7 @@ def test_rows_that_no_log_tells_are_read_with_all_of_it(mysql: MySqlStand, datab
 def test_soft_deletes_keep_their_rows(mysql: MySqlStand, database: str) -> None:
     """A row that is gone has no value for the column."""
     shop = open_shop(mysql, database, ["t"])
-    shop.follower.lake_policies = LakePolicies(deletes="soft")
+    shop.follower.lake_policies = LakePolicies(deletes=Deletes.SOFT)
     shop.do("insert into t values (5, 5), (6, 6), (7, 7)")
     shop.run()
     shop.do("delete from t where id = 5", "alter table t add column g int default (id * 2)")

@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.demo.mysql_search import Program
-from lockstep.demo.tcp import free_port
+from demo.mysql_search import Program
+from demo.tcp import free_port
 from pipeline.errors import HistoryRewritten
-from pipeline.runs.begin import LAG_SECONDS
 from pipeline.start.question import Rule
 from resources.mysql.server import MySqlServer
 from resources.mysql.standby import ServerOrStandby
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
-from tests.positions.follower import SOURCE
+from tests.positions.follower import SET_PAUSES, SOURCE
 from tests.positions.servers import (
     copied_mysql,
     copy_data,
@@ -81,7 +80,7 @@ def test_a_backup_put_back_that_grew_is_noticed(stand: MySqlStand, backup: Path)
     _restore(stand, backup)
     put(stand, 4, 5)
     assert (uuid_of(stand), head(stand), executed(stand)) == before
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is another one"])
+    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
 
 
 def test_a_backup_put_back_lost_its_tail(stand: MySqlStand, backup: Path) -> None:
@@ -92,7 +91,7 @@ def test_a_backup_put_back_lost_its_tail(stand: MySqlStand, backup: Path) -> Non
     follower.run()
     _restore(stand, backup)
     refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN)
-    assert follower.pauses == [1.0] * LAG_SECONDS
+    assert follower.pauses == SET_PAUSES
 
 
 def test_a_server_that_was_killed_goes_on(stand: MySqlStand) -> None:
@@ -121,7 +120,7 @@ def test_a_clone_with_the_same_uuid_is_noticed(
         follower.run()
         assert (uuid_of(clone), head(clone)) == (uuid_of(stand), head(stand))
         turn_to(follower, clone)
-        refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is another one"])
+        refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
         turn_to(follower, stand)
         put(stand, 14)
         follower.run()

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pipeline.changes.layout import changelog_path, mirror_path
+from pipeline.policies import DroppedTables, LakePolicies
 from pipeline.ports.held import Held, unasked
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
-from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.memory.lake import MemoryMirrors
@@ -61,7 +61,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 def opened(stand: MySqlStand, name: str, policy: str) -> Shop:
     tables = [f"{name}.*"]
-    policies = LakePolicies(dropped_tables=policy)
+    policies = LakePolicies(dropped_tables=DroppedTables(policy))
     shop = Shop(stand, name, Follower(server(stand), tables, lake_policies=policies))
     shop.put("create table gone (id int primary key)", "create table other (id int primary key)")
     shop.follower.run()
@@ -122,7 +122,7 @@ def test_by_default_it_is_kept(mysql: MySqlStand, database: str) -> None:
     shop = opened(mysql, database, "keep")
     shop.put("drop table gone")
     shop.follower.run()
-    shop.follower.lake_policies = LakePolicies(dropped_tables="drop")
+    shop.follower.lake_policies = LakePolicies(dropped_tables=DroppedTables.DROP)
     shop.put("insert into other values (2)")
     shop.follower.run()
     assert shop.ids() == [1, 2]
@@ -174,8 +174,8 @@ def _dies(step: str, *, after: bool) -> Callable[[Shop], None]:
 
 
 DEATHS = {
-    "before it is noted": _dies("end_mirror", after=False),
-    "once it is noted": _dies("end_mirror", after=True),
+    "before it is noted": _dies("record_event", after=False),
+    "once it is noted": _dies("record_event", after=True),
     "before it is acknowledged": _dies("acknowledge", after=False),
     "once it is acknowledged": _dies("acknowledge", after=True),
     "before the folder goes": _dies_in_the_lake,

@@ -14,10 +14,10 @@ from pipeline.errors import (
     NotAnEventBoundary,
     StartUnreachable,
 )
+from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
@@ -223,7 +223,7 @@ def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop, c
     a place ends there, and says who waits; the next run without one reads the table."""
     table = TableName(shop.name, "t")
     shop.put(1)
-    shop.follower.lake_policies = LakePolicies(on_rewrite="resnapshot")
+    shop.follower.lake_policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
     shop.stand.execute(f"alter table {shop.name}.t {change}")
     shop.follower.run(shop.head())
     for key in (2, 3):

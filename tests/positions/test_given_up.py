@@ -36,7 +36,7 @@ class Picky(MemoryMirrors):
         self._unreachable = unreachable
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
-        name = write.mirror.rpartition("/")[2]
+        name = write.target.mirror.rpartition("/")[2]
         if name in self._unreachable:
             raise LakeUnavailable("The lake's storage is full.", hint="free some space")
         if name in self._refused:

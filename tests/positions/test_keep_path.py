@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.policies import DroppedTables, LakePolicies, Renames
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.context import CaptureReport
 from pipeline.runs.merge import merge
-from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.mysql.server import MySqlServer
@@ -98,7 +98,7 @@ def _unread(*_: object, **__: object) -> None:
 
 
 def opened(stand: MySqlStand, name: str, **policies: Any) -> Shop:
-    lake = LakePolicies(**{"renames": "keep-path", **policies})
+    lake = LakePolicies(**{"renames": Renames.KEEP_PATH, **policies})
     shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], lake_policies=lake))
     shop.put(
         *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
@@ -256,7 +256,7 @@ def test_across_databases(mysql: MySqlStand, database: str) -> None:
 
 def test_dropped_mirrors_go(mysql: MySqlStand, database: str) -> None:
     """With `dropped_tables = "drop"`: the folder that the table has, and no other's."""
-    shop = opened(mysql, database, dropped_tables="drop")
+    shop = opened(mysql, database, dropped_tables=DroppedTables.DROP)
     for _ in range(3):
         shop.put(
             "drop table if exists a_old",
@@ -440,7 +440,7 @@ def test_a_folder_that_is_gone_is_not_begun_anew(shop: Shop) -> None:
 
 def test_the_default_reads_it(mysql: MySqlStand, database: str) -> None:
     """`rewrite`: the address is the name."""
-    shop = opened(mysql, database, renames="rewrite")
+    shop = opened(mysql, database, renames=Renames.REWRITE)
     shop.put("insert into a values (3, 0)", "rename table a to t, b to a, t to b")
     assert not shop.run().cut
     shop.settle()

@@ -21,9 +21,9 @@ from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 from pipeline.ports.source import SourceServer
-from resources.memory.ledger import MemoryLedger
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time
+from tests.twins.ledger import MemoryLedger
 
 UUIDS = [f"{n}aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" for n in range(1, 4)]
 Writes = list[tuple[int, int | None]]

@@ -9,12 +9,11 @@ import pytest
 from pipeline.errors import HistoryRewritten, PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import LAG_SECONDS
 from pipeline.start.question import Rule
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.mysql.reading import settings
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SET_PAUSES, SOURCE, Follower
 from tests.positions.servers import Pair, executed, head, purge
 from tests.positions.shop import (
     follow,
@@ -41,7 +40,7 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     open_shop(pair.a)
     put(pair.a, 3, 4)
     assert (head(pair.a), executed(pair.a)) == before
-    error = refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is another one"])
+    error = refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
     assert "start-at earliest" in error.hint
     assert follower.pauses == []
 
@@ -54,7 +53,7 @@ def test_a_reset_that_is_shorter_is_noticed(pair: Pair) -> None:
     follower.run()
     pair.a.execute(_RESET)
     refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
-    assert follower.pauses == [1.0] * LAG_SECONDS
+    assert follower.pauses == SET_PAUSES
 
 
 def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
@@ -165,4 +164,4 @@ def test_a_set_that_never_comes_is_a_rewritten_history(pair: Pair, read_once: Fo
     read_once.server = _Lagging(settings(pair.a), lacks, looks=1000)
     names = [f"never executed {lacks}"]
     refused(read_once, HistoryRewritten, Rule.HISTORY_REWRITTEN, names)
-    assert read_once.pauses == [1.0] * LAG_SECONDS
+    assert read_once.pauses == SET_PAUSES

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.demo.tcp import free_port
+from demo.tcp import free_port
 from pipeline.errors import SourceDiverged, SourceUnavailable
 from pipeline.places import parse_place
-from pipeline.runs.context import SourcePlan, StandbyPlan
+from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.start.question import Rule
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer

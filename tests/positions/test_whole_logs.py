@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from assets.sessions import PAUSES, RunRecord, Session
+from assets.sessions import RunRecord, Session
 from pipeline.batch import BatchState
 from pipeline.errors import (
     StreamEndedEarly,
@@ -18,6 +18,7 @@ from pipeline.errors import (
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from pipeline.position import Coordinates
+from pipeline.retries import STEP
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from tests.fix_mysql import MySqlStand
@@ -141,7 +142,7 @@ def test_a_stream_that_ends_early_three_times_ends_the_run(shop: Shop, lacking: 
     run.close()
     assert caught.value.recovery.exit_code == 3
     assert run.record.error is caught.value
-    assert tuple(shop.follower.pauses) == PAUSES
+    assert tuple(shop.follower.pauses) == STEP.pauses
     assert shop.follower.ledger.captured_cursor(SOURCE) == before
     assert shop.follower.lake.files == {}
     assert (shop.told().kind, shop.told().rule) == ("failure", "StreamEndedEarly")

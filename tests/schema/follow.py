@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lockstep.demo.mysql_search import GivenServer, find_mysql
-from lockstep.demo.mysqld import mysql_server
+from demo.mysql_search import GivenServer, find_mysql
+from demo.mysqld import mysql_server
 from tests.fix_mysql import MySqlStand
 from tests.schema.cases import Case, read_cases
 from tests.schema.following import Outcome, counted, outcomes
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         mysql_server(found, Path(folder), os.environ) as server,
     ):
         stand = MySqlStand(server, server.user, server.password)
-        done = outcomes(stand, [*map(_alone, cases)], refused, rows=True)
+        done = outcomes(stand, [*map(_alone, cases)], refused)
     print(*refused[:_REFUSED], sep="\n")
     print(report(done, len(cases), refused))
     return 1 if counted(done)["wrong"] else 0

@@ -2,7 +2,7 @@
 
 Belongs here: the harness. A statement is taken from the log with its own context, never
 from what was sent. What the server then has is read from information_schema right after
-the statement, so the log can be read once, at the end. Where rows were written too, each
+the statement, so the log can be read once, at the end. Of the rows written in between, each
 TABLE_MAP must be that of the structure that was followed.
 """
 
@@ -63,12 +63,13 @@ class _Followed:
 
 
 def outcomes(
-    stand: MySqlStand, cases: Sequence[Case], refused: list[str], *, rows: bool = False
+    stand: MySqlStand, cases: Sequence[Case], refused: list[str], *, metadata: Sequence[str] = ()
 ) -> list[Outcome]:
-    """Runs and follows all cases on one server; `refused` is told what it did not accept."""
+    """Runs and follows all cases on one server; `refused` is told what it did not accept, and
+    `metadata` is as `run` has it."""
     facts = facts_of(stand)
     start = head(stand)
-    ran = run(stand, cases, mariadb=facts.mariadb, refused=refused, rows=rows)
+    ran = run(stand, cases, mariadb=facts.mariadb, refused=refused, metadata=metadata)
     return follow(ran, logged(stand, start, facts), facts)
 
 

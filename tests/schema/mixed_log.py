@@ -50,8 +50,10 @@ def mixed_log(stand: MySqlStand, name: str, seed: int, count: int) -> Iterator[s
         random_steps(seed, wild, 10 * count, mariadb=False),
     ]
     with (
-        stand.connect(wild, ssl_disabled=True) as connection,
-        stand.connect(ssl_disabled=True) as writers,
+        stand.connect(
+            wild,
+        ) as connection,
+        stand.connect() as writers,
         connection.cursor() as session,
         writers.cursor() as writer,
     ):

@@ -16,12 +16,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from pipeline.errors import Remedy
+from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.runs.inspecting.verify_schema import verify_schema
-from pipeline.schema.policies import LakePolicies
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableEventKind
 from tests.lake.conftest import Lake
@@ -44,7 +44,9 @@ class Reader(Follower):
     """A follower with policies of its own, and a lake on disk if it is given one."""
 
     policies_of_lake: LakePolicies = field(
-        default_factory=lambda: LakePolicies(on_rewrite="resnapshot", foreign_keys="resnapshot")
+        default_factory=lambda: LakePolicies(
+            on_rewrite=OnRewrite.RESNAPSHOT, foreign_keys=ForeignKeys.RESNAPSHOT
+        )
     )
     disk: Lake | None = None
 

@@ -6,7 +6,7 @@ log says of it is `logged_items`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pymysql
@@ -35,9 +35,16 @@ class Ran:
 
 
 def run(
-    stand: MySqlStand, cases: Iterable[Case], *, mariadb: bool, refused: list[str], rows: bool
+    stand: MySqlStand,
+    cases: Iterable[Case],
+    *,
+    mariadb: bool,
+    refused: list[str],
+    metadata: Sequence[str] = (),
 ) -> list[Ran]:
-    """Every statement of every case, one session per case."""
+    """Every statement of every case, one session per case. Behind each, rows are written to the
+    tables that it changed: under each of these settings of `binlog_row_metadata`, if there are
+    any."""
     found: list[Ran] = []
     with stand.connect() as watcher, watcher.cursor() as cursor:
         for statement in SESSION:
@@ -45,21 +52,26 @@ def run(
         for case in cases:
             if case.alone:
                 _drop_all(cursor)
-            found += _run_case(stand, case, cursor, mariadb, refused, rows=rows)
+            found += _run_case(stand, case, cursor, mariadb, refused, metadata)
             for name in _databases(found[-1].server):
                 cursor.execute(f"drop database `{name}`")
     return found
 
 
 def _run_case(
-    stand: MySqlStand, case: Case, cursor: Cursor, mariadb: bool, refused: list[str], *, rows: bool
+    stand: MySqlStand,
+    case: Case,
+    cursor: Cursor,
+    mariadb: bool,
+    refused: list[str],
+    metadata: Sequence[str],
 ) -> list[Ran]:
     found: list[Ran] = []
     begin = _head(cursor, mariadb)
     after, written = ServerSchema(), dict[TableName, TableSchema]()
     steps = case.steps()
     statement = next(steps, None)
-    with stand.connect(ssl_disabled=True) as connection, connection.cursor() as session:
+    with stand.connect() as connection, connection.cursor() as session:
         while statement is not None:
             try:
                 session.execute(statement)
@@ -70,9 +82,9 @@ def _run_case(
             behind = end
             if end != begin:
                 after = read_server(cursor, mariadb=mariadb, like=case.like)
-                if rows:
-                    write_rows(cursor, [t for n, t in after.tables.items() if written.get(n) != t])
-                    behind, written = _head(cursor, mariadb), dict(after.tables)
+                changed = [t for n, t in after.tables.items() if written.get(n) != t]
+                _write_rows(cursor, changed, metadata)
+                behind, written = _head(cursor, mariadb), dict(after.tables)
             found.append(Ran(case.name, statement, begin, end, behind, after))
             begin = behind
             try:
@@ -80,6 +92,14 @@ def _run_case(
             except StopIteration:
                 statement = None
     return found
+
+
+def _write_rows(cursor: Cursor, tables: Sequence[TableSchema], metadata: Sequence[str]) -> None:
+    if not metadata:
+        write_rows(cursor, tables)
+    for setting in metadata:
+        cursor.execute(f"set global binlog_row_metadata = {setting}")
+        write_rows(cursor, tables)
 
 
 def _drop_all(cursor: Cursor) -> None:

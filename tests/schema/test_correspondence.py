@@ -46,15 +46,19 @@ def test_a_column_is_what_a_person_says_or_what_its_name_says(
 @pytest.mark.parametrize(
     ("columns", "renames", "why"),
     [
-        ("id int, s2 varchar(9), n int", "x=s2", "had no column x where it stopped, but id, s, n"),
-        ("id int, s2 varchar(9), n int", "s=s3", "given has no column s3, but id, s2, n"),
+        ("id int, s2 varchar(9), n int", "x=s2", "had no column x where it stopped, only id, s, n"),
+        (
+            "id int, s2 varchar(9), n int",
+            "s=s3",
+            "given structure has no column s3, only id, s2, n",
+        ),
         ("id int, s varchar(9), n int", "s=s", "keeps its name"),
         ("id int, s varchar(9), n int", "s=S", "keeps its name"),
         ("id int, a varchar(9), b varchar(9)", "s=a s=b", "s cannot have become two columns"),
         ("id int, a varchar(9)", "s=a n=a", "a cannot have been two columns"),
-        ("id int, n varchar(9)", "s=n", "a column n before, and nobody says what became of it"),
-        ("id int, a varchar(9), s int, n int", "s=a", "given has a column s as well"),
-        ("id int, n varchar(9), s int", "s=n", "a column n before"),
+        ("id int, n varchar(9)", "s=n", "already a column n, and nothing says what became of it"),
+        ("id int, a varchar(9), s int, n int", "s=a", "given structure has a column s as well"),
+        ("id int, n varchar(9), s int", "s=n", "already a column n"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(columns: str, renames: str, why: str) -> None:
@@ -82,7 +86,7 @@ def test_rows_go_on_where_all_is_told(columns: str, renames: str, renaming: bool
 @pytest.mark.parametrize(
     ("columns", "renames", "renaming", "why"),
     [
-        ("id int primary key, s varchar(9), n int", "", True, "gives names anew"),
+        ("id int primary key, s varchar(9), n int", "", True, "renames, which"),
         ("id int primary key, s2 varchar(9), n int", "", False, "s may have become s2"),
         ("id int primary key, s2 varchar(9), m int", "s=s2", True, "n may have become m"),
         ("id int primary key, s2 varchar(5), n int", "s=s2", True, "values of s2 may have"),

@@ -116,7 +116,7 @@ def test_unknown_tables(statement: str, expected: object) -> None:
         ("drop table z", UnknownTable(named("z"), "DROP TABLE")),
         ("drop table if exists z", Unchanged(named("z"), "it does not exist")),
         ("rename table z to other.y", UnknownTable(named("z"), "RENAME")),
-        ("rename table z to y", Unchanged(named("z"), "it is no table of the history, but a view")),
+        ("rename table z to y", Unchanged(named("z"), "it is a view, not a table")),
     ],
 )
 def test_missing_tables(statement: str, expected: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schema.policies import LakePolicies
+from pipeline.policies import Deletes, LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE
@@ -13,7 +13,7 @@ from tests.schema.reader import Reader
 def test_a_table_goes_and_nothing_else(mysql: MySqlStand) -> None:
     """What the mirror held stays, deleted rows among it."""
     with minimal_log(mysql) as name:
-        policies = LakePolicies(deletes="soft")
+        policies = LakePolicies(deletes=Deletes.SOFT)
         reader = Reader(server(mysql), [f"{name}_p.*"], policies_of_lake=policies)
         reader.run()
         table = f"{name}_p.first"

@@ -57,7 +57,7 @@ def layout(code: int, data: bytes) -> Layout:
     metadata that the type cannot have."""
     if not _possible(code, data):
         raise TableError(
-            f"a column of the type number {code} is laid out as this version does not know",
+            f"a column of the type number {code} has a layout that this version does not know",
             hint="exclude the table, and report this log to us",
         )
     if code == _STRING and data[0] in (_ENUM, _SET):

@@ -1,7 +1,7 @@
 """The bytes that the loop reads: how they lie, sizes of heads, flags, numbers of types.
 
-Belongs here: what the formats fix, for compiled code. Does not: the allow-list of types
-for Python (`framing`).
+Belongs here: what the formats fix, for compiled code, which knows numbers but no enums. Does
+not: the types themselves, the allow-list in `framing`.
 
 Formats: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event
 Header"; MariaDB's numbers from `sql/log_event.h` of its source.
@@ -11,21 +11,35 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipeline.binlog.stream import framing
+from pipeline.binlog.stream.framing import EventType
+
 # How the input lies in memory.
 WIRE, WHOLE, NESTED = range(3)
 """WIRE: MySQL packets; WHOLE: events of the log put together from several packets; NESTED:
 events of a payload, which have neither a checksum nor a place of their own."""
 
-HEADER: Final = 19
-CHECKSUM_BYTES: Final = 4
+HEADER: Final = framing.HEADER.size
+CHECKSUM_BYTES: Final = framing.CHECKSUM_BYTES
 PACKET_HEAD: Final = 5
 """Length 3, number 1, and the byte that says that an event follows."""
 
 PACKET_LIMIT: Final = 0xFFFFFF
-ARTIFICIAL: Final = 0x20
+ARTIFICIAL: Final = framing.ARTIFICIAL_FLAG
 STATEMENT_END: Final = 0x1
 DUMMY_TABLE: Final = 0xFFFFFF
 
-QUERY, ROTATE, DESCRIPTION, XID, TABLE_MAP, HEARTBEAT = 2, 4, 15, 16, 19, 27
-ROWS_QUERY, GTID, ANONYMOUS_GTID, PARTIAL_UPDATE, HEARTBEAT_V2 = 29, 33, 34, 39, 41
-ANNOTATE, MARIADB_GTID, ENCRYPTION = 160, 162, 164
+QUERY: Final = int(EventType.QUERY)
+ROTATE: Final = int(EventType.ROTATE)
+DESCRIPTION: Final = int(EventType.FORMAT_DESCRIPTION)
+XID: Final = int(EventType.XID)
+TABLE_MAP: Final = int(EventType.TABLE_MAP)
+HEARTBEAT: Final = int(EventType.HEARTBEAT)
+ROWS_QUERY: Final = int(EventType.ROWS_QUERY)
+GTID: Final = int(EventType.GTID)
+ANONYMOUS_GTID: Final = int(EventType.ANONYMOUS_GTID)
+PARTIAL_UPDATE: Final = int(EventType.PARTIAL_UPDATE_ROWS)
+HEARTBEAT_V2: Final = int(EventType.HEARTBEAT_V2)
+ANNOTATE: Final = int(EventType.MARIADB_ANNOTATE_ROWS)
+MARIADB_GTID: Final = int(EventType.MARIADB_GTID)
+ENCRYPTION: Final = int(EventType.MARIADB_START_ENCRYPTION)

@@ -18,8 +18,8 @@ from typing import Final
 
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.text.charsets import text_decoder
-from pipeline.binlog.text.collations import BINARY, character_set
 from pipeline.errors import TableError
+from pipeline.schema.collations import BINARY, character_set
 from pipeline.table import Column
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
@@ -81,7 +81,7 @@ class OptionalMetadata:
         try:
             names = [reader.packed_text().decode("utf-8") for _ in self._slots]
         except UnicodeDecodeError as error:
-            raise _wrong("a name that is no UTF-8") from error
+            raise _wrong("a name that is not UTF-8") from error
         if len({*names, ""}) <= len(names):
             raise _wrong("a name that two columns have, or none")
         return names

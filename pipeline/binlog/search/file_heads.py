@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.binlog.search.commit_times import end_of_second
 from pipeline.binlog.search.log_scan import Dumps, opened
 from pipeline.binlog.search.walk import GTIDS, Seen, committed_at, walk
+from pipeline.binlog.stream.commit_times import end_of_second
 from pipeline.binlog.stream.control import moment, read_previous_gtids
 from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.event_reader import Reader
@@ -81,7 +81,7 @@ def read_gtid_list(event: Event) -> GtidSet:
         return GtidSet.parse(",".join(parts))
     except ValueError as error:
         raise DamagedEvent(
-            f"a GTID_LIST event is no list of GTIDs, at {event.at}: {error}",
+            f"a GTID_LIST event is not a list of GTIDs, at {event.at}: {error}",
             hint="nothing was recorded; look at the file with mysqlbinlog",
         ) from error
 

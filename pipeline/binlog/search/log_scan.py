@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, NoReturn, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from pipeline.binlog.search.walk import step_over
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.damage import damaged
-from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.ring import Integers, place_of
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
 from pipeline.ports.source import BinlogDump, BinlogSize
 from pipeline.position import Coordinates, LogFile
@@ -59,14 +60,10 @@ class Stretch:
     sources: Sequence[str]
 
     def begin(self, row: int) -> Coordinates:
-        return self._place(row, columns.BEGIN_OFFSET)
+        return place_of(self.transactions[row], columns.BEGIN_OFFSET, self.files)
 
     def end(self, row: int) -> Coordinates:
-        return self._place(row, columns.END_OFFSET)
-
-    def _place(self, row: int, column: int) -> Coordinates:
-        one = self.transactions[row]
-        return Coordinates(self.files[one[columns.FILE]], int(one[column]))
+        return place_of(self.transactions[row], columns.END_OFFSET, self.files)
 
 
 class Look:
@@ -153,7 +150,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     buffer = TransactionBuffer(
         start,
         wants=lambda _: False,
-        spool=_NoSpool(),
+        spool=NoSpool(),
         limits=Limits(end),
         ring_bytes=_RING_BYTES,
         run_bytes=0,
@@ -195,15 +192,6 @@ class _Taken:
             first = found[:, columns.FILE] == 0
             found = found[~(first & (found[:, columns.END_OFFSET] <= behind.offset))]
         return Stretch(found, self._files, self._sources) if len(found) else None
-
-
-class _NoSpool:
-    """A spool for reading that keeps nothing, and so has nothing to put there."""
-
-    def _never(self, *_: object) -> NoReturn:
-        raise RuntimeError("what is only looked at is not kept")
-
-    scratch = prepared = seal = open = discard = remove = _never
 
 
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.commit_times import SECOND, commit_times, microseconds
 from pipeline.binlog.search.file_heads import FileHead, read_file_head
 from pipeline.binlog.search.log_scan import Dumps, Look, Tell, log_between
+from pipeline.binlog.stream.commit_times import SECOND, latest_commit_times, microseconds
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import MomentOutOfRange
 from pipeline.ports.source import BinlogSize
@@ -87,7 +87,7 @@ def _within(
 def _first(look: Look, end: Coordinates, moment: int) -> Coordinates | None:
     with closing(iter(look)) as stretches:
         for stretch in stretches:
-            late = np.flatnonzero(commit_times(stretch.transactions) >= moment)
+            late = np.flatnonzero(latest_commit_times(stretch.transactions) >= moment)
             if len(late):
                 found = stretch.begin(int(late[0]))
                 return found if found < end else None
@@ -143,7 +143,8 @@ def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> Mom
     return MomentOutOfRange(
         f"the log holds no moment {_iso(moment)}: it reaches from {_iso(earliest)} to "
         f"{_iso(latest)}",
-        hint="choose a moment in between; 'earliest' reads all there is, 'latest' only what comes",
+        hint="choose a moment in between; 'earliest' reads all there is, 'latest' only what comes "
+        "from now on",
     )
 
 

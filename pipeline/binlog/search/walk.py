@@ -128,7 +128,7 @@ def _rotated(packet: bytes, at: Coordinates) -> LogFile:
     try:
         file = LogFile.parse(name.decode("utf-8", "replace"))
     except ValueError:
-        raise damaged("the log rotates to what is no log file", at) from None
+        raise damaged("the log rotates to something that is not a log file", at) from None
     if file.base != at.file.base:
         raise damaged("the log rotates to another log", at)
     return file

@@ -10,9 +10,9 @@ from pipeline.position import Coordinates
 
 _SENTENCES: Final = {
     outcomes.NO_HEADER: "an event is too short to have a header",
-    outcomes.WRONG_SIZE: "an event has another size than it says",
+    outcomes.WRONG_SIZE: "an event is not as long as it says",
     outcomes.WRONG_CHECKSUM: "an event's checksum does not match its bytes",
-    outcomes.WRONG_OFFSET: "an event says that it ends elsewhere than was counted",
+    outcomes.WRONG_OFFSET: "an event does not end where it says",
     outcomes.WRONG_PACKET: "a packet of the server's stream is missing or doubled",
     outcomes.NO_MAP: "rows refer to a table map that is not there",
     outcomes.SHORT: "a row event or table map ends within its head",

@@ -38,8 +38,8 @@ def payload_pieces(event: Event) -> Iterator[npt.NDArray[np.uint8]]:
     if compression not in (_ZSTD, _NONE):
         raise UnsupportedEvent(
             f"a transaction is compressed by algorithm {compression}, at {event.at}",
-            hint="nothing was recorded; switch binlog_transaction_compression off, and start "
-            "behind it",
+            hint="nothing was recorded; switch binlog_transaction_compression off, and start after "
+            "it",
         )
     stream = pa.BufferReader(body)
     if compression == _ZSTD:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.texts import Texts
-from pipeline.position import LogFile
+from pipeline.position import Coordinates, LogFile
 
 Integers = npt.NDArray[np.int64]
 
@@ -89,6 +89,18 @@ class Run:
     blocks: Iterator[Block]
     texts: Texts
     from_file: bool = False
+
+    def begin(self, number: int) -> Coordinates:
+        """Where a transaction begins."""
+        return place_of(self.transactions[number], BEGIN_OFFSET, self.files)
+
+    def end(self, number: int) -> Coordinates:
+        return place_of(self.transactions[number], END_OFFSET, self.files)
+
+
+def place_of(transaction: Integers, column: int, files: Sequence[LogFile]) -> Coordinates:
+    """A place in the log that a row of the index of transactions names."""
+    return Coordinates(files[transaction[FILE]], int(transaction[column]))
 
 
 @dataclass(frozen=True, slots=True)

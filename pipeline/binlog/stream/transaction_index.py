@@ -96,11 +96,14 @@ def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> 
         state[ALL_BYTES] += one[columns.LOG_BYTES]
 
 
-@part
-def stops(state: Integers) -> bool:
-    """Whether the log stands at a boundary where reading is to stop."""
+def is_at_stop(state: Integers) -> bool:
+    """Whether reading is to stop, given that the log stands between transactions."""
     return bool(
         state[OFFSET] >= state[STOP_OFFSET]
         or state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS]
         or state[ALL_BYTES] >= state[STOP_BYTES]
     )
+
+
+stops: Final = part(is_at_stop)
+"""The same for compiled code."""

@@ -149,12 +149,12 @@ def astray(column: Column, where: str) -> TableError:
     if column.type in TEXT_TYPES:
         several = f"{column.charset} has more than one code for some characters"
         back = f"CONVERT(CONVERT({name} USING utf8mb4) USING {column.charset})"
-        hint = f"write those values anew in the source (UPDATE … SET {name} = {back})"
+        hint = f"write those values again in the source (UPDATE … SET {name} = {back})"
     else:
         several = f"its {column.type.upper()} has more than one value for some texts"
         hint = "give those rows another member in the source"
     return TableError(
-        f"key column {column.name!r} holds, in {where}, a value whose text stands for another "
-        f"value, too: {several}, and rows that differ there would be one",
+        f"key column {column.name!r} holds, in {where}, a value whose text also stands for another "
+        f"value: {several}; two different rows would become one",
         hint=f"{hint}, or exclude the table",
     )

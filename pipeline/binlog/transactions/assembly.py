@@ -1,7 +1,7 @@
 """The transaction that is open, and the complete ones before it: the arrays in use.
 
 Belongs here: everything done to the ring and its indexes outside the compiled loop.
-Does not: when it is done (`events`, `buffer`).
+Does not: when it is done (`rare_events`, `buffer`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pipeline.binlog.stream.intake import Input
 from pipeline.binlog.stream.ring import Block, Integers, Ring, Run, packed
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
+from pipeline.binlog.stream.transaction_index import is_at_stop
 from pipeline.binlog.transactions.identity import members
-from pipeline.binlog.transactions.limits import Limits, begin_counting, stops, watch_end
+from pipeline.binlog.transactions.limits import Limits, begin_counting, watch_end
 from pipeline.binlog.transactions.savepoints import Place, Savepoints
 from pipeline.binlog.transactions.spill import Spill
 from pipeline.errors import DamagedEvent
@@ -116,7 +117,7 @@ class Assembly:
     @property
     def stops(self) -> bool:
         """Whether reading is to stop, given that it stands between transactions."""
-        return stops(self.state)
+        return is_at_stop(self.state)
 
     # -- the open transaction --------------------------------------------------------
 

@@ -7,7 +7,8 @@ taken; a full ring makes whoever reads the socket wait. A transaction that is la
 the ring goes through a scratch file and comes out alone.
 
 Belongs here: feeding the compiled loop and handing out runs. Does not: the rules
-(`rules`), the loop (`stream`), the events it leaves to Python (`events`).
+(`stream.rules`), the loop (`stream.stream`), the events it leaves to Python
+(`rare_events`).
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class TransactionBuffer:
         self._ready = False
         self._before = self._place_before(run)
         last = run.transactions[-1]
-        self._end = Coordinates(run.files[last[columns.FILE]], int(last[columns.END_OFFSET]))
+        self._end = run.end(-1)
         offset, size, crc = (
             int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
         )
@@ -245,8 +246,7 @@ class TransactionBuffer:
         return rest
 
     def _place_before(self, run: Run) -> tuple[Coordinates, Witness] | None:
-        first, event = run.transactions[0], self._rare.place
-        begin = Coordinates(run.files[first[columns.FILE]], int(first[columns.BEGIN_OFFSET]))
+        begin, event = run.begin(0), self._rare.place
         if self._end == begin and self._witness is not None:
             return begin, self._witness
         if event is None or event.after != begin:

@@ -1,7 +1,8 @@
 """What an event is to the rules: its `Input`, for events that Python looks at.
 
 Belongs here: telling it from an event's type, and from a statement's first words. Does not:
-what follows from it (`rules`, `events`); compiled code tells the many by itself (`stream`).
+what follows from it (`stream.rules`, `rare_events`); compiled code tells the many by itself
+(`stream.stream`).
 """
 
 from __future__ import annotations

@@ -42,12 +42,3 @@ def watch_end(state: Integers, limits: Limits, file: LogFile) -> None:
         state[registers.STOP_OFFSET] = _NEVER
     else:
         state[registers.STOP_OFFSET] = end.offset if file.number == end.file.number else 0
-
-
-def stops(state: Integers) -> bool:
-    """Whether reading is to stop, given that it stands between transactions."""
-    return bool(
-        state[registers.OFFSET] >= state[registers.STOP_OFFSET]
-        or state[registers.ALL_TRANSACTIONS] >= state[registers.STOP_TRANSACTIONS]
-        or state[registers.ALL_BYTES] >= state[registers.STOP_BYTES]
-    )

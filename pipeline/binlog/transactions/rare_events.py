@@ -74,7 +74,7 @@ class RareEvents:
         kind, query = classify(event)
         phase = self._assembly.phase
         if self.nested is not None and phase is Phase.BETWEEN:
-            raise damaged("a compressed transaction goes on behind its end", event.at)
+            raise damaged("a compressed transaction continues after its end", event.at)
         action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
         if action is Action.REFUSE:
             raise refused(event, phase, kind, query)
@@ -172,7 +172,7 @@ class RareEvents:
             case _:
                 raise damaged("a GTID event holds no GTID", event.at)
         if max(identity) >> 63:
-            raise damaged("a GTID event has a number or a time that there cannot be", event.at)
+            raise damaged("a GTID event has an impossible number or time", event.at)
         self._assembly.begin(*identity, server=event.server_id)
 
     def _move(self, event: Event) -> None:
@@ -230,11 +230,11 @@ def _comes_alone(action: Action, kind: Input) -> bool:
 
 _NO_ROWS: Final = (
     "nothing was recorded; some session writes with binlog_format=STATEMENT or MIXED, and its rows "
-    "are not in the log: have it write rows"
+    "are not in the log: make it log rows"
 )
 _DROPPED: Final = (
-    "nothing was recorded; MariaDB so logs a CREATE OR REPLACE TABLE … SELECT that failed (the "
-    "table is gone), and any server a temporary table of a session in statement format"
+    "nothing was recorded; MariaDB logs this for a CREATE OR REPLACE TABLE … SELECT that failed "
+    "(the table is gone), and any server for a temporary table of a session in statement format"
 )
 
 

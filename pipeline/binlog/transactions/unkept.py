@@ -22,6 +22,15 @@ _PIECES: Final = 3
 """`Spill.add` writes so many for a block."""
 
 
+class NoSpool:
+    """For reading that keeps nothing, and so has nothing to put there."""
+
+    def _never(self, *_: object) -> NoReturn:
+        raise RuntimeError("what is only looked at is not kept")
+
+    scratch = prepared = seal = open = discard = remove = _never
+
+
 class UnkeptSpool(Generic[T]):
     """`seen` looks at each block that goes into a scratch file; `came_out` is told what it
     saw once that block comes out of it, which then has no events.

@@ -1,7 +1,6 @@
 """MySQL's binary JSON → the text that SELECT prints, as Arrow strings.
 
-Belongs here: many documents, and the Arrow array. Does not: the text of one, which is
-`json_tree.py` in compiled code and `json_document.py` for the rare kinds.
+Belongs here: many documents, and the Arrow array. Does not: the text of one (`json_tree`).
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import pyarrow as pa
 from pipeline.binlog.arrays.address_access import put32
 from pipeline.binlog.arrays.array_access import Bytes
 from pipeline.binlog.arrays.compiled import kernel
-from pipeline.binlog.values.json_document import document_text
-from pipeline.binlog.values.json_form import DAMAGED, FULL, RARE, SLACK, TEXT_EXTRA, TEXT_FACTOR
+from pipeline.binlog.values.json_form import DAMAGED, FULL, SLACK, TEXT_EXTRA, TEXT_FACTOR
 from pipeline.binlog.values.json_tree import STACK_BYTES, document
 from pipeline.errors import DamagedEvent, TableError
 
@@ -45,10 +43,6 @@ def json_array(data: Bytes, at: Integers, length: Integers) -> pa.Array:
             return text.array(length >= 0, used)
         if status == FULL:
             text.grow()
-        elif status == RARE:
-            first = int(at[index])
-            text.put(index, document_text(data[first : first + int(length[index])].tobytes()))
-            index += 1
         else:
             raise DamagedEvent(
                 f"value {index} is not a JSON document",
@@ -73,19 +67,11 @@ class _Text:
         """Twice the room."""
         if len(self.out) == _MOST_BYTES:
             raise TableError(
-                "JSON documents that were changed at once have more than 2 GiB of text",
+                "JSON documents that were changed together have more than 2 GiB of text",
                 hint="exclude the table, or change fewer rows per statement",
             )
         self._bytes.resize(min(2 * len(self.out), _MOST_BYTES))
         self.out = np.frombuffer(self._bytes, np.uint8)
-
-    def put(self, index: int, text: bytes) -> None:
-        """The text of document `index`, all before it being there."""
-        begin = int(self.offsets[index])
-        while len(self.out) - begin < len(text):
-            self.grow()
-        self.out[begin : begin + len(text)] = np.frombuffer(text, np.uint8)
-        self.offsets[index + 1] = begin + len(text)
 
     def array(self, valid: npt.NDArray[np.bool_], used: int) -> pa.Array:
         nulls = self._count - int(np.count_nonzero(valid))

@@ -1,6 +1,6 @@
 """The numbers of MySQL's binary JSON, and what its readers are held to.
 
-Belongs here: constants that the compiled code and the reference share. Does not: code.
+Belongs here: constants that the compiled code and the tests' reference share. Does not: code.
 
 Sources in MySQL's source: JSONB_TYPE_… in sql-common/json_binary.cc, enum_field_types in
 include/field_types.h, JSON_DOCUMENT_MAX_DEPTH in sql-common/json_syntax_check.cc.
@@ -40,6 +40,5 @@ makes a small document endless. What grows most is a control character, to six b
 SLACK: Final = 64
 """Room that compiled code wants beyond what it writes: it stores more than it keeps."""
 
-FULL, DAMAGED, RARE = -1, -2, -3
-"""Instead of a place: the text has no room; the bytes are no document; they hold a value of
-a kind that compiled code does not write."""
+FULL, DAMAGED = -1, -2
+"""Instead of a place: the text has no room; the bytes are no document."""

@@ -1,21 +1,24 @@
-"""SQL's own values inside JSON documents (decimals, moments) → text, in compiled code.
+"""SQL's own values inside JSON documents → text, in compiled code.
 
-Belongs here: the opaque values that applications make by the million, such as
-`json_object('price', price, 'at', created_at)`. Does not: the others, which are written
-as base64 and left to `json_document.py`.
+Belongs here: decimals and moments, which applications make by the million, such as
+`json_object('price', price, 'at', created_at)`, and all others as base64. Does not: strings
+(`json_text`).
 
-Formats: `bin2decimal` in strings/decimal.cc, `TIME_from_longlong_datetime_packed` and its
-like in mysys/my_time.cc, `my_TIME_to_str` for the text, in MySQL's source.
+Formats: `wrapper_to_string` in sql-common/json_dom.cc, `base64_encode` in mysys/base64.cc,
+`bin2decimal` in strings/decimal.cc, `TIME_from_longlong_datetime_packed` and its like in
+mysys/my_time.cc, `my_TIME_to_str` for the text, in MySQL's source.
 
 Each function takes the value's bytes, `length` of them from address `at`, and writes at
-`place`; it answers the place behind the text, or DAMAGED or RARE.
+`place`; it answers the place behind the text, or DAMAGED.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog.arrays.address_access import i64, put8, u8
+import numpy as np
+
+from pipeline.binlog.arrays.address_access import i64, put8, put16, put32, put64, u8
 from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.values.digits import count_digits, put_digits
 from pipeline.binlog.values.json_form import (
@@ -27,13 +30,19 @@ from pipeline.binlog.values.json_form import (
     MOST_HOURS,
     MOST_PRECISION,
     MOST_SCALE,
-    RARE,
     TIME,
     TIMESTAMP,
 )
 
-LONGEST: Final = MOST_PRECISION + 3
+_LONGEST: Final = MOST_PRECISION + 3
 """Bytes of the longest text, a decimal with sign, zero and point; a moment has 28."""
+
+_BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
+_BASE64_TYPE: Final = int.from_bytes(b"type", "little")
+_BASE64_LINE: Final = 76
+_NEWLINE: Final = int.from_bytes(rb"\n", "little")
+_PAD: Final = ord("=")
+LETTERS: Final = np.array([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"])
 
 _ZERO, _MINUS, _POINT, _COLON, _SPACE, _QUOTE = b'0-.: "'
 _DIGITS: Final = 9
@@ -42,12 +51,21 @@ _MICROS: Final = 1_000_000
 
 
 @part
+def longest(kind: int, length: int) -> int:
+    """Bytes of text that a value may have."""
+    if kind in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
+        return _LONGEST
+    letters = (length + 2) // 3 * 4
+    return _LONGEST + letters + letters // _BASE64_LINE * 2
+
+
+@part
 def opaque(kind: int, at: int, length: int, place: int) -> int:
-    """Room for LONGEST is the caller's."""
+    """Room for `longest` is the caller's."""
     if kind == DECIMAL:
         return _decimal(at, length, place)
     if kind not in (DATE, TIME, DATETIME, TIMESTAMP):
-        return RARE
+        return _base64(kind, at, length, place)
     if length != 8:
         return DAMAGED
     put8(place, _QUOTE)
@@ -159,3 +177,35 @@ def _group(at: int, end: int, digits: int, flip: int, sign: int) -> int:
     for byte in range(1, size):
         number = number << 8 | u8(at + byte) ^ flip
     return number if count_digits(number) <= digits else -1
+
+
+@part
+def _base64(kind: int, at: int, length: int, place: int) -> int:
+    """`"base64:type15:…"`, in lines of 76 letters."""
+    put64(place, _BASE64_HEAD)
+    put32(place + 8, _BASE64_TYPE)
+    place += 12
+    width = count_digits(kind)
+    put_digits(place, kind, width)
+    put8(place + width, _COLON)
+    place += width + 1
+    last, line = at + length, place
+    while at < last:
+        if place - line == _BASE64_LINE:
+            put16(place, _NEWLINE)
+            place += 2
+            line = place
+        left = last - at
+        word = u8(at) << 16
+        if left > 1:
+            word |= u8(at + 1) << 8
+        if left > 2:
+            word |= u8(at + 2)
+        put8(place, LETTERS[word >> 18])
+        put8(place + 1, LETTERS[word >> 12 & 63])
+        put8(place + 2, LETTERS[word >> 6 & 63] if left > 1 else _PAD)
+        put8(place + 3, LETTERS[word & 63] if left > 2 else _PAD)
+        place += 4
+        at += 3
+    put8(place, _QUOTE)
+    return place + 1

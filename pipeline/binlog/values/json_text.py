@@ -38,8 +38,9 @@ from pipeline.binlog.values.json_form import (
     UINT16,
     UINT32,
     UINT64,
+    VAR_STRING,
 )
-from pipeline.binlog.values.json_opaque import LONGEST, opaque
+from pipeline.binlog.values.json_opaque import longest, opaque
 from pipeline.binlog.values.shortest import INFINITE, put_double
 
 _QUOTE, _BACKSLASH, _MINUS = b'"\\-'
@@ -87,7 +88,7 @@ def scalar(kind: int, at: int, stop: int, end: int, place: int, limit: int) -> i
         return put_unsigned(place, u32(at))
     if kind == UINT64 and room >= 8:
         return put_unsigned(place, i64(at))
-    return _opaque(at, stop, place, limit) if kind == OPAQUE else DAMAGED
+    return _opaque(at, stop, end, place, limit) if kind == OPAQUE else DAMAGED
 
 
 @part
@@ -125,16 +126,19 @@ def _counted(at: int, stop: int) -> tuple[int, int]:
 
 
 @part
-def _opaque(at: int, stop: int, place: int, limit: int) -> int:
+def _opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
     """A type of SQL's, a length, and the value."""
     if at == stop:
         return DAMAGED
     first, length = _counted(at + 1, stop)
     if length < 0:
         return DAMAGED
-    if limit - place < LONGEST + SLACK:
+    kind = u8(at)
+    if kind == VAR_STRING:
+        return string(first, length, end, place, limit)
+    if limit - place < longest(kind, length) + SLACK:
         return FULL
-    return opaque(u8(at), first, length, place)
+    return opaque(kind, first, length, place)
 
 
 @part

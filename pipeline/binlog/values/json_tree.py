@@ -52,7 +52,7 @@ STACK_BYTES: Final = MOST_DEPTH * _FRAME
 def document(begin: int, end: int, place: int, limit: int, stack: int) -> int:
     """The text of the document from address `begin` to `end`, which is not empty.
 
-    Written at `place`, up to `limit`; the place behind it, or FULL, DAMAGED or RARE.
+    Written at `place`, up to `limit`; the place behind it, or FULL or DAMAGED.
     `stack` has STACK_BYTES to work with.
     """
     if limit - place < SLACK:

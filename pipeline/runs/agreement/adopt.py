@@ -27,6 +27,7 @@ from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.claim import Claim, Unclaimed
 from pipeline.decisions import Decision, Lease
 from pipeline.foreign_commits import Ahead, Behind
+from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
 from pipeline.runs.agreement.claim import claim_folder, lake_trouble
 from pipeline.runs.agreement.lake_logs import judged, why
@@ -132,10 +133,8 @@ def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)
     for table, said in plan.rereads:
-        error = owed(said)
-        aside = SetAside(table, error.reason, error.hint, place, remedy=error.remedy)
-        work.ledger.set_aside(lease, aside)
-        work.ledger.begin_anew(lease, table)
+        work.ledger.set_aside(lease, SetAside.of(table, owed(said), place))
+        work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
     work.ledger.mark_merged(lease)

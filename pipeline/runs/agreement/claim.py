@@ -55,7 +55,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         found = parted(work)
         if found:
             return ForeignCommit(
-                f"the ledger and the lake's folder {source} do not tell the same: {found[0].why}",
+                f"the ledger and the lake's folder {source} disagree: {found[0].why}",
                 hint=found[0].hint,
             )
     return error

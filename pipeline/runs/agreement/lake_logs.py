@@ -103,37 +103,37 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
     return judge_changelog(look, looked, work.ledger.identity(), positions)
 
 
-def refuse_found(
+def changelog_error(
     work: Workplace, folder: str, found: Found, table: TableName | None = None
-) -> None:
+) -> TableError | ForeignCommit | None:
     """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
     the source."""
     source = work.source.name
     go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
     match found:
         case Ahead(commit, ledger):
-            raise ahead(source, folder, commit, ledger, work.ledger.identity())
+            return ahead(source, folder, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
             ends = "is not there" if newest is None else f"ends at version {newest}"
-            raise TableError(
+            return TableError(
                 f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
-                "what it had beyond is not in it any more. The mirror has all",
+                "what it had beyond that is lost. The mirror has everything",
                 hint=f"mount or restore the folder before the next run; {go_on}",
             )
         case Foreign(commit, how):
-            raise TableError(
-                f"{foreign_sentence(folder, commit)}: {how}. The changelog may not have every "
-                "change, or more than there were",
+            return TableError(
+                f"{foreign_sentence(folder, commit)}: {how}. The changelog may lack changes, or "
+                "have some that never happened",
                 hint=f"find out who did it; {go_on}",
             )
         case Unknown(version):
-            raise TableError(
-                f"nobody looked at version {version} of {folder}, and its log has no file of it "
-                "any more: somebody else may have written it",
+            return TableError(
+                f"version {version} of {folder} was never looked at, and its log no longer has a "
+                "file for it: somebody else may have written it",
                 hint=go_on,
             )
         case Passed():
-            return
+            return None
 
 
 def parted(work: Workplace) -> list[Parted]:
@@ -153,11 +153,8 @@ def parted(work: Workplace) -> list[Parted]:
 def changelogs_parted(work: Workplace) -> ForeignCommit | None:
     """Why some changelog, or table of the source's own, and the ledger tell different things."""
     for folder, found in _changelogs_moved(work):
-        try:
-            refuse_found(work, folder, found)
-        except TableError:
-            continue
-        except ForeignCommit as error:
+        error = changelog_error(work, folder, found)
+        if isinstance(error, ForeignCommit):
             return error
     return None
 
@@ -203,9 +200,8 @@ def astray(work: Workplace) -> list[Parted]:
     tables = _changelogs_of_active(work)
     for folder, one in _changelogs_moved(work):
         if folder in tables and isinstance(one, Behind | Foreign | Unknown):
-            try:
-                refuse_found(work, folder, one, tables[folder])
-            except TableError as refused:
+            refused = changelog_error(work, folder, one, tables[folder])
+            if isinstance(refused, TableError):
                 found.append(Parted(tables[folder], refused.reason, refused.hint))
     return found
 
@@ -228,7 +224,7 @@ def _error(work: Workplace, state: TableState, found: Found) -> TableError | For
         case Behind(newest, expected):
             ends = "is not there" if newest is None else f"ends at version {newest}"
             if newest is not None and newest >= expected:
-                ends = "was made anew by somebody else"
+                ends = "was replaced by somebody else"
             return MirrorRefused(
                 f"its mirror {mirror} {ends}, and version {expected} of it is in the ledger",
                 hint=f"mount or restore the lake's folder; or {reload_hint(table)}",
@@ -240,8 +236,8 @@ def _error(work: Workplace, state: TableState, found: Found) -> TableError | For
             )
         case Unknown(version):
             return TableError(
-                f"nobody looked at version {version} of its mirror {mirror}, and its log has no "
-                "file of it any more: somebody else may have written it",
+                f"version {version} of its mirror {mirror} was never looked at, and its log no "
+                "longer has a file for it: somebody else may have written it",
                 hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
             )
         case Passed():

@@ -31,7 +31,7 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
     except LockstepError:
         return error
     hint = (
-        f"{error.hint}. Then go on behind it, which leaves out what it changed: "
-        f"`lockstep start-at {behind} --reason …`"
+        f"{error.hint}. Then go on after it, which leaves out what it changed: `lockstep start-at "
+        f"{behind} --reason …`"
     )
     return type(error)(error.message, hint=hint)

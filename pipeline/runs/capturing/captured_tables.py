@@ -20,7 +20,7 @@ from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import RowCounts, Segment
+from pipeline.segment import GROUP_ROWS, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
     Handover,
@@ -31,12 +31,9 @@ from pipeline.table_state import (
     TableState,
 )
 
-GROUP_IMAGES = 128 * 1024
-"""A table's images are written when there are so many: a row group, small enough that both
-cores of a small machine find work when it is read."""
-
 GROUP_BYTES = 48 << 20
-"""… or when they take so many bytes."""
+"""A table's images are written when there are enough for a row group, or when they take so many
+bytes."""
 
 HELD_BYTES = 128 << 20
 """Images of all tables are held up to this size; then the largest are written."""
@@ -189,7 +186,7 @@ class CapturedTables:
 
     def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
         """The table goes no further than `at`."""
-        aside = SetAside(table, error.reason, error.hint, str(at), at, error.remedy)
+        aside = SetAside.of(table, error, str(at), at)
         self.set_aside[table] = aside
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
@@ -209,7 +206,7 @@ class CapturedTables:
         one.held_images += rows.num_rows
         one.held_bytes += rows.nbytes
         self._held_bytes += rows.nbytes
-        if one.held_images >= GROUP_IMAGES or one.held_bytes >= GROUP_BYTES:
+        if one.held_images >= GROUP_ROWS or one.held_bytes >= GROUP_BYTES:
             self._write(one)
         if self._held_bytes >= HELD_BYTES:
             for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
@@ -306,8 +303,8 @@ class CapturedTables:
         missed = hole(table, (version.batch or self._batch) if known else None, self._past)
         if missed is not None:
             raise TableError(
-                f"the patterns of earlier runs left it out, up to {missed}: its changes there "
-                "were not read",
+                f"the patterns of earlier runs left it out, up to {missed}: its changes up to "
+                "there were not read",
                 hint=f"`lockstep release {table} --reason …` reads it from the source",
                 remedy=Remedy.RELEASED_RESNAPSHOT,
             )

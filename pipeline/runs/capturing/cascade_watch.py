@@ -132,6 +132,4 @@ class Watch:
 
 def _lost(run: Run, block: Block, table: TableName, harm: Harm) -> Lost:
     transaction = int(block.events[harm.first, columns.TRANSACTION])
-    row = run.transactions[transaction]
-    at = Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
-    return Lost(table, transaction, at, harm.reason)
+    return Lost(table, transaction, run.begin(transaction), harm.reason)

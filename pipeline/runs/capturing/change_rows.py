@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.commit_times import commit_times
 from pipeline.binlog.stream.ring import Integers, Run
 from pipeline.binlog.transactions.identity import gtid_texts
 from pipeline.changes.marks import (
@@ -108,12 +109,10 @@ class Holding:
 def marks_of(run: Run) -> TransactionMarks:
     """What all images of a run's transactions have in common."""
     names = pa.array([str(file) for file in run.files], pa.string())
-    committed = run.transactions[:, columns.COMMITTED_AT]
-    seconds = run.transactions[:, columns.LAST_TIMESTAMP] * 1_000_000
     return TransactionMarks(
         file=names.take(pa.array(run.transactions[:, columns.FILE])),
         gtid=gtid_texts(run.transactions, run.sources),
-        committed_at=np.where(committed == 0, seconds, committed),
+        committed_at=commit_times(run.transactions),
     )
 
 

@@ -27,7 +27,7 @@ def require_followed(begun: Begun, reading: Reading) -> None:
         )
 
 
-def require_whole(work: Workplace, bounds: RunBounds, begun: Begun, read: GtidSet) -> None:
+def require_whole(work: Workplace, begun: Begun, bounds: RunBounds, read: GtidSet) -> None:
     """Every transaction the server had executed by the end was read, or purged."""
     if not bounds.unread(read, GtidSet.parse(begun.facts.gtid_purged)):
         return

@@ -57,7 +57,7 @@ class Decoding:
         """The images of one table's events, in their order, and the table they belong to.
         TableError where they cannot be decoded, or not captured."""
         number = int(part.events[0, columns.MAP])
-        version, _ = self._decoder(number, at)
+        version, _ = self.decoder(number, at)
         table = tables.opened(version, at)
         if (part.events[:, columns.MAP] == number).all():
             return table, list(self._of_map(number, part, at))
@@ -75,7 +75,7 @@ class Decoding:
             )
 
     def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
-        version, decoder = self._decoder(number, at)
+        version, decoder = self.decoder(number, at)
         for images in decoder.decode(events):
             yield self._with_defaults(images, version)
 
@@ -87,7 +87,8 @@ class Decoding:
         told = self._structures.told_by_log(version.table)
         return with_defaults(images, None if told else version.schema)
 
-    def _decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+    def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+        """Of a table map, by the version that holds at `at`."""
         mapped = self.buffer.maps.known[number]
         version = version_for(mapped, self.flavour, self._structures, at)
         key = number, version.version

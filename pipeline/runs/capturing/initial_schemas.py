@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
 
 from pipeline.batch import Batch, Cursor
 from pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -28,6 +27,7 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline, ServerFacts
 from pipeline.position import Coordinates
+from pipeline.retries import STRUCTURES
 from pipeline.runs.agreement.obstacles import with_way_on
 from pipeline.runs.begin import Begun, read_witness_of
 from pipeline.runs.capturing.logged_statements import facts_of, logged_statements
@@ -42,9 +42,6 @@ from pipeline.schema.tracker import Later, SchemaTracker
 from pipeline.schema.versions import KnownStructures, Recorded
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
-
-_TRIES: Final = 5
-"""So often a baseline is read while statements keep changing structures."""
 
 
 def structures_at(work: Workplace, begun: Begun) -> SchemaTracker:
@@ -194,14 +191,20 @@ def _from_history(
 
 
 def _from_server(work: Workplace, begun: Begun, folding: int) -> SchemaTracker:
-    start = begun.start.at
-    for _ in range(_TRIES):
+    baseline, between = quiet_baseline(work, begun)
+    return _seeded(work, baseline, between, begun.start.at, folding)
+
+
+def quiet_baseline(work: Workplace, begun: Begun) -> tuple[Baseline, list[LoggedStatement]]:
+    """The server's structures, and the statements between the start and them, of which none came
+    while they were read; `SourceMoving`."""
+    for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
-        between = list(statements_between(work, begun, start, baseline.high))
+        between = list(_statements_between(work, begun, begun.start.at, baseline.high))
         if not any(_moves(one, baseline) for one in between):
-            return _seeded(work, baseline, between, start, folding)
+            return baseline, between
     raise SourceMoving(
-        "the structures of the source's tables changed while they were read, again and again",
+        "the structures of the source's tables kept changing while they were read",
         hint="run again when the schema changes are over",
     )
 
@@ -215,7 +218,7 @@ def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
     return not isinstance(read_change(logged.text, logged.context), Irrelevant)
 
 
-def statements_between(
+def _statements_between(
     work: Workplace, begun: Begun, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
     """The statements between two places of the log that may change a structure."""
@@ -286,7 +289,7 @@ def _seeded(
 
 
 def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:
-    why = f"statements up to {until} changed it, and what it was before them nobody recorded"
+    why = f"statements up to {until} changed it, and nobody recorded what it was before them"
     return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
 
 

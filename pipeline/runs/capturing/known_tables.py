@@ -1,7 +1,7 @@
 """The tables that a capture finds, those that it takes up again among them.
 
 Belongs here: what the ledger says of them where a batch begins. Does not: what becomes of them
-in it (`captured_tables`), which tables come back and how (`decide`).
+in it (`captured_tables`), which tables come back and how (`log_reach`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from pipeline.coverage import past_ranges
-from pipeline.ports.segments import SegmentStore
 from pipeline.position import Position
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.context import Workplace
@@ -21,7 +20,6 @@ from pipeline.table_state import TableCondition, TableState
 def tables_of(
     work: Workplace,
     start: Position,
-    segments: SegmentStore,
     batch: int,
     active: Collection[TableName] = (),
     *,
@@ -40,7 +38,7 @@ def tables_of(
         if before is None or one.last < before
     ]
     return CapturedTables(
-        segments,
+        work.segments,
         source=source,
         batch=batch,
         states=states,

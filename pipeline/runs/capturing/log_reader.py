@@ -6,30 +6,27 @@ Does not: transactions (`pipeline.binlog`), rows (`segment_builder`, `log_tally`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
-from pipeline.batch import Prepared, Xid
+from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.search.set_witness import LastOfSources
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.commit_times import commit_times
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.ring import ANONYMOUS, Run
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
-from pipeline.bounds import RunBounds
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.agreement.obstacles import with_way_on
-from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.initial_schemas import facts_of_server
 from pipeline.runs.capturing.logged_statements import logged_statements
-from pipeline.runs.capturing.snapshot_join import last_end
-from pipeline.runs.context import SourcePlan, Workplace
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
 _TELL_SECONDS = 0.3
@@ -81,34 +78,29 @@ class Reading:
 
     def __init__(
         self,
-        work: Workplace,
+        basis: Basis,
         taker: Taker,
-        begun: Begun,
-        bounds: RunBounds,
-        prepared: Mapping[Xid, Prepared],
-        structures: SchemaTracker,
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
         keeps: Callable[[TableName], bool] | None = None,
-        cuts: Callable[[LoggedStatement], str | None] = lambda _: None,
+        cuts: Callable[[LoggedStatement], str | None] | None = None,
     ) -> None:
-        self._work = work
-        self._source: SourcePlan = work.source
+        self._work = work = basis.work
+        self._begun = begun = basis.begun
+        self._bounds = bounds = basis.bounds
+        self._structures = basis.structures
         self._taker = taker
         self._stops = stops
         self._cuts = cuts
         self._cut: _Cut | None = None
-        self._structures = structures
         self._facts = facts_of_server(begun.facts)
-        self._bounds = bounds
-        self._begun = begun
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
         self._spark_wanted = True
-        self._total = _distance(begun, bounds)
+        self._total = log_between(begun.start.at, bounds.end, begun.facts.binlogs)
         self._dump = work.server.dump(begun.start.at)
         self.buffer = TransactionBuffer(
             begun.start.at,
@@ -116,7 +108,7 @@ class Reading:
             wants=self._wants,
             spool=work.spool,
             source=work.source.name,
-            prepared=prepared,
+            prepared=basis.prepared,
             created=begun.witness.file_created if begun.witness else 0,
             limits=self._limits(),
             leave_out=begun.leave_out,
@@ -232,7 +224,8 @@ class Reading:
         if len(statements) != 1 or place is None or self._begins_known(place[0]):
             return False
         self._taker.reach(statements[0].begin)
-        if why := self._cuts(statements[0]):
+        why = None if self._cuts is None else self._cuts(statements[0])
+        if why is not None:
             self._cut = _Cut(*place, why)
         return self.cut
 
@@ -241,7 +234,7 @@ class Reading:
         return known is not None and at < known
 
     def _wants(self, table: TableName) -> bool:
-        taken = self._source.patterns.matches(table) and self._taker.wanted(table)
+        taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
     def _take(self, run: Run, statements: Sequence[LoggedStatement]) -> None:
@@ -252,15 +245,12 @@ class Reading:
             if why is not None and why.may_touch is None:
                 self._stops(_not_understood(logged, why.reason))
             self._taker.changed(logged, followed)
-        self._taker.reach(last_end(run))
+        self._taker.reach(run.end(-1))
         self._taker.put(run)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare()
-        last = run.transactions[-1]
-        self._committed_at = int(
-            last[columns.COMMITTED_AT] or last[columns.LAST_TIMESTAMP] * 1_000_000
-        )
+        self._committed_at = int(commit_times(run.transactions[-1:])[0])
         self._note_gtids(run)
         self.transactions += len(run.transactions)
         self.log_bytes += int(run.transactions[:, columns.LOG_BYTES].sum())
@@ -282,7 +272,7 @@ class Reading:
         if anonymous and self._begun.leave_out:
             raise TransactionsWithoutGtid(
                 f"the log between {self._begun.start} and {self.buffer.at} holds {anonymous} "
-                "transactions without a GTID: whether they were read before cannot be told",
+                "transactions without a GTID: it cannot be told whether they were read before",
                 hint="choose the place to go on at: `lockstep start-at PLACE --reason …`",
             )
 
@@ -291,17 +281,6 @@ def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatemen
     return UnsupportedStatement(
         f"the log holds a statement that is not understood, at {logged.begin}: {reason}; "
         "it may change any table",
-        hint="nothing was recorded. If it changes no captured table, go on behind it: "
-        f"`lockstep start-at {logged.end} --reason …`; and report the statement to us",
+        hint="nothing was recorded. If it changes no captured table, go on after it: `lockstep "
+        f"start-at {logged.end} --reason …`; and report the statement to us",
     )
-
-
-def _distance(begun: Begun, bounds: RunBounds) -> int:
-    """Bytes of log between start and end, for progress."""
-    start, end = begun.start.at, bounds.end
-    between = [
-        log.size
-        for log in begun.facts.binlogs
-        if start.file.number <= log.file.number < end.file.number
-    ]
-    return max(sum(between) - start.offset + end.offset, 0)

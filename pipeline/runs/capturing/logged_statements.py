@@ -10,16 +10,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from pipeline.binlog.stream.commit_times import SECOND, commit_times
 from pipeline.binlog.stream.control import moment
-from pipeline.binlog.stream.ring import BEGIN_OFFSET, COMMITTED_AT, END_OFFSET, FILE, SERVER, Run
+from pipeline.binlog.stream.ring import SERVER, Run
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.position import Coordinates
 from pipeline.schema.context import ServerFacts, read_context
 from pipeline.schema.logged import LoggedStatement
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
-_MICROSECONDS: Final = 1_000_000
 _OWN: Final = "utf8mb4"
 _SURROGATES: Final = 0xDC00
 
@@ -41,18 +40,16 @@ def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
     found = []
     for number, query in run.statements:
         row = run.transactions[number]
-        file = run.files[row[FILE]]
         context = read_context(query.status, facts, query.database)
-        committed = int(row[COMMITTED_AT]) or query.second * _MICROSECONDS
         found.append(
             LoggedStatement(
                 text=statement_text(query.raw, context.client_charset),
                 context=context,
-                begin=Coordinates(file, int(row[BEGIN_OFFSET])),
-                end=Coordinates(file, int(row[END_OFFSET])),
+                begin=run.begin(number),
+                end=run.end(number),
                 gtid=gtid_text(row, run.sources),
-                committed_at=moment(committed),
-                executed_at=moment(query.second * _MICROSECONDS + context.microseconds),
+                committed_at=moment(int(commit_times(row[None])[0])),
+                executed_at=moment(query.second * SECOND + context.microseconds),
                 server_id=int(row[SERVER]),
             )
         )

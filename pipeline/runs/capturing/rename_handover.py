@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Continuity
-from pipeline.runs.begin import Begun
-from pipeline.runs.capturing.captured_tables import CapturedTables, TakenOver
-from pipeline.runs.context import Workplace
+from pipeline.policies import DroppedTables, Renames
+from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.captured_tables import TakenOver
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Effect, Renamed
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -34,7 +34,6 @@ from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
@@ -60,25 +59,18 @@ class _Books:
 
 
 class HandingOver:
-    """The renames of one capture, of batch `batch`."""
+    """The renames of one capture."""
 
-    def __init__(
-        self,
-        work: Workplace,
-        begun: Begun,
-        tables: CapturedTables,
-        structures: SchemaTracker,
-        batch: int,
-    ) -> None:
-        self._work = work
-        self._tables = tables
-        self._structures = structures
-        self._batch = batch
-        decision = begun.decision
+    def __init__(self, basis: Basis) -> None:
+        self._work = basis.work
+        self._tables = basis.tables
+        self._structures = basis.structures
+        self._batch = basis.batch
+        begun, decision = basis.begun, basis.begun.decision
         goes_on = decision.predecessor is not None or (
             decision.continuity is Continuity.CONTIGUOUS and not begun.leave_out
         )
-        self._wanted = goes_on and work.source.lake.renames == "keep-path"
+        self._wanted = goes_on and basis.work.source.lake.renames is Renames.KEEP_PATH
         self._books: _Books | None = None
 
     def cuts(self, logged: LoggedStatement) -> str | None:
@@ -151,7 +143,7 @@ class HandingOver:
     def _is_going(self, table: TableName) -> bool:
         """Whether its mirror goes before the next run: it was dropped in this one."""
         state = self._known.states.get(table)
-        goes = self._work.source.lake.dropped_tables == "drop"
+        goes = self._work.source.lake.dropped_tables is DroppedTables.DROP
         return goes and state is not None and state.condition is TableCondition.ACTIVE
 
     def _has_mirror(self, state: TableState) -> bool:

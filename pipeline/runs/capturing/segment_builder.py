@@ -8,8 +8,6 @@ do to tables (`table_changes`), what images carry (`change_rows`), files (`captu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
 
 import numpy as np
 
@@ -24,19 +22,16 @@ from pipeline.errors import DamagedEvent, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import Lost, Watch
-from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
+from pipeline.runs.capturing.catch_up_tables import ComingBack
 from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.snapshot_join import Joining, begin_of, behind
+from pipeline.runs.capturing.snapshot_join import Joining, behind
 from pipeline.runs.capturing.source_rows import Counted, SourceRows
-from pipeline.runs.capturing.table_changes import Following, Numbers, Rules
-from pipeline.runs.rejoining.resnapshot import Reread
+from pipeline.runs.capturing.table_changes import Following, Numbers, Rules, TakenUp
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
 
 
 class Segmenter:
@@ -45,17 +40,11 @@ class Segmenter:
     def __init__(
         self,
         tables: CapturedTables,
-        *,
-        batch: int,
-        base: int,
         structures: SchemaTracker,
-        clock: Callable[[], datetime],
-        captured: Callable[[TableName], bool],
-        policies: LakePolicies,
-        on_set_aside: Callable[[SetAside], None],
-        rereads: Sequence[Reread] = (),
-        comebacks: Sequence[Comeback] = (),
-        completed: Collection[TableName] = (),
+        numbers: Numbers,
+        rules: Rules,
+        taken_up: TakenUp | None = None,
+        *,
         told: SourceRows | None = None,
         handing_over: HandingOver | None = None,
         extents: Extents | None = None,
@@ -63,22 +52,21 @@ class Segmenter:
         self._tables = tables
         self._told = told
         self._structures = structures
-        self._captured = captured
-        self._numbers = Numbers(batch, base)
+        self._captured = rules.captured
+        self._numbers = numbers
         self._following = Following(
             tables,
             structures,
-            self._numbers,
-            Rules(clock, captured, policies, on_set_aside, completed),
-            rereads=rereads,
-            comebacks=comebacks,
+            numbers,
+            rules,
+            taken_up or TakenUp(),
             wants_changed=self._ask_again,
             handing_over=handing_over,
             extents=extents,
         )
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures, updated=tables.updated)
-        self._holding = Holding(tables, batch)
+        self._holding = Holding(tables, numbers.batch)
 
     @property
     def joining(self) -> Joining:
@@ -191,7 +179,7 @@ class Segmenter:
             which, part = which[later], Block(part.data, part.events[later])
             if not len(which):
                 return None
-        at = begin_of(run, part.events[0])
+        at = run.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
                 table, batches = self._decoding.decoded(part, at, self._tables)

@@ -59,14 +59,3 @@ def behind(run: Run, events: Integers, low: Coordinates) -> Integers:
     numbers = np.array([file.number for file in run.files])[rows[:, columns.FILE]]
     later = (numbers > low.file.number) | ((numbers == low.file.number) & (ends > low.offset))
     return np.flatnonzero(later)
-
-
-def begin_of(run: Run, event: Integers) -> Coordinates:
-    """Where the event's transaction begins."""
-    row = run.transactions[event[columns.TRANSACTION]]
-    return Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
-
-
-def last_end(run: Run) -> Coordinates:
-    row = run.transactions[-1]
-    return Coordinates(run.files[row[columns.FILE]], int(row[columns.END_OFFSET]))

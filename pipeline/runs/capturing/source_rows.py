@@ -26,11 +26,11 @@ from pipeline.changes.source_tables import (
     transaction_rows,
 )
 from pipeline.ports.segments import SegmentStore, SegmentWriter
-from pipeline.runs.capturing.captured_tables import GROUP_BYTES, GROUP_IMAGES
+from pipeline.runs.capturing.captured_tables import GROUP_BYTES
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.segment import SourcePart, SourceTable
+from pipeline.segment import GROUP_ROWS, SourcePart, SourceTable
 from pipeline.table import TableName
 
 _VERSION = 1
@@ -105,7 +105,7 @@ class SourceRows:
         self._held.append(rows)
         self._held_rows += rows.num_rows
         self._held_bytes += rows.nbytes
-        if self._held_rows >= GROUP_IMAGES or self._held_bytes >= GROUP_BYTES:
+        if self._held_rows >= GROUP_ROWS or self._held_bytes >= GROUP_BYTES:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:

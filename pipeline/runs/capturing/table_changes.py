@@ -16,6 +16,7 @@ from typing import Final
 from pipeline.changes.extents import Extents
 from pipeline.changes.marking import mark_row
 from pipeline.errors import Remedy, TableError, ValueLeftOut
+from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import Lost
@@ -27,7 +28,6 @@ from pipeline.runs.schema_choice import engine_hint, release_hint
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.table import TableName
@@ -61,13 +61,21 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a capture goes by: the moment, the tables it may take, policies, who is told.
-    `completed`: tables whose new columns are read from the source behind it."""
+    """What a capture goes by: the moment, the tables it may take, policies, who is told."""
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies: LakePolicies
     on_set_aside: Callable[[SetAside], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """Tables that a capture takes up again: read from the source, or behind a place of their
+    own. `completed`: those whose new columns are read from the source behind it."""
+
+    rereads: Sequence[Reread] = ()
+    comebacks: Sequence[Comeback] = ()
     completed: Collection[TableName] = ()
 
 
@@ -81,9 +89,8 @@ class Following:
         structures: SchemaTracker,
         numbers: Numbers,
         rules: Rules,
+        taken_up: TakenUp,
         *,
-        rereads: Sequence[Reread],
-        comebacks: Sequence[Comeback],
         wants_changed: Callable[[], None],
         handing_over: HandingOver | None = None,
         extents: Extents | None = None,
@@ -96,10 +103,11 @@ class Following:
         self._handing_over = handing_over
         self._extents = Extents() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
-        self.joining = Joining(rereads, structures)
-        self.coming_back = ComingBack(comebacks, structures)
-        whole = [one for one in rereads if one.columns is None]
-        self._busy = {one.table for one in rereads} | self.coming_back.lows.keys()
+        self._completed_later = taken_up.completed
+        self.joining = Joining(taken_up.rereads, structures)
+        self.coming_back = ComingBack(taken_up.comebacks, structures)
+        whole = [one for one in taken_up.rereads if one.columns is None]
+        self._busy = {one.table for one in taken_up.rereads} | self.coming_back.lows.keys()
         self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
         """Where the rows of tables begin to count that are read from a place of their own."""
 
@@ -122,7 +130,7 @@ class Following:
         for table, consequence in found.items():
             if table in actions:
                 continue
-            if consequence.rule == PER_ROW and table in self._rules.completed:
+            if consequence.rule == PER_ROW and table in self._completed_later:
                 consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
             if self.wanted(table) and not waits:
@@ -171,7 +179,7 @@ class Following:
         for table, one in lost.items():
             if not self._tables.wanted(table):
                 continue
-            if self._rules.policies.foreign_keys == "resnapshot":
+            if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, one.at, owed(one.reason))
             else:
                 self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))

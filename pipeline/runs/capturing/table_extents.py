@@ -11,29 +11,28 @@ from dataclasses import replace
 from pipeline.changes.extents import Extents
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.runs.begin import Begun
+from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.context import VerifyReport, Workplace
 from pipeline.schema.history import Origin
-from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import Extent
 from pipeline.tables import TablePatterns
 
 
-def extents_of(work: Workplace, begun: Begun, structures: SchemaTracker) -> tuple[Extents, Begun]:
-    """How much is known before the first event is read; and the same beginning, for a run that
-    ends behind the moment in which tables were seen empty."""
-    source = work.source
+def extents_of(basis: Basis) -> tuple[Extents, Basis]:
+    """How much is known before the first event is read; and the same basis, with the server's
+    facts of after the moment in which tables were seen empty."""
+    work, source = basis.work, basis.work.source
     extents = Extents(work.ledger.partial(source.name))
-    read = [one.table for one in structures.history.versions if one.origin is Origin.BASELINE]
+    read = [one.table for one in basis.structures.history.versions if one.origin is Origin.BASELINE]
     if not read:
-        return extents, begun
+        return extents, basis
     before = {one.table for one in work.ledger.newest_schemas(source.name)}
     tables = [table for table in read if table not in before]
     empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
-    begun = replace(begun, facts=work.server.facts())
+    begun = replace(basis.begun, facts=work.server.facts())
     extents.begin(tables, begun.start.at, empty, begun.facts.head)
-    return extents, begun
+    return extents, replace(basis, begun=begun)
 
 
 def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:

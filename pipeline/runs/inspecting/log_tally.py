@@ -8,7 +8,7 @@ writing anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -17,27 +17,22 @@ import numpy.typing as npt
 from pipeline.binlog.rows.images import AFTER, DELETE, INSERT
 from pipeline.binlog.rows.parts import by_map, by_table
 from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, Run
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.unkept import UnkeptSpool
 from pipeline.errors import TableError
-from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
-from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.schema_choice import checked, release_hint, version_for
+from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.image_decoder import Decoding
+from pipeline.runs.schema_choice import release_hint
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.schema.policies import LakePolicies
 from pipeline.schema.shown import first_words
-from pipeline.schema.tracker import SchemaTracker
-from pipeline.schema.types import arrow_schema
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
-from pipeline.tables import TablePatterns
 
 STATEMENTS: Final = 200
 """So many are kept; more are counted."""
@@ -86,24 +81,19 @@ class _Seen:
 
 
 class Tally:
-    """Takes the runs of one buffer as a segmenter does. `tables` says what a capture would
-    set aside, `initial_schemas` by what its rows would be read."""
+    """Takes the runs of one buffer as a segmenter does. The basis says what a capture would
+    set aside, and by which structures its rows would be read."""
 
-    def __init__(
-        self,
-        tables: CapturedTables,
-        patterns: TablePatterns,
-        structures: SchemaTracker,
-        policies: LakePolicies,
-    ) -> None:
-        self._captured = tables
-        self._patterns = patterns
-        self._structures = structures
-        self._policies = policies
-        self._buffer: TransactionBuffer | None = None
-        self._decoders: dict[tuple[int, int], TableDecoder] = {}
+    def __init__(self, basis: Basis) -> None:
+        self._basis = basis
+        self._captured = basis.tables
+        self._patterns = basis.work.source.patterns
+        self._policies = basis.work.source.lake
+        self._decoding = Decoding(basis.structures)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be read from the source, and why."""
+        self.replaced: set[TableName] = set()
+        """Tables whose rows of before would not count any more."""
         self._out: list[_Seen] = []
         self.tables: dict[TableName, TableTally] = {}
         self.set_aside: list[SetAside] = []
@@ -121,13 +111,15 @@ class Tally:
     def rows(self) -> int:
         return sum(one.counts.total for one in self.tables.values())
 
-    def spool(self, recorded: Spool) -> UnkeptSpool[_Seen]:
-        """Where the buffer puts transactions that do not fit."""
-        return UnkeptSpool(recorded, self._spilled, self._out.append)
+    def keeping_nothing(self) -> Basis:
+        """The basis of a reading whose transactions are counted where they do not fit."""
+        work = self._basis.work
+        spool = UnkeptSpool(work.spool, self._spilled, self._out.append)
+        return replace(self._basis, work=replace(work, spool=spool))
 
     def follow(self, buffer: TransactionBuffer) -> None:
         """The buffer whose runs are put."""
-        self._buffer = buffer
+        self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
         return self._captured.wanted(table)
@@ -162,9 +154,12 @@ class Tally:
     def _tell(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         if one.action is Action.SET_ASIDE:
             self._put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        elif one.action in (Action.CREATE, Action.EMPTY):
+            self.replaced.add(table)
         elif one.action is Action.REREAD:
+            self.replaced.add(table)
             self.rereads[table] = one.reason
-            self._following.maps.drop(table)
+            self._decoding.buffer.maps.drop(table)
 
     def put(self, run: Run) -> None:
         rows = np.zeros(len(run.transactions), np.int64)
@@ -183,16 +178,16 @@ class Tally:
     def _spilled(self, block: Block) -> _Seen:
         """A block on its way into a file: all of one transaction, which begins where the
         last one handed out ends."""
-        return self._seen(block, 1, lambda _: self._following.at)
+        return self._seen(block, 1, lambda _: self._decoding.buffer.at)
 
     def _look(self, block: Block, run: Run) -> _Seen:
-        return self._seen(block, len(run.transactions), lambda number: _begin(run, number))
+        return self._seen(block, len(run.transactions), run.begin)
 
     def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
         """`begin`: where the transaction of a number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
-        for name, _, part in by_table(block, self._following.maps.known):
+        for name, _, part in by_table(block, self._decoding.buffer.maps.known):
             if not self._captured.wanted(name):
                 continue
             of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
@@ -213,21 +208,13 @@ class Tally:
         return _Seen(tables, rows)
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        buffer = self._following
-        flavour = buffer.description.flavour if buffer.description else "mysql"
-        mapped = buffer.maps.known[number]
-        version = version_for(mapped, flavour, self._structures, at)
-        key = number, version.version
-        if key not in self._decoders:
-            structure = checked(version, mapped, flavour)
-            layouts = read_layouts(mapped.raw, flavour)
-            self._decoders[key] = TableDecoder(structure, layouts, arrow_schema(structure))
-            self._captured.opened(version, at)
-        return self._decoders[key]
+        version, decoder = self._decoding.decoder(number, at)
+        self._captured.opened(version, at)
+        return decoder
 
     def _put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self.set_aside.append(self._captured.put_aside(table, at, error))
-        self._following.maps.drop(table)
+        self._decoding.buffer.maps.drop(table)
 
     def _add(self, seen: _Seen, rows: Integers) -> None:
         rows += seen.rows
@@ -240,18 +227,7 @@ class Tally:
         self.foreign_bytes += int(sizes[~ours].sum())
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.log_bytes:
-            self.largest = Largest(_begin(run, most), int(sizes[most]), int(rows[most]))
-
-    @property
-    def _following(self) -> TransactionBuffer:
-        if self._buffer is None:
-            raise RuntimeError("follow a buffer first")
-        return self._buffer
-
-
-def _begin(run: Run, number: int) -> Coordinates:
-    row = run.transactions[number]
-    return Coordinates(run.files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
+            self.largest = Largest(run.begin(most), int(sizes[most]), int(rows[most]))
 
 
 def _row_counts(kinds: Integers) -> RowCounts:

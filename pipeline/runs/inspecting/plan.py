@@ -21,15 +21,14 @@ from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.begin import Begun, Looked, look
-from pipeline.runs.capture import bounds_of
+from pipeline.runs.capturing.basis import basis_of, bounds_of
 from pipeline.runs.capturing.completeness import require_followed, require_whole
-from pipeline.runs.capturing.initial_schemas import structures_at
-from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.log_reader import Reading
 from pipeline.runs.context import Workplace
 from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
-from pipeline.runs.rejoining.decide import Returns, returns_of
+from pipeline.runs.inspecting.merge_forecast import foreseen_merges
+from pipeline.runs.rejoining.log_reach import Returns, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.start.question import Refusal
@@ -58,8 +57,9 @@ class PlannedStart:
 class PlannedReading:
     """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
     the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
-    what would end it before anything is recorded. `end_is_behind`: nothing is read because the
-    end that a person fixed is not behind the start."""
+    what would end it before anything is recorded. `merges`: how each table's changes would be
+    merged, and why. `end_is_behind`: nothing is read because the end that a person fixed is not
+    behind the start."""
 
     end: Position
     why: str
@@ -75,6 +75,7 @@ class PlannedReading:
     set_aside: tuple[SetAside, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
+    merges: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
 
 
@@ -203,22 +204,18 @@ def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tup
 
 def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
     bounds = bounds_of(work, begun)
-    budget = replace(bounds.budget, max_seconds=None)
-    bounds = replace(bounds, budget=budget)
+    bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    structures = structures_at(work, begun)
     active = [order.table for order in returns.orders]
-    tables = tables_of(work, begun.start, _NoSegments(), batch, active)
-    tally = Tally(tables, work.source.patterns, structures, work.source.lake)
+    basis = basis_of(replace(work, segments=_NoSegments()), begun, bounds, batch, active)
+    tally = Tally(basis)
     stops: list[LockstepError] = []
-    prepared = {one.xid: one for one in work.ledger.open_prepared(work.source.name)}
-    unkept = replace(work, spool=tally.spool(work.spool))
-    reading = Reading(unkept, tally, begun, bounds, prepared, structures, stops=stops.append)
+    reading = Reading(tally.keeping_nothing(), tally, stops=stops.append)
     try:
         reading.run()
         if reading.spent is None:
-            require_whole(work, bounds, begun, reading.end.gtid_set)
+            require_whole(work, begun, bounds, reading.end.gtid_set)
         require_followed(begun, reading)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -241,6 +238,7 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
         set_aside=tuple(tally.set_aside),
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
+        merges=foreseen_merges(work, begun, basis.structures, tally.tables, tally.replaced),
         end_is_behind=bounds.end < begun.facts.head and bounds.reached(begun.start.at),
     )
 
@@ -259,7 +257,7 @@ class _NoSegments:
     def _never(self, *_: object, **__: object) -> NoReturn:
         raise RuntimeError("a plan writes nothing")
 
-    open = damaged = read = unpacked = discard = remove = _never
+    open = damaged = pieces = unpacked = discard = remove = _never
 
 
 # -- how long it would take ----------------------------------------------------------------

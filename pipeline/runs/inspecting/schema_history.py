@@ -166,7 +166,7 @@ def _at_moment(
     if began is not None and moment < began:
         raise SchemaUnknownAt(
             f"{source}: the history of {told[0].version.table} begins at {began.isoformat()}, "
-            f"behind {moment.isoformat()}",
+            f"after {moment.isoformat()}",
             hint=f"`lockstep schema {told[0].version.table}` lists the versions there are",
         )
     found = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))

@@ -18,8 +18,8 @@ from pipeline.runs.capturing.initial_schemas import facts_of_server
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoining.forecast import foretold, stopped_at
+from pipeline.runs.rejoining.rejoin import remedy_of
 from pipeline.runs.rejoining.reload import origin_of
-from pipeline.runs.rejoining.resnapshot import remedy_of
 from pipeline.schema.context import ServerFacts, StatementContext
 from pipeline.schema.correspondence import why_refused
 from pipeline.schema.evolve import evolve
@@ -120,14 +120,14 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
 
 
 def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchema) -> None:
-    why = "nobody knows what it had before"
+    why = "its earlier columns are not known"
     if before is not None:
         why = why_refused(before, given, asked.renames) or ""
     if why:
         raise ConfigurationError(
-            f"What --rename says of {asked.table} cannot be: {why}.",
-            hint="say --rename OLD=NEW of each column that has another name than where the table "
-            "stopped; without --rename it is read from the source where names do not tell",
+            f"--rename does not fit {asked.table}: {why}.",
+            hint="give --rename OLD=NEW for each column whose name has changed since the table "
+            "stopped; without --rename the table is re-read from MySQL where names are not enough",
         )
 
 
@@ -144,7 +144,9 @@ def what_next(order: TableOrder) -> str:
     table = order.table
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     if order.kind is OrderKind.PAUSE:
-        return f"{table} stops{at}; the other tables go on. `lockstep resume {table}` ends it"
+        return (
+            f"{table} stops{at}; the other tables go on. `lockstep resume {table}` brings it back"
+        )
     return (
         f"the next run catches {table} up through the log, from where it stopped{at}, or reads it "
         "from the source where the log cannot bring it; then it goes on with the others"

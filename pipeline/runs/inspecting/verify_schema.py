@@ -14,30 +14,26 @@ from time import perf_counter
 from typing import Final
 
 from pipeline.batch import Batch, BatchState, Cursor
-from pipeline.errors import NothingMatches, SourceMoving
+from pipeline.errors import NothingMatches
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
 from pipeline.runs.begin import Begun, look
 from pipeline.runs.capturing.initial_schemas import (
     facts_of_server,
-    statements_between,
+    quiet_baseline,
     structures_at,
 )
 from pipeline.runs.context import Workplace
+from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.comparable import disagreements
 from pipeline.schema.history import Knowledge, Origin, SchemaStatement, SchemaVersion
-from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import Disagreement, Recorded, refold
-from pipeline.schema.statements.changes import Irrelevant
-from pipeline.schema.statements.read import read_change
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 
-_TRIES: Final = 5
-_PAGE: Final = 1_000
 _ALL: Final = 1_000_000_000
 
 
@@ -118,7 +114,7 @@ def _begun(work: Workplace, cursor: Cursor) -> Begun:
 def recorded(ledger: Ledger, source: str) -> Iterator[Recorded]:
     """What each live batch recorded, in the order they were read."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
-    for statement in _statements(ledger, source):
+    for statement in recorded_statements(ledger, source):
         statements[statement.batch].append(statement)
     versions: dict[int, list[SchemaVersion]] = defaultdict(list)
     for table in ledger.last_versions(source):
@@ -168,38 +164,16 @@ def _covers(earlier: Batch, batch: Batch) -> bool:
     return earlier.start.at <= at <= end.at
 
 
-def _statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
-    after = 0
-    while page := ledger.schema_statements(source, limit=_PAGE, after=after):
-        yield from page
-        after = page[-1].id
-
-
 # -- the server --------------------------------------------------------------------------
 
 
 def _now(work: Workplace, begun: Begun) -> tuple[Baseline, SchemaTracker]:
     """What the server has, and the newest versions followed to the same place."""
-    for _ in range(_TRIES):
-        structures = structures_at(work, begun)
-        baseline = work.server.baseline()
-        between = list(statements_between(work, begun, begun.start.at, baseline.high))
-        if any(_moves(one, baseline) for one in between):
-            continue
-        for statement in between:
-            structures.take(statement)
-        return baseline, structures
-    raise SourceMoving(
-        "the structures of the source's tables changed while they were read, again and again",
-        hint="run it again when the schema changes are over",
-    )
-
-
-def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
-    """Whether it may have come while the structures were read."""
-    return logged.end > baseline.low and not isinstance(
-        read_change(logged.text, logged.context), Irrelevant
-    )
+    structures = structures_at(work, begun)
+    baseline, between = quiet_baseline(work, begun)
+    for statement in between:
+        structures.take(statement)
+    return baseline, structures
 
 
 def _differing(

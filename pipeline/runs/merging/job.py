@@ -122,7 +122,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     told = {*plan.versions, *([] if completion is None else [completion.version])}
     key = line.key_of(told)
     if key is None:
-        raise owed("no key tells its rows apart in all versions there were")
+        raise owed("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
     known = {one.version: one for one in versions}

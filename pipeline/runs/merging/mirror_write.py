@@ -1,7 +1,8 @@
 """One table's commit: the mirror's columns first, then all changes in one write.
 
-Belongs here: which of the lake's ways of writing a job takes. Does not: what the job is
-(`job`), trying again (`merge`), Spark (`resources.lake`).
+Belongs here: the facts that a strategy is chosen by, and the write that it comes to. Does not:
+choosing (`pipeline.changes.strategy`), folding (`folding`), what the job is (`job`), trying again
+(`merge`), Spark (`resources.lake`).
 """
 
 from __future__ import annotations
@@ -9,28 +10,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from typing import Final, assert_never
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pipeline.changes.coalescing import coalesced
-from pipeline.changes.layout import changelog_names, origin_names
-from pipeline.changes.mapping import folded, kept_columns
-from pipeline.changes.plan import key_bounds, only_inserts, too_many_to_fold
+from pipeline.changes.strategy import Facts, Strategy, Way, choose, only_inserts
 from pipeline.claim import HINT
 from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import same_write
-from pipeline.ports.held import Held
-from pipeline.ports.mirror_writes import MirrorWrite, Part
+from pipeline.ports.mirror_writes import (
+    Append,
+    Count,
+    Merge,
+    MirrorWrite,
+    Part,
+    Recount,
+    Replace,
+    Target,
+)
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.context import Workplace
+from pipeline.runs.merging.folding import folded_changes
 from pipeline.runs.merging.job import Job, Task, snapshot_paths
-from pipeline.segment import SegmentFile
+from pipeline.runs.merging.segment_parts import SegmentPart, segment_parts
 
-_FOLDING = Lock()
-"""One table is folded in memory at a time: what that takes is bounded per table."""
+FOUND: Final = "an earlier try had made the commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A job's commit, and why it was made the way it was."""
+
+    commit: MirrorCommit
+    reason: str
 
 
 def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
@@ -48,13 +59,13 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, lease: Lease, job: Job) -> MirrorCommit:
+def write_once(work: Workplace, lease: Lease, job: Job) -> Written:
     """The job's commit, made or found. `CommitConflict` where somebody else was first,
     `LeaseLost` where somebody else holds the source: each commit is planned on what the mirror's
     log ended with before that was asked."""
     made = commit_made(work, job.task)
     if made is not None:
-        return made
+        return Written(made, FOUND)
 
     def held() -> None:
         work.ledger.require_held(lease)
@@ -68,69 +79,66 @@ def write_once(work: Workplace, lease: Lease, job: Job) -> MirrorCommit:
             after=job.after,
             held=held,
         )
-    return _write(work, job, held)
+    parts = segment_parts(work, job)
+    strategy = choose(_facts(work, job, parts))
+    with _write(work, job, parts, strategy) as write:
+        commit = work.mirrors.write(write, held)
+    told = (strategy.reason, commit.scale or FOUND)
+    return Written(commit, "; ".join(told))
 
 
-def _write(work: Workplace, job: Job, held: Held) -> MirrorCommit:
-    parts = _parts(work, job)
-    if job.task.plan.replaces:
-        return _replace(work, job, parts, held)
-    if job.lineage.asked and (not parts or _too_many(work, job)):
-        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts), held)
-    inserts = only_inserts(segment.counts for segment in job.task.plan.segments)
-    appends = job.all_new and inserts and not job.lineage.marked
-    if not parts or (appends and not job.lineage.asked):
-        return work.mirrors.write(_mirror_write(work, job, "append", parts=parts), held)
-    if not job.key or _too_many(work, job):
-        return work.mirrors.write(_mirror_write(work, job, "fold", parts=parts), held)
-    with _staged(work, job, parts) as staged:
-        return work.mirrors.write(
-            _mirror_write(work, job, "merge", parts=parts, staged=staged), held
-        )
-
-
-def _replace(work: Workplace, job: Job, parts: tuple[Part, ...], held: Held) -> MirrorCommit:
-    snapshot = _snapshot(work, job)
-    partial = any(part.present is not None for part in parts)
-    if not partial or not job.key or _too_many(work, job):
-        return work.mirrors.write(
-            _mirror_write(work, job, "replace", parts=parts, snapshot=snapshot), held
-        )
-    with _staged(work, job, parts) as staged:
-        return work.mirrors.write(
-            _mirror_write(work, job, "replace", parts=parts, staged=staged, snapshot=snapshot), held
-        )
-
-
-def _parts(work: Workplace, job: Job) -> tuple[Part, ...]:
-    """The segments' files by the version they were written under, those apart whose images
-    leave columns out."""
-    return tuple(
-        job.lineage.part(
-            version,
-            tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-            above=job.task.plan.above,
-            partial=partial,
-        )
-        for version, partial, files in _by_kind(job)
+def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
+    return Facts(
+        keyed=bool(job.key),
+        soft=job.lineage.policies.deletes == "soft",
+        replaces=job.task.plan.replaces,
+        partial=any(one.part.present is not None for one in parts),
+        images=sum(file.images for part in parts for file in part.files),
+        unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
+        inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
+        all_new=job.all_new,
+        marked=job.lineage.marked,
+        completes=bool(job.lineage.asked),
     )
 
 
-def _by_kind(job: Job) -> Iterator[tuple[int, bool, list[SegmentFile]]]:
-    for version in job.task.plan.versions:
-        for partial in (False, True):
-            files = [file for file in _files(job, version) if file.partial is partial]
-            if files:
-                yield version, partial, files
+@contextmanager
+def _write(
+    work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
+) -> Iterator[MirrorWrite]:
+    """The write, whose staged files last as long as the context."""
+    target, images = _target(job), tuple(one.part for one in parts)
+    match strategy.way:
+        case Way.APPEND:
+            yield Append(target, images)
+        case Way.COUNT:
+            yield Count(target, images)
+        case Way.RECOUNT:
+            yield Recount(target, images, _snapshot(work, job))
+        case Way.MERGE:
+            with folded_changes(work, job, parts, strategy.buckets) as folded:
+                # What is completed are rows of any key.
+                bounds = () if job.lineage.asked else folded.bounds
+                yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
+        case Way.REPLACE:
+            with folded_changes(work, job, parts, strategy.buckets) as folded:
+                snapshot = _snapshot(work, job)
+                yield Replace(target, job.key, snapshot, folded.changes, job.moment)
+        case _:
+            assert_never(strategy.way)
 
 
-def _files(job: Job, version: int | None = None) -> list[SegmentFile]:
-    return [
-        file
-        for segment in job.task.plan.segments
-        for file in segment.files
-        if version is None or segment.schema_version == version
-    ]
+def _target(job: Job) -> Target:
+    policies = job.lineage.policies
+    return Target(
+        mirror=job.task.state.mirror,
+        schema=job.lineage.schema,
+        app_id=job.task.intent.app_id,
+        txn_version=job.task.intent.txn_version,
+        user_metadata=job.task.metadata,
+        deletes=policies.deletes,
+        readers=policies.readers,
+    )
 
 
 def _snapshot(work: Workplace, job: Job) -> tuple[Part, ...]:
@@ -145,107 +153,3 @@ def _completion(work: Workplace, job: Job) -> Part | None:
     if part is None or not job.lineage.asked:
         return None
     return job.lineage.completion(part.version, snapshot_paths(work, part), part.low_sequence)
-
-
-def _too_many(work: Workplace, job: Job) -> bool:
-    files = _files(job)
-    unpacked = sum(
-        work.segments.unpacked(job.folders[version], _files(job, version))
-        for version in job.task.plan.versions
-    )
-    return too_many_to_fold(sum(file.images for file in files), unpacked)
-
-
-def _mirror_write(
-    work: Workplace,
-    job: Job,
-    mode: str,
-    *,
-    parts: tuple[Part, ...] = (),
-    staged: _Staged | None = None,
-    snapshot: tuple[Part, ...] = (),
-) -> MirrorWrite:
-    policies = job.lineage.policies
-    kept = kept_columns((part.columns for part in parts), job.lineage.schema)
-    return MirrorWrite(
-        mirror=job.task.state.mirror,
-        mode=mode,
-        files=() if staged is None else (staged.path,),
-        schema=job.lineage.schema,
-        key=job.key,
-        app_id=job.task.intent.app_id,
-        txn_version=job.task.intent.txn_version,
-        user_metadata=job.task.metadata,
-        # What is completed are rows of any key.
-        bounds=() if staged is None or job.lineage.asked else staged.bounds,
-        parts=parts if staged is None else (),
-        snapshot=snapshot,
-        completion=_completion(work, job),
-        kept=() if staged is None else kept,
-        lacking=() if staged is None else staged.lacking,
-        folded=staged is not None,
-        deletes=policies.deletes,
-        moment=job.moment,
-        readers=policies.readers,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    """Folded changes in a file for Spark to read, with the bounds of the keys that it is about,
-    in the mirror, and the columns that some of its rows lack."""
-
-    path: str
-    bounds: tuple[tuple[str, str, str], ...]
-    lacking: tuple[str, ...]
-
-
-@contextmanager
-def _staged(work: Workplace, job: Job, parts: Sequence[Part]) -> Iterator[_Staged]:
-    with _FOLDING:
-        staged = _stage(work, job, parts)
-    try:
-        yield staged
-    finally:
-        work.mirrors.unstage(staged.path)
-
-
-def _stage(work: Workplace, job: Job, parts: Sequence[Part]) -> _Staged:
-    """Fold the segments to the last image per key and write that."""
-    line, schema = job.lineage, job.lineage.schema
-    marks = ["_committed_at"] if line.policies.deletes == "soft" else []
-    images = []
-    for (version, _, files), part in zip(_by_kind(job), parts, strict=True):
-        own = changelog_names(list(line.names[version]))
-        present = [] if part.present is None else [part.present]
-        columns = ["_change_type", "_sequence", *marks, *own, *present]
-        read = work.segments.read(job.folders[version], files, columns)
-        images.append((_above(read, job.task.plan.above), part))
-    lacking: tuple[str, ...] = ()
-    if any(part.present is not None for part in parts):
-        changes, lacking = coalesced(images, schema, job.key, marks, moves=_moves(job))
-    else:
-        pairs = [(one, part.columns) for one, part in images]
-        changes = folded(pairs, schema, job.key, marks, numbered=bool(line.asked))
-    path = work.mirrors.stage(f"{work.source.name}-{job.task.intent.txn_version}", changes)
-    return _Staged(path, _bounds(changes, job, lacking=bool(lacking)), lacking)
-
-
-def _bounds(changes: pa.Table, job: Job, *, lacking: bool) -> tuple[tuple[str, str, str], ...]:
-    names = job.lineage.schema.names
-    spelled = dict(zip(names, changelog_names(names), strict=True))
-    keys = changes.select([spelled[name] for name in job.key])
-    if lacking:
-        origins = dict(zip(names, origin_names(names), strict=True))
-        others = changes.select([origins[name] for name in job.key])
-        keys = pa.concat_tables([keys, others.rename_columns(keys.column_names)])
-    return key_bounds(keys, {spelled[name]: name for name in job.key})
-
-
-def _moves(job: Job) -> bool:
-    """Whether the mirror shows each row under the key of before the first change."""
-    return not job.again and job.task.plan.snapshot is None
-
-
-def _above(images: pa.Table, number: int) -> pa.Table:
-    return images.filter(pc.greater(images.column("_sequence"), number)) if number else images

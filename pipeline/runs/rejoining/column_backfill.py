@@ -15,7 +15,8 @@ from pipeline.changes.merging import SETTLES
 from pipeline.errors import Remedy, TableError
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import moments_of, policies_of, versions_between
-from pipeline.runs.rejoining.resnapshot import Wanted, remedy_of
+from pipeline.runs.rejoining.rejoin import remedy_of
+from pipeline.runs.rejoining.resnapshot import Wanted
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure

@@ -7,17 +7,16 @@ which column is which (`pipeline.schema.correspondence`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pipeline.errors import LockstepError, Recovery
-from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
-from pipeline.runs.rejoining.decide import Returns, returns_of
+from pipeline.runs.recorded_statements import recorded_statements
+from pipeline.runs.rejoining.log_reach import Returns, returns_of
+from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.correspondence import may_rename_columns, why_unclear
 from pipeline.schema.evolve import evolve
-from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.refold import logged_statement
@@ -80,7 +79,7 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
         earlier = ledger.schema_versions(source, order.table)
         known = [one.schema for one in earlier if one.version < held.version]
         before = next((one for one in reversed(known) if one is not None), None)
-    found = [one for one in _statements(ledger, source) if one.begin == stopped.at]
+    found = [one for one in recorded_statements(ledger, source) if one.begin == stopped.at]
     if not found:
         return StoppedAt(before)
     logged = logged_statement(found[-1])
@@ -95,13 +94,6 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     followed, after = _followed(schema, logged)
     consequence = consequences(followed, work.source.lake, logged).get(order.table)
     return StoppedAt(before, logged, consequence, after.table(order.table))
-
-
-def _statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
-    after = 0
-    while found := ledger.schema_statements(source, limit=1_000, after=after):
-        yield from found
-        after = found[-1].id
 
 
 def _followed(schema: ServerSchema, logged: LoggedStatement) -> tuple[Followed, ServerSchema]:
@@ -133,22 +125,23 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
 
 def _told(order: TableOrder, returns: Returns, doubt: str | None) -> str:
     table = order.table
-    if table in returns.rereads:
+    way, then = returns.ways[table], returns.besides[table]
+    if isinstance(way, ReadAgain):
         return (
-            f"the next run reads {table} from the source: {returns.rereads[table]}; then it goes "
-            "on with the others"
+            f"the next run reads {table} from the source: {way.why}; then it goes on with the "
+            "others"
         )
-    if table in returns.spans:
+    if isinstance(way, CatchUp):
         end = "the others" if returns.cursor is None else returns.cursor.position.at
-        way = f"catches {table} up through the log, from {returns.spans[table].low} to {end}"
+        told = f"catches {table} up through the log, from {way.span.low} to {end}"
     else:
-        way = f"takes {table} up as it is, because the log has nothing that it lacks"
-    why = returns.both.get(table) or doubt
+        told = f"takes {table} up as it is, because the log has nothing that it lacks"
+    why = then.why if isinstance(then, ReadAgain) else doubt
     if why is not None:
-        way += f", and reads it from the source: {why}"
-    elif table in returns.completed:
-        way += f", and reads its new columns from the source: {returns.completed[table]}"
-    return f"the next run {way}; then it goes on with the others{_given(order, why)}"
+        told += f", and reads it from the source: {why}"
+    elif isinstance(then, Backfill):
+        told += f", and reads its new columns from the source: {then.why}"
+    return f"the next run {told}; then it goes on with the others{_given(order, why)}"
 
 
 def _either_way(order: TableOrder, doubt: str | None) -> str:
@@ -169,8 +162,8 @@ def _either_way(order: TableOrder, doubt: str | None) -> str:
 def _given(order: TableOrder, why: str | None) -> str:
     if order.schema is None or order.stopped is None:
         return ""
-    told = f". From {order.stopped.at} on it has the structure given"
+    told = f". From {order.stopped.at} on it has the given structure"
     if why is not None:
         return told
-    renamed = "".join(f", {old} goes on as {new}" for old, new in order.renames)
-    return f"{told}: no row is read from the source{renamed}, other columns go on by their names"
+    renamed = "".join(f", {old} becomes {new}" for old, new in order.renames)
+    return f"{told}: no row is read from the source{renamed}, the other columns keep their names"

@@ -1,7 +1,7 @@
 """Tables whose mirrors are written anew: from their changelogs, or from the source.
 
 Belongs here: asking the ledger and the lake what a changelog has. Does not: what that means
-(`pipeline.changes.reload`), bringing the table to where the others are (`decide`).
+(`pipeline.changes.reload`), bringing the table to where the others are (`log_reach`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> st
     """Why its rows of then cannot be told in the columns of today."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
-        return "its structure of today is not known"
+        return "its present structure is not known"
     try:
         versions = versions_between(work, table, found.version, history[-1].version)
         line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
@@ -56,7 +56,7 @@ def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> st
         return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
     known = {one.version for one in versions}
     if line.key_of((written & known) | {history[-1].version}) is None:
-        return "no key tells its rows apart in all versions there were"
+        return "no key tells its rows apart in every version it had"
     return None
 
 

@@ -28,7 +28,9 @@ from pipeline.errors import (
     TableError,
 )
 from pipeline.position import Coordinates
+from pipeline.retries import TABLE_READ
 from pipeline.runs.context import Workplace
+from pipeline.runs.rejoining.rejoin import why_owed
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -40,8 +42,6 @@ _HINTS: Final = {
     Remedy.RESNAPSHOT: "the next run reads it from the source",
     Remedy.BACKFILL: "the next run reads its new columns from the source",
 }
-
-_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +72,6 @@ def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
     return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
 
 
-def remedy_of(state: TableState) -> Remedy | None:
-    """What a table owes besides the rows that the log has of it; None where that is all."""
-    lost = state.mirror_generation > 1 and state.mirror_version is None
-    if state.condition is TableCondition.DROPPED or lost:
-        return Remedy.RESNAPSHOT
-    return None if state.remedy is Remedy.CATCH_UP else state.remedy
-
-
-def must_be_read(state: TableState) -> bool:
-    """Whether a table lacks what only the source has: nobody catches it up by the log."""
-    return remedy_of(state) in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
-
-
 def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
     """What a table is set aside with that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
@@ -94,11 +81,6 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
         hint=f"{error.hint}; a release reads it from the source",
         remedy=Remedy.RELEASED_RESNAPSHOT,
     )
-
-
-def why_owed(state: TableState) -> str:
-    """Why a table is to be read from the source."""
-    return state.reason or _HINTS[Remedy.RESNAPSHOT]
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
@@ -167,7 +149,7 @@ def _reread(
     batch: int,
     wanted: Callable[[TableOrder, TableSchema], Wanted | None],
 ) -> Reread:
-    for _ in range(_TRIES):
+    for _ in TABLE_READ.tries():
         try:
             baseline = work.server.baseline([order.table])
         except StructureMoved:
@@ -190,7 +172,7 @@ def _reread(
             return replace(read, error=error)
     head = work.server.facts().head
     again = _HINTS[Remedy.RESNAPSHOT]
-    altered = TableBusy("it was altered while it was read, again and again", hint=again)
+    altered = TableBusy("it kept being altered while it was read", hint=again)
     return Reread(order, why, None, head, head, error=altered)
 
 
@@ -204,7 +186,8 @@ def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Rere
         if keyless and not rows.exact:
             raise TableError(
                 "it has no PRIMARY KEY, and no moment was found in which nothing was written",
-                hint="give the table a PRIMARY KEY, or release it again when fewer write",
+                hint="give the table a PRIMARY KEY, or release it again when there are fewer "
+                "writes",
             )
         writer = work.segments.open(
             snapshot_path(work.source.name, one.table),

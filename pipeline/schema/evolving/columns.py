@@ -250,7 +250,7 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
     else:
         size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
     if size is None:
-        raise CannotFollow(f"how long the text {made.name} may be the server alone knows")
+        raise CannotFollow(f"only the server knows how long the text {made.name} may be")
     return replace(made, type=_smallest(family, size * _width(made)))
 
 

@@ -132,7 +132,7 @@ def created_like(
 ) -> TableSchema:
     """A table like another: all of it but the foreign keys."""
     if like is None:
-        raise CannotFollow("the table it is to be like is not known")
+        raise CannotFollow("the table to copy is not known")
     if context.facts.mariadb and holds_shapes(like):
         raise CannotFollow(SHAPES)
     return replace(like, name=stored_name(name, context), foreign_keys=())

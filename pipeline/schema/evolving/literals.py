@@ -36,7 +36,7 @@ def as_text(constant: Constant, charset: str | None) -> str:
     that only the server could read as characters."""
     if constant.kind not in ("hex", "bits"):
         if _UNDECODED.search(constant.text):
-            raise CannotFollow("a literal has bytes that are no text of its session")
+            raise CannotFollow("a literal has bytes that are not text in its session")
         if not holds(charset, constant.text):
             raise CannotFollow(f"a literal has characters that {charset} may not have")
         return constant.text

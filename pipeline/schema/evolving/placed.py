@@ -82,7 +82,7 @@ def placed_columns(
     first = table.columns[0]
     places = [place for place, one in enumerate(columns) if one.before == first.name]
     if _made_by_server(first) and any(places):
-        raise CannotFollow("whether a column goes before the server's own key it does not tell")
+        raise CannotFollow("the server does not say whether a column goes before its own key")
     return columns
 
 
@@ -115,7 +115,7 @@ def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
     else:
         names = [one.column.name.lower() for one in columns]
         if after.lower() not in names:
-            raise CannotFollow(f"a column goes behind {after}, which is not there")
+            raise CannotFollow(f"a column goes after {after}, which is not there")
         columns.insert(names.index(after.lower()) + 1, column)
 
 

@@ -117,7 +117,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
                 opened -= 1
                 at = found.end()
             case "close":
-                raise CannotRead(f"a comment ends at {at} that did not begin")
+                raise CannotRead(f"a comment that did not begin ends at {at}")
             case _:
                 token = _plain(text, found, context)
                 last = token.text if token.kind == "symbol" else "x"

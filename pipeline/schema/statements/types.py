@@ -205,7 +205,7 @@ def _member(reader: StatementReader) -> Constant:
         if not same and token.kind == "string" and not token.text.isascii():
             raise CannotRead(f"a literal of {charset} in a session of {ours}")
         return Constant(token.kind, token.text, charset)
-    raise CannotRead("a member of an ENUM or SET is no string")
+    raise CannotRead("a member of an ENUM or SET is not a string")
 
 
 def _characters(name: str, reader: StatementReader) -> WrittenType:

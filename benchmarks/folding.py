@@ -1,0 +1,175 @@
+"""Many changes of one table: folded in buckets of keys, and merged.
+
+Belongs here: making the changes, folding and merging them in a process of their own, its line.
+`python -m benchmarks.folding FOLDER` is that process. Does not: few changes (`small`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import environment
+from benchmarks.resident import processor_seconds, resident_sizes
+from pipeline.changes.fold import Fold
+from pipeline.changes.layout import MARKS
+from pipeline.changes.strategy import buckets_for
+from pipeline.ports.mirror_writes import Append, Merge, Part, PartColumn, Target
+from pipeline.runs.merging.folding import staged_fold
+from pipeline.runs.merging.segment_parts import SegmentPart
+from pipeline.segment import SegmentFile
+from resources.lake.room import LakeRoom, open_lake
+
+FOLDER = "bench/_changes/bench/t"
+MIRROR = "bench/bench/t"
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("number", pa.int32()),
+        ("price", pa.decimal128(12, 2)),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us")),
+        ("share", pa.float64()),
+    ]
+)
+OWN = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+AT_ONCE = 500_000
+_LOOK_SECONDS = 0.1
+
+
+def measure_folding(console: Console) -> None:
+    """Print a line: updates of random keys, both images each. BENCH_FOLD_CHANGES are how many,
+    BENCH_FOLD_KEYS the rows of the mirror. Seconds of processors are in brackets."""
+    changes = int(os.environ.get("BENCH_FOLD_CHANGES", "10000000"))
+    keys = int(os.environ.get("BENCH_FOLD_KEYS", "5000000"))
+    lines = Table(
+        "changes", "keys", "buckets", "fold s", "merge s", "resident, MiB", "of it Python"
+    )
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
+        folder = Path(name)
+        make_changes(folder, changes, keys)
+        told, whole, own = watched([sys.executable, "-m", "benchmarks.folding", name])
+        lines.add_row(
+            f"{changes:,}",
+            f"{keys:,}",
+            str(told["buckets"]),
+            "{:.1f} ({:.1f})".format(*told["fold"]),
+            "{:.1f} ({:.1f})".format(*told["merge"]),
+            f"{whole / 2**20:,.0f}",
+            f"{own / 2**20:,.0f}",
+        )
+    console.print(lines)
+
+
+def make_changes(folder: Path, changes: int, keys: int) -> None:
+    """Segments of inserts and of updates, listed in `files.json`."""
+    room = _room(folder)
+    chance = np.random.default_rng(1)
+    inserts = room.segments.open(FOLDER, batch=1, schema_version=1, schema=_segment_schema())
+    for first in range(0, keys, AT_ONCE):
+        ids = np.arange(first, min(first + AT_ONCE, keys))
+        inserts.write(_images(ids, ids, ["insert"], first + 1))
+    updates = room.segments.open(FOLDER, batch=2, schema_version=1, schema=_segment_schema())
+    for first in range(0, changes, AT_ONCE):
+        ids = np.repeat(chance.integers(0, keys, min(AT_ONCE, changes - first)), 2)
+        values = chance.integers(0, 1 << 31, len(ids))
+        kinds = ["update_preimage", "update_postimage"]
+        updates.write(_images(ids, values, kinds, keys + 2 * first + 1))
+    listed = [
+        [[file.path, file.images, file.size, file.sha256] for file in writer.close()]
+        for writer in (inserts, updates)
+    ]
+    (folder / "files.json").write_text(json.dumps(listed))
+    room.close()
+
+
+def _segment_schema() -> pa.Schema:
+    return pa.schema([*MARKS, *SCHEMA])
+
+
+def _images(ids: Any, values: Any, kinds: list[str], first: int) -> pa.Table:
+    count = len(ids)
+    numbers = pa.array(values % 1000)
+    columns = {
+        "_change_type": pa.array(kinds * (count // len(kinds))),
+        "_sequence": pa.array(np.arange(first, first + count)),
+        "id": pa.array(ids),
+        "number": numbers.cast(pa.int32()),
+        "price": numbers.cast(pa.int32()).cast(pa.decimal128(12, 2)),
+        "name": pc.binary_join_element_wise("name", pa.array(values).cast(pa.string()), " "),
+        "at": pa.array(values * 1000).cast(pa.timestamp("us")),
+        "share": pa.array(values / 3),
+    }
+    schema = _segment_schema()
+    return pa.table([columns.get(f.name, pa.nulls(count, f.type)) for f in schema], schema=schema)
+
+
+def watched(command: list[str]) -> tuple[dict[str, Any], int, int]:
+    """What a process prints, and the highest resident size of it with its children, and of it
+    alone."""
+    whole = own = 0
+    with subprocess.Popen(
+        command, env=environment({}), stdout=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None:
+            sizes = resident_sizes(process.pid)
+            whole, own = max(whole, sum(sizes)), max(own, sizes[0] if sizes else 0)
+            time.sleep(_LOOK_SECONDS)
+        assert process.stdout is not None
+        if process.returncode != 0:
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+        return dict(json.loads(process.stdout.read())), whole, own
+
+
+def _warn(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+def _room(folder: Path) -> LakeRoom:
+    return open_lake(folder / "lake", staging=folder / "staging", spark_conf={}, on_warning=_warn)
+
+
+def fold_and_merge(folder: Path) -> dict[str, Any]:
+    """Fill a mirror, then fold the updates and merge them; seconds of both."""
+    room = _room(folder)
+    inserts, updates = (
+        tuple(SegmentFile(*file) for file in files)
+        for files in json.loads((folder / "files.json").read_text())
+    )
+    paths = tuple(room.mirrors.path(f"{FOLDER}/{file.path}") for file in inserts)
+    room.mirrors.write(Append(Target(MIRROR, SCHEMA, "bench", 1, ""), (Part(paths, OWN),)))
+    part = Part((), OWN)
+    buckets = buckets_for(
+        sum(file.images for file in updates), room.segments.unpacked(FOLDER, updates)
+    )
+    fold = Fold(SCHEMA, ("id",), (part,))
+    parts = [SegmentPart(FOLDER, updates, tuple(SCHEMA.names), part)]
+    begin = _clocks()
+    with staged_fold(room, "bench", fold, parts, buckets) as staged:
+        middle = _clocks()
+        target = Target(MIRROR, SCHEMA, "bench", 2, "")
+        room.mirrors.write(Merge(target, ("id",), staged.changes, staged.bounds))
+        end = _clocks()
+    room.close()
+    return {"buckets": buckets, "fold": list(middle - begin), "merge": list(end - middle)}
+
+
+def _clocks() -> Any:
+    """Seconds, and those of processors."""
+    return np.array([time.perf_counter(), processor_seconds(os.getpid())])
+
+
+if __name__ == "__main__":
+    print(json.dumps(fold_and_merge(Path(sys.argv[1]))))

@@ -1,0 +1,170 @@
+"""The guided first run: a shop with traffic, runs while it writes, a comparison.
+
+Belongs here: the order of the demo and what it leaves behind. Does not: the shop
+(`shop`), the server (`mysqld`), how things are shown (`summary`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
+
+from demo import rebuilding, shop
+from demo.mysql_search import find_mysql
+from demo.mysqld import RunningMySql, mysql_server
+from pipeline.errors import LockstepError
+from pipeline.runs.context import Unwatched, VerifyReport
+from pipeline.segment import RowCounts
+from resources.mysql.connection import ConnectionSettings, open_connection
+
+if TYPE_CHECKING:
+    from assets.sessions import RunRecord
+    from resources.config import Settings
+
+RUNS_UNDER_TRAFFIC = 3
+WORKERS = 4
+PAUSE = 0.02
+"""Seconds each person rests between two transactions: some 100 transactions a second."""
+
+SEED = 20_260_101
+SECONDS_OF_TRAFFIC = 2.0
+SOURCE = "shop"
+
+_ACCOUNT = (
+    "create user if not exists lockstep identified by '{password}'",
+    "grant replication slave, replication client on *.* to lockstep",
+    "grant select on shop.* to lockstep",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of the demo: seconds it took, and transactions the shop had made by then."""
+
+    record: RunRecord
+    seconds: float
+    shop_transactions: int
+
+    @property
+    def rows(self) -> RowCounts:
+        captured = self.record.captured
+        return sum(captured.counts.values(), RowCounts()) if captured else RowCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What happened, for the summary."""
+
+    runs: tuple[Ran, ...]
+    verified: VerifyReport
+    traffic: shop.Counts
+    config: Path
+
+
+def prepare_folder(folder: Path) -> None:
+    """An empty folder: each demo starts clean."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+@contextmanager
+def running_shop(folder: Path, say: Callable[[str], None]) -> Iterator[RunningMySql]:
+    """A MySQL with the shop in it and an account that may follow it."""
+    say("starting a MySQL (fetched once, if this machine has none)")
+    with mysql_server(find_mysql(os.environ), folder / "mysql", os.environ) as server:
+        password = secrets.token_urlsafe(18)
+        (folder / "password").touch(mode=0o600)
+        (folder / "password").write_text(password)
+        root = open_connection(_root(server))
+        with root.cursor() as cursor:
+            cursor.execute("drop database if exists shop")
+            cursor.execute("reset binary logs and gtids")
+            for statement in _ACCOUNT:
+                cursor.execute(statement.format(password=password))
+            cursor.execute(f"alter user lockstep identified by '{password}'")
+        shop.create(root)
+        root.close()
+        yield server
+
+
+def _root(server: RunningMySql) -> ConnectionSettings:
+    return ConnectionSettings(server.host, server.port, server.user, server.password, tls="off")
+
+
+def write_configuration(folder: Path, example: Path, server: RunningMySql) -> Path:
+    """The repository's example, pointed at this server."""
+    text = example.read_text(encoding="utf-8")
+    text = text.replace('host = "127.0.0.1"', f'host = "{server.host}"')
+    text = text.replace("port = 3306", f"port = {server.port}")
+    text = text.replace('"env:SHOP_PASSWORD"', '"file:password"')
+    path = folder / "lockstep.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def perform(
+    settings: Settings,
+    server: RunningMySql,
+    say: Callable[[str], None],
+    show: Callable[[Ran], None],
+) -> Told:
+    """Three runs while the shop writes and is rebuilt, one when it is quiet, then the
+    comparison."""
+    import logging
+
+    from assets.execute import execute
+    from assets.home import dagster_home, open_instance
+    from pipeline.runs.inspecting.verify_rows import verify
+    from resources.site import Site
+
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+
+    def connect() -> shop.Connection:
+        connection: shop.Connection = open_connection(_root(server), database=shop.DATABASE)
+        return connection
+
+    runs: list[Ran] = []
+    home = dagster_home(settings.state_folder)
+    with Site(settings, on_warning=say) as site, open_instance(home) as instance:
+
+        def run(transactions: int) -> None:
+            clock = perf_counter()
+            record = execute(settings, SOURCE, site=site, instance=instance, watcher=None)
+            _require(record)
+            runs.append(Ran(record, perf_counter() - clock, transactions))
+            show(runs[-1])
+
+        say(f"opening the shop: {WORKERS} people buy, pay, change their minds")
+        with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE) as traffic:
+            for portion in range(RUNS_UNDER_TRAFFIC):
+                sleep(SECONDS_OF_TRAFFIC / 2)
+                for statement in _rebuild(connect, portion):
+                    say(f"meanwhile: {statement}")
+                sleep(SECONDS_OF_TRAFFIC / 2)
+                traffic.check()
+                run(traffic.counts.committed)
+        say("the shop is closed; a last run, then MySQL and the lake are compared")
+        run(traffic.counts.committed)
+        verified = verify(site.workplace(SOURCE, Unwatched()))
+        return Told(tuple(runs), verified, traffic.counts, settings.path)
+
+
+def _rebuild(connect: Callable[[], shop.Connection], portion: int) -> tuple[str, ...]:
+    with closing(connect()) as connection:
+        cursor = connection.cursor()
+        done = rebuilding.rebuild(cursor, portion)
+        connection.commit()
+        return done
+
+
+def _require(record: RunRecord) -> None:
+    error: LockstepError | BaseException | None = record.error or record.defect
+    if error is not None:
+        raise error

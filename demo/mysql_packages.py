@@ -1,0 +1,158 @@
+"""A MySQL from Debian's packages: unpacked into a cache folder, never installed.
+
+Belongs here: fetching packages of a release of Debian with the machine's own apt and
+mirror, and the command that starts what came out of them: MySQL's from the rolling
+release, and any other server's for the tests. Starting servers is `mysqld.py`, choosing
+between the sources of a MySQL is `mysql_search.py`.
+
+The packages bring their own C library, so a program is started through its own
+loader and runs on a Debian (or a relative of it) of any age.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import SetupIncomplete
+from resources.file_lock import alone
+
+CURE = (
+    "install MySQL 8.0 or newer, so that `mysqld` is on PATH, or name a server that may be "
+    "written to: LOCKSTEP_TEST_MYSQL=mysql://root:password@host:3306"
+)
+_MIRROR = re.compile(r"https?://[^\s\]]+/debian/?(?=\s|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class DebianPackage:
+    """A package of one release of Debian, with all that it depends on.
+
+    `folder` is its name in the cache, `title` its name in an error, whose hint is `cure`.
+    """
+
+    title: str
+    folder: str
+    suite: str
+    package: str
+    cure: str
+
+
+MYSQL = DebianPackage("MySQL", "mysql-debian", "sid", "mysql-server-core", CURE)
+
+
+def packaged_mysqld(cache: Path) -> tuple[str, ...]:
+    """The command that starts the unpacked `mysqld`; fetches it into `cache` if need be.
+
+    Raises SetupIncomplete as `unpacked` does.
+    """
+    root = unpacked(MYSQL, cache)
+    return (
+        *through_own_loader(MYSQL, root, root / "usr/sbin/mysqld"),
+        "--no-defaults",
+        f"--lc-messages-dir={root / 'usr/share/mysql'}",
+        f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
+    )
+
+
+def unpacked(package: DebianPackage, cache: Path) -> Path:
+    """The folder with the package's files, laid out as under `/`; fetched if need be.
+
+    Callers at the same time wait for the first. Raises SetupIncomplete where there is
+    no apt, no mirror of Debian, or the fetch fails.
+    """
+    root = cache / package.folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with alone(cache / f"{package.folder}.lock"):
+        if not root.exists():
+            _fetch(package, root)
+    return root
+
+
+def through_own_loader(package: DebianPackage, root: Path, program: Path) -> tuple[str, ...]:
+    """The words that start `program` with the loader and the libraries of `root` alone.
+
+    Raises SetupIncomplete where one of them is missing.
+    """
+    # Releases before the merge of / and /usr have both folders.
+    libraries = sorted(
+        f for p in ("lib/*-linux-gnu", "usr/lib/*-linux-gnu") for f in root.glob(p) if f.is_dir()
+    )
+    loaders = [loader for folder in libraries for loader in folder.glob("ld-linux-*.so.*")]
+    if not (loaders and program.exists()):
+        raise SetupIncomplete(
+            f"the unpacked {package.title} in {root} is incomplete",
+            hint=f"delete {root} and start again",
+        )
+    path = ":".join(str(folder) for folder in (*libraries, root / "usr/lib"))
+    return (str(loaders[0]), "--library-path", path, str(program))
+
+
+def _fetch(package: DebianPackage, root: Path) -> None:
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
+    mirror = debian_mirror(Path("/etc/apt"))
+    keyrings = sorted(Path("/usr/share/keyrings").glob("debian-archive-keyring.[gp][pg][gp]"))
+    if not (apt and dpkg and mirror and keyrings):
+        raise SetupIncomplete(
+            f"no {package.title} was found, and Debian's cannot be fetched here", hint=package.cure
+        )
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".fetching-") as folder:
+        work = Path(folder)
+        source = f"deb [signed-by={keyrings[0]}] {mirror} {package.suite} main\n"
+        _download(package, apt, work, source)
+        for archive in sorted((work / "archives").glob("*.deb")):
+            _run(package, [dpkg, "-x", str(archive), str(work / "root")])
+        # One rename: what exists under the final name is whole.
+        (work / "root").rename(root)
+
+
+def debian_mirror(etc_apt: Path) -> str | None:
+    """The first mirror of Debian that the machine's own apt is set up with, or None.
+
+    Reads one-line and deb822 sources, and the lists that `mirror+file:` points to
+    (sources.list(5), apt-transport-mirror(1)).
+    """
+    patterns = ("sources.list", "sources.list.d/*.list", "sources.list.d/*.sources")
+    files = [f for p in (*patterns, "mirrors/*.list") for f in sorted(etc_apt.glob(p))]
+    for file in files:
+        lines = (line for line in file.read_text().splitlines() if not line.startswith("#"))
+        match = _MIRROR.search("\n".join(lines))
+        if match:
+            return match[0]
+    return None
+
+
+def _download(package: DebianPackage, apt: str, work: Path, source: str) -> None:
+    for folder in ("lists/partial", "archives/partial", "root"):
+        (work / folder).mkdir(parents=True)
+    (work / "status").touch()
+    (work / "sources.list").write_text(source)
+    settings = {
+        "Dir::Etc::sourcelist": work / "sources.list",
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": work / "lists",
+        "Dir::State::status": work / "status",
+        "Dir::Cache::archives": work / "archives",
+        "Dir::Cache::pkgcache": "",
+        "Dir::Cache::srcpkgcache": "",
+        # apt's own user may not enter a private cache folder.
+        "APT::Sandbox::User": "root",
+    }
+    options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
+    _run(package, [apt, "-qq", *options, "update"])
+    wanted = ["--no-install-recommends", "--download-only", "-y", "install", package.package]
+    _run(package, [apt, "-qq", *options, *wanted])
+
+
+def _run(package: DebianPackage, command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise SetupIncomplete(
+            f"fetching {package.title} failed at `{Path(command[0]).name}`: {' '.join(last)}",
+            hint=package.cure,
+        )

@@ -1,0 +1,265 @@
+"""A MySQL that is started, stopped, killed and started again, and is gone at the end.
+
+Belongs here: the life of one server for the demo and the tests, whatever
+`mysql_search.find_mysql` found: a program, a Docker image, or a server that somebody
+else runs. What is in the server is not this module's business; it speaks no SQL.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, assert_never
+
+from demo.mysql_data import account, prepare_data
+from demo.mysql_docker import DockerMySql
+from demo.mysql_search import DockerImage, GivenServer, MySql, Program, cache_folder
+from demo.tcp import free_port, greets
+from pipeline.errors import ConfigurationError, SetupIncomplete
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+# What a source of Lockstep's needs, and what makes a small server start quickly.
+SETTINGS = (
+    "--bind-address=127.0.0.1",
+    "--server-id=1",
+    "--log-bin=binlog",
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--binlog-row-metadata=FULL",
+    "--mysqlx=OFF",
+    "--performance-schema=OFF",
+    "--innodb-buffer-pool-size=128M",
+    "--innodb-redo-log-capacity=64M",
+    "--secure-file-priv=",
+)
+
+
+# Makes a data folder unless it is there: program, the folder, the cache, the options.
+PrepareData = Callable[[Program, Path, Path, Sequence[str]], None]
+
+
+class RunningMySql(Protocol):
+    """A server with an account that may do everything, reached over TCP.
+
+    `stop`, `kill` and `start` work on one data folder and keep host and port. As a
+    context manager it starts on entry and is gone when it is left. A server that
+    somebody else runs refuses all three, and is left as it is.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def mysql_server(
+    found: MySql,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    port: int = 0,
+    options: Sequence[str] = (),
+) -> RunningMySql:
+    """A server, not started yet, that keeps its data and its log in `folder`.
+
+    `port` 0 picks a free one. `options` are mysqld's, after ours, so they win.
+    """
+    match found:
+        case GivenServer():
+            return SomebodysMySql(found)
+        case Program():
+            return ProgramMySql(
+                found, folder, cache_folder(environment), port=port, options=options
+            )
+        case DockerImage():
+            return DockerMySql(found, folder, settings=(*SETTINGS, *options), port=port)
+    assert_never(found)
+
+
+class SomebodysMySql:
+    """A server named by LOCKSTEP_TEST_MYSQL."""
+
+    def __init__(self, given: GivenServer) -> None:
+        self.host, self.port = given.host, given.port
+        self.user, self.password = given.user, given.password
+
+    def start(self) -> None:
+        raise self._refusal("started")
+
+    def stop(self) -> None:
+        raise self._refusal("stopped")
+
+    def kill(self) -> None:
+        raise self._refusal("killed")
+
+    def _refusal(self, verb: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"the server at {self.host}:{self.port} is somebody else's and is not {verb} from here",
+            hint="unset LOCKSTEP_TEST_MYSQL to use a server of our own",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class ProgramMySql:
+    """A `mysqld` of this machine, in a session of its own.
+
+    `settings` and `prepare` are those of MySQL unless told; MariaDB has its own.
+    """
+
+    host = "127.0.0.1"
+    user = "root"
+    password = ""
+
+    def __init__(
+        self,
+        program: Program,
+        folder: Path,
+        cache: Path,
+        *,
+        port: int,
+        options: Sequence[str],
+        settings: Sequence[str] = SETTINGS,
+        prepare: PrepareData = prepare_data,
+    ) -> None:
+        self.port = port or free_port()
+        self.data = folder / "data"
+        self.log = folder / "mysqld.log"
+        self._program = program
+        self._folder = folder
+        self._cache = cache
+        self._options = tuple(options)
+        self._settings = tuple(settings)
+        self._prepare = prepare
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process while it is started, else None."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start on the data folder (made if missing) and wait until clients are greeted."""
+        if self._process is not None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        end_leftover(self.data)
+        # A killed server's lock names a process that may be somebody else by now.
+        (self.data / "mysqld.sock.lock").unlink(missing_ok=True)
+        self._prepare(self._program, self.data, self._cache, self._options)
+        self._process = self._launch()
+        try:
+            self._await_greeting(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """SIGTERM, a clean shutdown; SIGKILL if that takes over half a minute."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, as a power cut for the server's process."""
+        self._end(signal.SIGKILL)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [
+                    *self._program.command,
+                    *account(),
+                    f"--datadir={self.data}",
+                    f"--port={self.port}",
+                    # Relative to the data folder: a socket's whole path may be too long.
+                    "--socket=mysqld.sock",
+                    f"--pid-file={self.data / 'mysqld.pid'}",
+                    *self._settings,
+                    *self._options,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C belongs to whoever uses the server, which then stops it in order.
+                start_new_session=True,
+                preexec_fn=_restore_interrupt,
+            )
+
+    def _await_greeting(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not greets(self.host, self.port):
+            if process.poll() is not None:
+                raise self._not_started("ended at once")
+            if time.monotonic() > deadline:
+                raise self._not_started(f"did not answer within {START_SECONDS:.0f} s")
+            time.sleep(0.05)
+
+    def _not_started(self, what: str) -> SetupIncomplete:
+        return SetupIncomplete(f"mysqld {what}", hint=f"its log says why: {self.log}")
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _restore_interrupt() -> None:
+    # A shell that starts a job with `&` has it ignore SIGINT, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def end_leftover(data: Path) -> None:
+    """End the server that an earlier, killed process left on this data folder, if any."""
+    try:
+        pid = int((data / "mysqld.pid").read_text())
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return
+    if f"--datadir={data}".encode() not in command.split(b"\0"):
+        return
+    # The descriptor is readable once every thread of the server is gone.
+    server = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(server, signal.SIGKILL)
+        select.select([server], [], [], STOP_SECONDS)
+    finally:
+        os.close(server)

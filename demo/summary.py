@@ -1,0 +1,51 @@
+"""What the demo shows a person: a line per run, a table at the end, what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from demo.guide import Ran, Told
+
+
+def run_line(ran: Ran, number: int) -> str:
+    """One run in a line."""
+    captured, merged = ran.record.captured, ran.record.merged
+    if captured is None or merged is None:
+        return f"  run {number}: nothing to say"
+    rows = ran.rows
+    return (
+        f"  run {number}  {captured.transactions:>6,} transactions  "
+        f"[green]+{rows.inserted:,}[/] [yellow]~{rows.updated:,}[/] [red]-{rows.deleted:,}[/] rows"
+        f"  into {len(merged.merged)} tables  in {ran.seconds:.1f} s"
+        f" [dim](capture {captured.capture_seconds:.1f}, merge {merged.merge_seconds:.1f})[/]"
+        f"  [dim]up to {captured.end.at}[/]"
+    )
+
+
+def tell(console: Console, told: Told, makefile_folder: Path) -> None:
+    """The comparison, and how to look further."""
+    table = Table(title="MySQL and the lake, row by row", title_justify="left")
+    for column, justify in (("table", "left"), ("MySQL", "right"), ("lake", "right"), ("", "left")):
+        table.add_column(column, justify="right" if justify == "right" else "left")
+    for one in told.verified.tables:
+        mark = "[green]equal[/]" if one.equal else "[red]different[/]"
+        table.add_row(str(one.table), f"{one.source_rows:,}", f"{one.lake_rows:,}", mark)
+    console.print()
+    console.print(table)
+    transactions = sum(r.record.captured.transactions for r in told.runs if r.record.captured)
+    console.print(
+        f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"
+        f" people shopped. [dim]{told.traffic.rolled_back:,} were rolled back and are nowhere.[/]\n"
+    )
+    command = f"LOCKSTEP_CONFIG={_short(told.config, makefile_folder)} make ui"
+    console.print("Look at the runs, the graph and each table in Dagster:\n")
+    console.print(f"  {command}\n", style="bold", soft_wrap=True, highlight=False)
+    console.print("and open http://127.0.0.1:3000. The lake is at", end=" ")
+    console.print(_short(told.config.parent / "lake", makefile_folder), highlight=False)
+
+
+def _short(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

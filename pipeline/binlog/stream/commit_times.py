@@ -1,0 +1,45 @@
+"""When transactions were committed, as the log tells it, in microseconds since the epoch.
+
+A server since MySQL 8.0 gives the commit time of each transaction in its GTID event. Where
+it does not (MySQL 5.7, MariaDB), the last event's header has seconds, which a session may
+set as it likes (`SET TIMESTAMP`) and which say when a statement began. In the lake and the
+ledger that second is as it is; for a search it counts as late as it may have been: who asks
+for a moment within it does not miss it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+import numpy as np
+
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import EPOCH
+from pipeline.binlog.stream.ring import Integers
+
+SECOND: Final = 1_000_000
+
+Number = TypeVar("Number", int, Integers)
+
+
+def commit_times(transactions: Integers) -> Integers:
+    """Of each row of an index of transactions."""
+    exact = transactions[:, columns.COMMITTED_AT]
+    return np.where(exact > 0, exact, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
+
+
+def latest_commit_times(transactions: Integers) -> Integers:
+    """… for a search."""
+    exact = transactions[:, columns.COMMITTED_AT]
+    return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
+
+
+def end_of_second(seconds: Number) -> Number:
+    """The last microsecond of a second that a header names."""
+    return (seconds + 1) * SECOND - 1
+
+
+def microseconds(at: datetime) -> int:
+    """A moment with a zone, counted from the epoch."""
+    return (at - EPOCH) // timedelta(microseconds=1)

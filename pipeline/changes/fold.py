@@ -1,0 +1,98 @@
+"""The last image per key: the one fold there is, of all images at once or of a part of the keys.
+
+Belongs here: which fold a table's images take (`mapping.folded`, `coalescing.coalesced`), and what
+must stay together when keys are folded in parts. Does not: reading the images and keeping the
+parts (`pipeline.runs.merging.folding`).
+
+Images of one key must be folded together, in one part. Where images leave columns out, so must
+images of keys that a row was moved between (`key_hashes.KeyChains`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.changes.coalescing import coalesced, lacking_columns
+from pipeline.changes.key_hashes import Hashes, key_hashes
+from pipeline.changes.latest import latest
+from pipeline.changes.layout import changelog_names
+from pipeline.changes.mapping import folded, kept_columns, mapped
+from pipeline.ports.mirror_writes import Part, PartColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """How a table's images are folded to rows of a mirror with `schema` and `key`.
+
+    `parts`: a kind of images each, in the order in which they are given; their files do not
+    matter here. `marks`: further columns of each image that stay, such as `_committed_at`.
+    `numbered`: whether `_sequence` stays. `moves`: see `coalesced`.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    parts: tuple[Part, ...]
+    marks: tuple[str, ...] = ()
+    numbered: bool = False
+    moves: bool = True
+
+    @property
+    def partial(self) -> bool:
+        """Whether images leave columns out."""
+        return any(part.present is not None for part in self.parts)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns whose value in the mirror may stay."""
+        return kept_columns((part.columns for part in self.parts), self.schema)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Columns whose value may have to be looked up."""
+        return lacking_columns(self.parts, self.schema)
+
+    def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
+        """The images of each part, folded; and the columns that some row lacks."""
+        if self.partial:
+            pairs = list(zip(images, self.parts, strict=True))
+            return coalesced(pairs, self.schema, self.key, self.marks, moves=self.moves)
+        whole = [(one, part.columns) for one, part in zip(images, self.parts, strict=True)]
+        return folded(whole, self.schema, self.key, self.marks, numbered=self.numbered), ()
+
+    @property
+    def in_steps(self) -> Fold:
+        """What is left to do for what `step` made."""
+        if not self._by_steps:
+            return self
+        names = changelog_names(self.schema.names)
+        own = tuple(PartColumn(n, f.type) for n, f in zip(names, self.schema, strict=True))
+        return replace(self, parts=(Part((), own),))
+
+    def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
+        """Some images of a part, folded as far as that can be done without the others; and the
+        part of `in_steps` that they belong to."""
+        if not self._by_steps:
+            return number, images
+        names = ["_change_type", "_sequence", *self.marks]
+        whole = mapped(images, self.parts[number].columns, self.schema, names)
+        return 0, latest(whole, self._spelled_key, numbered=True)
+
+    @property
+    def _by_steps(self) -> bool:
+        """The last image is all that counts."""
+        return not self.partial and not self.kept
+
+    def hashes(self, number: int, images: pa.Table) -> Hashes:
+        """A number for the key of each of a part's row images."""
+        places = [self.schema.get_field_index(name) for name in self.key]
+        columns = [self.parts[number].columns[at] for at in places]
+        fields = pa.schema([self.schema.field(at) for at in places])
+        return key_hashes(mapped(images, columns, fields, ()))
+
+    @property
+    def _spelled_key(self) -> list[str]:
+        spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
+        return [spelled[name] for name in self.key]

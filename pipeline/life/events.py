@@ -1,0 +1,151 @@
+"""What happens to a captured table, as values.
+
+Belongs here: the events of a table's life and what each carries. Does not: which of them are
+allowed (`rules`), what they do (`step`), changes of rows and structure (`TableEvent`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import Remedy
+from pipeline.table_state import Stopped, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The table as a ledger had it that did not keep events yet."""
+
+    state: TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A batch has rows, a statement or a structure of it; its changelog from here on."""
+
+    changelog: str
+    changelog_generation: int
+    mirror: str
+    """Counts for a table that is seen for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The source has it no more."""
+
+    changelog: str
+    changelog_generation: int
+    mirror: str
+    stopped: Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """The system keeps it out. `stopped`: None where nothing was captured yet."""
+
+    reason: str
+    hint: str
+    position: str
+    remedy: Remedy
+    stopped: Stopped | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A person keeps it out. `stopped`: where the captures are; it counts for a table that is
+    active, any other stays where it had stopped."""
+
+    reason: str
+    hint: str
+    remedy: Remedy | None
+    stopped: Stopped | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """A person has its mirror written anew, for which it stops, if it is active."""
+
+    reason: str
+    hint: str
+    stopped: Stopped | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A person lets it come back; the next capture carries that out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A person, or the next run by itself, lets it come back from quarantine; the next capture
+    carries that out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoined:
+    """A capture carried out what was ordered: it is where the other tables are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorWritten:
+    """Its mirror shows that version of its structure."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorHandedOver:
+    """A rename left the data where they are: the table has another mirror. `delta_version` and
+    `version`: what was found there; both None where its own went to another table."""
+
+    generation: int
+    mirror: str
+    delta_version: int | None
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorReplaced:
+    """Its mirror was lost, or is not ours any more: the next write makes another, there."""
+
+    mirror: str
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRemoved:
+    """The mirror of a dropped table was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRestarted:
+    """The lake and the ledger disagree about it: its lake tables begin a new generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAbandoned:
+    """What that batch told never happened. By itself it changes nothing: all other events are
+    gone through again (`step.replayed`)."""
+
+    batch: int
+
+
+Event = (
+    Recorded
+    | Followed
+    | Dropped
+    | Quarantined
+    | Paused
+    | Reloaded
+    | Resumed
+    | Released
+    | Rejoined
+    | MirrorWritten
+    | MirrorHandedOver
+    | MirrorReplaced
+    | MirrorRemoved
+    | LakeRestarted
+    | BatchAbandoned
+)
+
+MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
+"""What a step of a run tells of a mirror by itself."""

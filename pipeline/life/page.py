@@ -1,0 +1,78 @@
+"""The life of a table as a page: `python -m pipeline.life.page docs/tables.md`.
+
+Rewrites the picture and the table there from `rules.TRANSITIONS`; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline import made_pages
+from pipeline.life import events
+from pipeline.life.rules import TRANSITIONS
+from pipeline.table_state import TableCondition as Life
+
+_MAKER: Final = "pipeline.life.page"
+
+WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
+    events.Followed: ("followed", "a batch has rows of it, or a statement about it"),
+    events.Dropped: ("dropped", "the source drops it"),
+    events.Quarantined: ("quarantined", "it cannot be captured or written as it is"),
+    events.Paused: ("paused", "`lockstep pause TABLE --reason …`"),
+    events.Reloaded: ("reloaded", "`lockstep reload TABLE --reason …`"),
+    events.Resumed: ("resumed", "`lockstep resume TABLE`; the next capture carries it out"),
+    events.Released: (
+        "released",
+        "`lockstep release TABLE --reason …`, or the next run by itself; the next capture "
+        "carries it out",
+    ),
+    events.Rejoined: ("rejoined", "a capture carried out the order"),
+    events.MirrorWritten: ("mirror written", "a write shows another version of its structure"),
+    events.MirrorHandedOver: ("mirror handed over", "a rename left the data in place"),
+    events.MirrorReplaced: ("mirror replaced", "the mirror was lost: another folder"),
+    events.MirrorRemoved: ("mirror removed", "the mirror of a dropped table is deleted"),
+    events.LakeRestarted: ("lake restarted", "`lockstep adopt`: a new generation"),
+    events.BatchAbandoned: (
+        "batch abandoned",
+        "what a batch recorded never happened: all other events are applied again",
+    ),
+}
+"""What an event is called, and when it happens."""
+
+
+def picture() -> str:
+    """States and what leads from one to another, in Mermaid's language."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (life, event), after in TRANSITIONS.items():
+        if life is not after:
+            start = "[*]" if life is None else life.value
+            arrows.setdefault((start, after.value), []).append(WORDS[event][0])
+    lines = ["```mermaid", "stateDiagram-v2"]
+    lines += [f"    {a} --> {b}: {'<br/>'.join(told)}" for (a, b), told in arrows.items()]
+    return "\n".join([*lines, "```", ""])
+
+
+def table() -> str:
+    """One row an event: when it happens, and the state behind it for each state before."""
+    lives: list[Life | None] = [None, *Life]
+    heads = ["new" if life is None else life.value for life in lives]
+    lines = [made_pages.row(["event", "when", *heads]), "|---" * (2 + len(heads)) + "|"]
+    for event, (name, when) in WORDS.items():
+        cells = [_cell(life, TRANSITIONS.get((life, event))) for life in lives]
+        lines.append(made_pages.row([name, when, *cells]))
+    return "\n".join([*lines, ""])
+
+
+def _cell(before: Life | None, after: Life | None) -> str:
+    if after is None:
+        return "refused"
+    return "stays" if before is after else after.value
+
+
+def rewritten(page: str) -> str:
+    """The page with the rules of today; ValueError if it has no place for them."""
+    return made_pages.rewritten(page, _MAKER, f"\n{picture()}\n{table()}\n")
+
+
+if __name__ == "__main__":
+    made_pages.rewrite(rewritten)

@@ -1,0 +1,155 @@
+"""What a person decides beforehand about a source: each policy once, with its default.
+
+Belongs here: the words that lockstep.toml has for a policy, what they mean, and the default: what
+loses nothing. Does not: what follows from them (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`).
+
+`python -m pipeline.policies docs/schema-changes.md` rewrites the table of that page; a test holds
+them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from enum import StrEnum
+from inspect import getdoc
+from typing import Final
+
+from pipeline import made_pages
+
+
+class Policy(StrEnum):
+    """The words of one key of a source. The docstring is the page's sentence."""
+
+
+# -- where a run starts ---------------------------------------------------------------------
+
+
+class OnPositionLost(Policy):
+    """The log was purged before it was read: refuse; or re-read the tables (not built yet)."""
+
+    REFUSE = "refuse"
+    RESNAPSHOT = "resnapshot"
+
+
+class OnSourceChanged(Policy):
+    """Another server answers, and no GTIDs say where to go on: refuse; or go on by commit time."""
+
+    REFUSE = "refuse"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class StartPolicies:
+    """`fallback_interval`: how far before the time in question a search by commit time begins."""
+
+    on_position_lost: OnPositionLost = OnPositionLost.REFUSE
+    on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
+    fallback_interval: timedelta = timedelta(seconds=60)
+
+
+# -- how the lake follows -------------------------------------------------------------------
+
+
+class OnRewrite(Policy):
+    """Stored values may have changed without row events: set the table aside, or re-read it from
+    MySQL."""
+
+    SET_ASIDE = "set-aside"
+    RESNAPSHOT = "resnapshot"
+
+
+class DroppedColumns(Policy):
+    """A dropped column stays in the mirror with its old values and is no longer filled; or it is
+    removed. A later column of that name replaces the kept one."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class DroppedTables(Policy):
+    """The mirror of a table that was dropped or renamed away stays, marked dropped; or its folder
+    is removed, with all its versions, once that batch is acknowledged. The changelog stays either
+    way. A later table of that name starts with a new mirror."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class Renames(Policy):
+    """A renamed table is re-read from MySQL into the folder of its new name; or it stays in its
+    folder where that is safe (see above)."""
+
+    REWRITE = "rewrite"
+    KEEP_PATH = "keep-path"
+
+
+class Deletes(Policy):
+    """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`.
+    With `soft`, a table without a key is set aside, and when a table is re-read from MySQL,
+    deleted rows get NULL where a value does not fit a column's new type."""
+
+    REMOVE = "remove"
+    SOFT = "soft"
+
+
+class Readers(Policy):
+    """Mirrors may use deletion vectors, column mapping and type widening; or none of them, so
+    that every Delta reader can open them, and renames and widenings rewrite the table."""
+
+    SPARK = "spark"
+    ANY = "any"
+
+
+class ForeignKeys(Policy):
+    """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
+    `innodb_native_foreign_keys=ON`, and before it logged them): set the tables aside that lost
+    them, or re-read them from MySQL."""
+
+    SET_ASIDE = "set-aside"
+    RESNAPSHOT = "resnapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class LakePolicies:
+    """How a source's lake follows. `updated_columns`: changelogs say which columns an update
+    changed."""
+
+    on_rewrite: OnRewrite = OnRewrite.SET_ASIDE
+    dropped_columns: DroppedColumns = DroppedColumns.KEEP
+    dropped_tables: DroppedTables = DroppedTables.KEEP
+    renames: Renames = Renames.REWRITE
+    deletes: Deletes = Deletes.REMOVE
+    readers: Readers = Readers.SPARK
+    foreign_keys: ForeignKeys = ForeignKeys.SET_ASIDE
+    updated_columns: bool = False
+
+
+# -- the page -------------------------------------------------------------------------------
+
+_HEAD: Final = "| key | values | meaning |\n|---|---|---|"
+
+
+def chosen_of(policies: StartPolicies | LakePolicies) -> dict[str, Policy]:
+    """The policies with words, by their keys."""
+    found = ((one.name, getattr(policies, one.name)) for one in fields(policies))
+    return {name: policy for name, policy in found if isinstance(policy, Policy)}
+
+
+def _row(key: str, default: Policy) -> str:
+    words = [default, *(word for word in type(default) if word is not default)]
+    listed = ", ".join(f"`{word}`" for word in words)
+    told = " ".join((getdoc(type(default)) or "").split()).removesuffix(".")
+    return made_pages.row((f"`{key}`", listed, told[:1].lower() + told[1:]))
+
+
+def rewritten(page: str) -> str:
+    """The page with the policies of today; ValueError if it has no place for them."""
+    rows = [_row(key, default) for key, default in chosen_of(LakePolicies()).items()]
+    table = "\n".join([_HEAD, *rows, ""])
+    return made_pages.rewritten(page, "pipeline.policies", f"\n{table}\n")
+
+
+if __name__ == "__main__":
+    made_pages.rewrite(rewritten)

@@ -1,0 +1,192 @@
+"""Whatever is tried again: how often, how long between, why, and what happens at the end.
+
+Belongs here: the numbers and the one loop that goes by them; nothing else in the product waits or
+counts tries. Does not: what is tried, which errors are worth another try, what is told then.
+
+`python -m pipeline.retries docs/operations.md` rewrites the table of that page; a test holds them
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Final
+
+from pipeline import made_pages
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """`what` is tried again, `why`, and what comes of the last failure (`end`).
+
+    It ends with the try number `most`, or with the first that begins `seconds` after the first
+    one; without either, only with what is waited for. `pauses`: seconds between two tries; the
+    last is repeated.
+    """
+
+    what: str
+    why: str
+    end: str
+    most: int | None = None
+    seconds: float | None = None
+    pauses: tuple[float, ...] = (0.0,)
+
+    def tries(self, pause: Callable[[float], object] = sleep) -> Iterator[float | None]:
+        """One element for each try: the pause behind it, None for the last one."""
+        begun, number = monotonic(), 0
+        while True:
+            number += 1
+            late = self.seconds is not None and monotonic() - begun >= self.seconds
+            if number == self.most or late:
+                yield None
+                return
+            wait = self.pauses[min(number, len(self.pauses)) - 1]
+            yield wait
+            if wait:
+                pause(wait)
+
+
+def a_tenth(seconds: float) -> None:
+    """The pause of somebody who only looks."""
+    sleep(seconds / 10)
+
+
+STEP: Final = Retry(
+    "a step of a run (capture, merge, acknowledge)",
+    "a connection that was lost, a stream that ended early, a full disk, somebody else's commit: "
+    "temporary trouble",
+    "the run ends with exit code 3; the next scheduled run tries again",
+    most=3,
+    pauses=(0.5, 2.0),
+)
+SERVER_SET: Final = Retry(
+    "`gtid_executed`, while it lacks transactions that were read from the log",
+    "under load MySQL adds a transaction there only after it is in the log",
+    "the start is decided by what the set says then",
+    most=31,
+    pauses=(1.0,),
+)
+STRUCTURES: Final = Retry(
+    "reading all structures from the source",
+    "a statement changed one meanwhile",
+    "the step fails and is tried again",
+    most=5,
+)
+TABLE_READ: Final = Retry(
+    "re-reading a table from the source",
+    "the table was altered meanwhile",
+    "the table stays set aside for the next run",
+    most=5,
+)
+COMMITTED: Final = Retry(
+    "asking MySQL whether what is in its log is committed",
+    "a transaction is in the log before its rows can be read",
+    "the log is compared from the beginning of its file on",
+    seconds=1.0,
+    pauses=(0.002,),
+)
+COMMITTED_SOON: Final = Retry(
+    "the same, while looking for a quiet moment",
+    "the next quiet moment is near",
+    "this moment does not count as quiet",
+    seconds=0.1,
+    pauses=(0.002,),
+)
+QUIET: Final = Retry(
+    "opening a snapshot of a table without a key at a moment when nobody writes",
+    "its rows cannot be told apart, so no write may come between",
+    "the table is locked for a moment",
+    most=3,
+    pauses=(0.02,),
+)
+QUIET_WITHOUT_LOCK: Final = Retry(
+    "the same, where the table cannot be locked",
+    "the account lacks LOCK TABLES, or others use the table for too long",
+    "the table stays set aside",
+    most=50,
+    pauses=(0.02,),
+)
+PUBLISH: Final = Retry(
+    "a commit to a changelog",
+    "somebody else committed first; the next try is planned on that version",
+    "the step fails and is tried again",
+    most=5,
+)
+MERGE: Final = Retry(
+    "a commit to a mirror, on the same intent",
+    "somebody else committed first; the next try is planned on that version",
+    "the step fails and is tried again",
+    most=3,
+)
+LOCK: Final = Retry(
+    "taking a source's lock from a run that gave no sign of life",
+    "Postgres ends a connection a moment after it is told to",
+    "the source is busy (exit code 3)",
+    most=40,
+    pauses=(0.05,),
+)
+LEDGER_CONNECTION: Final = Retry(
+    "the first query on an idle connection to the ledger",
+    "Postgres, or something between, closed it; nothing was written on it yet",
+    "the step fails and is tried again",
+    most=2,
+)
+EMBEDDED_LEDGER: Final = Retry(
+    "reaching an embedded ledger that another process starts or stops",
+    "one folder has one Postgres",
+    "the ledger is unavailable (exit code 3)",
+    seconds=60.0,
+    pauses=(0.05,),
+)
+SPARK: Final = Retry(
+    "reaching Spark's Java process",
+    "it says where it listens once it is up",
+    "not given up while the process lives; if it dies, the step fails and is tried again",
+    pauses=(0.02,),
+)
+
+TABLE: Final = (
+    STEP,
+    SERVER_SET,
+    STRUCTURES,
+    TABLE_READ,
+    COMMITTED,
+    COMMITTED_SOON,
+    QUIET,
+    QUIET_WITHOUT_LOCK,
+    PUBLISH,
+    MERGE,
+    LOCK,
+    LEDGER_CONNECTION,
+    EMBEDDED_LEDGER,
+    SPARK,
+)
+
+
+# -- the page -------------------------------------------------------------------------------
+
+_HEAD: Final = (
+    "| what is tried again | why | how often | between | in the end |\n|---|---|---|---|---|"
+)
+
+
+def _row(one: Retry) -> str:
+    often = "until it answers"
+    if one.most is not None:
+        often = f"{one.most} times"
+    elif one.seconds is not None:
+        often = f"for {one.seconds:g} s"
+    between = ", ".join(f"{pause:g} s" for pause in one.pauses if pause) or "at once"
+    return made_pages.row((one.what, one.why, often, between, one.end))
+
+
+def rewritten(page: str) -> str:
+    """The page with the table of today; ValueError if it has no place for it."""
+    rows = "\n".join([_HEAD, *map(_row, TABLE), ""])
+    return made_pages.rewritten(page, "pipeline.retries", f"\n{rows}\n")
+
+
+if __name__ == "__main__":
+    made_pages.rewrite(rewritten)

@@ -1,0 +1,122 @@
+"""The capture of one batch: its reading into segments, its record, its report.
+
+Belongs here: what an ordinary batch and one that catches up have in common. Does not: the order of
+either (`capture`, `catch_up`), reading the log (`log_reader`), numbering (`segment_builder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.changes.extents import Extents
+from pipeline.position import Position, Witness
+from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.table_changes import Numbers, Rules, TakenUp
+from pipeline.runs.context import CaptureReport
+from pipeline.segment import rows_by_table
+from pipeline.table import TableName
+
+
+class BatchCapture:
+    """A batch that catches up captures the tables that come back in it; any other, all that
+    the patterns name. What is `told` and handed over, and `extents`, are an ordinary batch's.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        batch: Batch,
+        taken_up: TakenUp,
+        *,
+        told: SourceRows | None = None,
+        handing_over: HandingOver | None = None,
+        extents: Extents | None = None,
+    ) -> None:
+        self._basis = basis
+        self._batch = batch
+        source = basis.work.source
+        matches = source.patterns.matches
+        back = {one.table for one in taken_up.comebacks}
+        captured = back.__contains__ if batch.catches_up else matches
+        self.segmenter = Segmenter(
+            basis.tables,
+            basis.structures,
+            Numbers(batch.id, batch.base),
+            Rules(basis.work.clock, captured, source.lake, basis.work.set_aside),
+            taken_up,
+            told=told,
+            handing_over=handing_over,
+            extents=extents,
+        )
+        self.reading = Reading(
+            basis,
+            self.segmenter,
+            # A table that is set aside may be back when a transaction is committed that is
+            # prepared.
+            keeps=None if batch.catches_up else matches,
+            cuts=None if handing_over is None else handing_over.cuts,
+        )
+
+    def rebuild(self, rebuilds: Mapping[TableName, str]) -> None:
+        """Mirrors that are written anew from their changelogs, and why."""
+        for table, why in sorted(rebuilds.items()):
+            self._basis.work.progress.note(f"the mirror of {table} is rewritten {why}")
+            self.segmenter.rebuild(table, why)
+
+    def record(
+        self, *, end: Position, witness: Witness, by_gtid: bool, orders_done: tuple[int, ...]
+    ) -> CaptureRecord:
+        """What any batch records; its files are closed first (durable)."""
+        tables, reading = self._basis.tables, self.reading
+        segments = tables.finish()
+        return CaptureRecord(
+            end=end,
+            witness=witness,
+            changes=self.segmenter.changes,
+            transactions=reading.transactions,
+            log_bytes=reading.log_bytes,
+            segments=segments,
+            history=self._basis.structures.history,
+            events=tuple(tables.events),
+            orders_done=orders_done,
+            tables=tuple(tables.touched.values()),
+            set_aside=tuple(tables.set_aside.values()),
+            by_gtid=by_gtid,
+            life=self._basis.begun.facts.life,
+        )
+
+    def report(
+        self,
+        record: CaptureRecord,
+        *,
+        began: float,
+        start_seconds: float = 0.0,
+        repaired: tuple[str, ...] = (),
+    ) -> CaptureReport:
+        """Of a batch that was recorded, and whose capture `began` then."""
+        begun, batch = self._basis.begun, self._batch
+        counts = rows_by_table(record.segments)
+        return CaptureReport(
+            batch=batch.id,
+            rule=batch.kind.value if batch.catches_up else begun.decision.rule.value,
+            reason=begun.decision.reason,
+            start=begun.start,
+            end=record.end,
+            transactions=record.transactions,
+            rows=sum(one.total for one in counts.values()),
+            log_bytes=record.log_bytes,
+            counts=counts,
+            set_aside=record.set_aside,
+            softened=self.segmenter.softened + self.segmenter.unknown,
+            repaired=repaired,
+            start_seconds=start_seconds,
+            capture_seconds=perf_counter() - began,
+            continuity=begun.decision.continuity,
+            cut=self.reading.cut,
+        )

@@ -1,0 +1,148 @@
+"""How a table comes back that was paused or in quarantine: one decision, with its reason.
+
+| the table | how it comes back |
+|---|---|
+| lacks what only the source has | `ReadAgain` |
+| stopped where the newest batch ends | `AsIs` |
+| … and lacks new columns of which the log has no values | `Backfill` |
+| … and is to be reloaded, and its changelog is complete | `Rebuild` |
+| … and its mirror refused a write, or values may have changed that no log tells | `ReadAgain` |
+| the log behind its place is there, in one unbroken chain of batches | `CatchUp`, and then one of \
+the others |
+| any other | `ReadAgain` |
+
+Belongs here: the ways and the choice. Does not: finding out how far the log reaches
+(`log_reach`), carrying it out (`runs.catch_up`, `runs.capture`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.batch import Batch
+from pipeline.changes.reload import FromChangelog, FromSource, Origin
+from pipeline.errors import Remedy
+from pipeline.position import Coordinates, Position, Witness
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
+
+# -- the ways --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AsIs:
+    """It lacks nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """New columns are read from the source, by key."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Its mirror is written anew from its changelog."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """All of it is read from the source."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a table lacks of the log: from `low` on. `batch` read that place, and from
+    `start`, its beginning or its end, the log can be read with what `batch` knew there."""
+
+    batch: Batch
+    start: Position
+    witness: Witness | None
+    low: Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """A batch of its own reads the log behind its place; `then` is what it needs besides."""
+
+    span: Span
+    then: AsIs | Backfill | Rebuild | ReadAgain = AsIs()
+
+
+Rejoin = AsIs | Backfill | Rebuild | ReadAgain | CatchUp
+
+
+# -- how far the log reaches -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The log has nothing that the table lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The log cannot bring it."""
+
+    why: str
+
+
+LogReach = Here | Span | Gone
+
+
+# -- the choice ------------------------------------------------------------------------------
+
+
+def remedy_of(state: TableState) -> Remedy | None:
+    """What a table owes besides the rows that the log has of it; None where that is all."""
+    lost = state.mirror_generation > 1 and state.mirror_version is None
+    if state.condition is TableCondition.DROPPED or lost:
+        return Remedy.RESNAPSHOT
+    return None if state.remedy is Remedy.CATCH_UP else state.remedy
+
+
+def must_be_read(state: TableState) -> bool:
+    """Whether a table lacks what only the source has: nobody catches it up by the log."""
+    return remedy_of(state) in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT)
+
+
+def why_owed(state: TableState) -> str:
+    """Why a table is to be read from the source."""
+    return state.reason or "the next run reads it from the source"
+
+
+def only_the_source(order: TableOrder, state: TableState, *, goes_on: bool) -> ReadAgain | None:
+    """What no log has to be asked for. `goes_on`: whether a table that lacks new columns is
+    otherwise complete."""
+    owes = must_be_read(state)
+    if remedy_of(state) is Remedy.BACKFILL:
+        owes = order.kind is OrderKind.RELOAD or order.schema is not None or not goes_on
+    return ReadAgain(why_owed(state)) if owes else None
+
+
+def rejoin(order: TableOrder, state: TableState, reach: LogReach, origin: Origin | None) -> Rejoin:
+    """How the table comes back that `only_the_source` leaves to the log. `origin`: where the
+    rows of a mirror come from that is to be reloaded; None for any other order."""
+    if isinstance(reach, Gone):
+        return ReadAgain(reach.why)
+    if isinstance(origin, FromSource):
+        return ReadAgain(f"{order.author} has it reloaded, and {origin.why}")
+    then = _besides(state, origin)
+    return CatchUp(reach, then) if isinstance(reach, Span) else then
+
+
+def _besides(
+    state: TableState, origin: FromChangelog | None
+) -> AsIs | Backfill | Rebuild | ReadAgain:
+    if origin is not None:
+        return Rebuild(origin.told)
+    remedy = remedy_of(state)
+    if state.generation > 1 and state.mirror_version is None:
+        return ReadAgain(f"it gets a new mirror: {state.reason}")
+    if remedy is Remedy.REWRITE_MIRROR:
+        return ReadAgain(f"its mirror refused a write: {state.reason}")
+    return Backfill(why_owed(state)) if remedy is Remedy.BACKFILL else AsIs()

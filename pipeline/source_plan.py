@@ -1,0 +1,53 @@
+"""A source as a run sees it: what it is called, captures, starts and ends at, its policies.
+
+Belongs here: what was configured, without what is needed to connect. Does not: reading
+lockstep.toml (`resources.config`), the ports a run works through (`pipeline.runs.context`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.bounds import Budget
+from pipeline.places import Place
+from pipeline.policies import LakePolicies, StartPolicies
+from pipeline.ports.source import ServerFacts
+from pipeline.tables import TablePatterns
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyPlan:
+    """A source's standby: its own start, and its UUID where that is known beforehand."""
+
+    start: Place | None
+    server_uuid: str | None = None
+
+    def answers(self, facts: ServerFacts) -> bool:
+        """Whether these are its facts: by its UUID, else by the address that answered."""
+        if self.server_uuid is not None:
+            return facts.server_uuid == self.server_uuid
+        return facts.standby
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """A source as configured, without what is needed to connect to it.
+
+    `standby` is the server that may answer in its place. `until`: where this run ends, if
+    not at the head.
+    """
+
+    name: str
+    patterns: TablePatterns
+    start: Place | None
+    budget: Budget = field(default_factory=Budget)
+    policies: StartPolicies = field(default_factory=StartPolicies)
+    lake: LakePolicies = field(default_factory=LakePolicies)
+    standby: StandbyPlan | None = None
+    until: Place | None = None
+
+    def start_at(self, facts: ServerFacts) -> Place | None:
+        """The configured start of the server that answers."""
+        if self.standby is not None and self.standby.answers(facts):
+            return self.standby.start
+        return self.start

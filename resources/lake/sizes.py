@@ -1,0 +1,43 @@
+"""How many rows and bytes a mirror and staged files have, without reading them.
+
+Belongs here: asking files and logs. Does not: what follows from it (`pipeline.changes.strategy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from pipeline.changes.strategy import Size
+
+
+def size_in(files: Iterable[str]) -> Size | None:
+    """Of Parquet files; None where one cannot be read, which whoever reads them all will
+    say."""
+    found = Size(0, 0)
+    try:
+        for file in files:
+            found += Size(pq.read_metadata(file).num_rows, Path(file).stat().st_size)
+    except (pa.ArrowException, OSError):
+        return None
+    return found
+
+
+def size_of(table: DeltaTable) -> Size | None:
+    """Of a table's files, deleted rows among it; None where they do not tell."""
+    try:
+        actions = pa.table(table.get_add_actions(flatten=True))
+    except (DeltaError, pa.ArrowException):
+        return None
+    if "num_records" not in actions.column_names:
+        return Size(0, 0) if actions.num_rows == 0 else None
+    rows: list[int | None] = actions["num_records"].to_pylist()
+    counts = [count for count in rows if count is not None]
+    if len(counts) < len(rows):
+        return None
+    return Size(sum(counts), sum(actions["size_bytes"].to_pylist()))

@@ -1,0 +1,99 @@
+"""What was decided, and what a person chose, on Postgres: `pipeline.ports.decisions`."""
+
+from __future__ import annotations
+
+import json
+
+from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
+from pipeline.gaps import CLOSING, Gap, Happened, with_closed
+from pipeline.table import TableName
+from pipeline.table_state import TableEventKind
+from resources.postgres.rows import Row, coordinates, table
+from resources.postgres.session import Books
+
+
+class PostgresDecisions(Books):
+    def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
+        with self._step(lease) as step:
+            row = step.only(
+                "decide",
+                source=lease.source,
+                token=lease.token,
+                kind=decision.kind,
+                rule=decision.rule,
+                reason=decision.reason,
+                facts=json.dumps(dict(decision.facts)),
+                author=decision.author,
+                follows=decision.follows,
+                continuity=decision.continuity,
+                gap_tables=list(decision.gap_tables),
+                override=decision.override,
+            )
+            return _decision(row)
+
+    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
+        return [_decision(row) for row in self._all("decisions", source=source, limit=limit)]
+
+    def note_gtids_off(self, lease: Lease) -> None:
+        with self._step(lease) as step:
+            step.run("note_gtids_off", source=lease.source)
+
+    def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
+        with self._step(lease) as step:
+            values = {"place": place, "reason": reason, "author": author}
+            row = step.only("choose_start", source=lease.source, token=lease.token, **values)
+            return _override(row)
+
+    def open_override(self, source: str) -> Override | None:
+        row = self._first("open_override", source=source)
+        return None if row is None else _override(row)
+
+    def gaps(self, source: str) -> list[Gap]:
+        rows = self._all("gaps", source=source)
+        if not rows:
+            return []
+        since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
+        events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
+        happened = [_happened(row) for row in events]
+        return [with_closed(_gap(row), happened) for row in rows]
+
+
+def _decision(row: Row) -> RecordedDecision:
+    return RecordedDecision(
+        id=row["id"],
+        decided_at=row["decided_at"],
+        decision=Decision(
+            row["kind"],
+            row["rule"],
+            row["reason"],
+            row["facts"],
+            row["author"],
+            row["follows"],
+            Continuity(row["continuity"]) if row["continuity"] else None,
+            tuple(row["gap_tables"]),
+            row["override"],
+        ),
+    )
+
+
+def _override(row: Row) -> Override:
+    return Override(row["id"], row["place"], row["reason"], row["author"], row["chosen_at"])
+
+
+def _gap(row: Row) -> Gap:
+    return Gap(
+        decision=row["decision"],
+        batch=row["batch"],
+        decided_at=row["decided_at"],
+        author=row["author"],
+        reason=row["reason"],
+        tables=tuple(row["gap_tables"]),
+        begin=str(coordinates(row, "from")),
+        end=str(coordinates(row, "to")),
+    )
+
+
+def _happened(row: Row) -> Happened:
+    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
+    kind = row["kind"] and TableEventKind(row["kind"])
+    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))

@@ -1,0 +1,50 @@
+-- What was decided, and what a person chose.
+
+-- name: decide
+insert into lockstep.decisions (
+    source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override
+) values (
+    %(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s,
+    %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s
+)
+returning *
+
+-- name: decisions
+select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
+
+-- name: note_gtids_off
+update lockstep.sources set gtids_off_at = clock_timestamp() where name = %(source)s
+
+-- name: choose_start
+insert into lockstep.overrides (source, token, place, reason, author)
+values (%(source)s, %(token)s, %(place)s, %(reason)s, %(author)s)
+returning *
+
+-- name: open_override
+select o.* from lockstep.overrides o
+where o.source = %(source)s
+  and o.id = (select max(id) from lockstep.overrides where source = %(source)s)
+  and not exists (
+      select from lockstep.decisions d
+      join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+      where d.override = o.id
+  )
+
+-- name: gaps
+select * from lockstep.gaps where source = %(source)s order by decision
+
+-- What may have closed parts of gaps, in the order of the log: events, and mirrors that went
+-- to another table.
+-- name: happened_to_tables
+select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
+       null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal
+from lockstep.table_events e
+join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
+where e.source = %(source)s and e.batch >= %(since)s and e.kind = any(%(kinds)s)
+union all
+select g.database, g.name, null, g.batch, b.acknowledged_at, t.database, t.name, 1, 0, 0
+from lockstep.handovers g
+join lockstep.handovers t on t.batch = g.batch and t.mirror = g.before_mirror
+join lockstep.batches b on b.id = g.batch and b.state = 'acknowledged'
+where g.source = %(source)s and g.batch >= %(since)s
+order by batch, turn, sequence, ordinal

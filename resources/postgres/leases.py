@@ -1,0 +1,106 @@
+"""Who may write for a source, on Postgres: `pipeline.ports.leases`.
+
+Belongs here: the advisory lock and its lease, and what becomes of a holder that is
+silent. Does not: the signs of life it gives (`heartbeat`), the fence of a step (`session`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+
+from pipeline.decisions import Lease, LeaseView
+from pipeline.errors import SourceBusy
+from pipeline.retries import LOCK
+from resources.postgres.connection import connect, translated
+from resources.postgres.heartbeat import SILENT_SECONDS, Heartbeat
+from resources.postgres.migrate import LOCK_NAMESPACE
+from resources.postgres.queries import query
+from resources.postgres.session import Books
+
+
+class PostgresLeases(Books):
+    """Each lock has a connection of its own, and lasts as long as that does."""
+
+    @contextmanager
+    def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
+        target = self._session.target
+        connection = connect(target)
+        try:
+            with translated(target):
+                key, token = _take(connection, source, holder, dagster_run)
+                if token is None and _end_silent(connection, source):
+                    key, token = _take(connection, source, holder, dagster_run, wait=True)
+            if token is None:
+                raise self._busy(source)
+            try:
+                with Heartbeat(connection, source, token):
+                    yield Lease(source, token, holder, dagster_run)
+            finally:
+                # A closed connection's lock goes a moment later, this one at once.
+                with suppress(psycopg2.Error), connection.cursor() as cursor:
+                    cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
+        finally:
+            with suppress(psycopg2.Error):
+                connection.close()
+
+    def _busy(self, source: str) -> SourceBusy:
+        lease = self.lease(source)
+        who = "another run"
+        if lease is not None and lease.live:
+            run = f", Dagster run {lease.dagster_run}" if lease.dagster_run else ""
+            who = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+        return SourceBusy(
+            f"The source {source!r} is busy: {who}.",
+            hint="Wait for that run to end, then run again; `lockstep status` shows it.",
+        )
+
+    def lease(self, source: str) -> LeaseView | None:
+        row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
+        return None if row is None else LeaseView(**row)
+
+    def require_held(self, lease: Lease) -> None:
+        with self._step(lease):
+            pass
+
+
+def _take(
+    connection: Connection,
+    source: str,
+    holder: str,
+    dagster_run: str | None,
+    *,
+    wait: bool = False,
+) -> tuple[int, int | None]:
+    """The lock's key and the new lease's token; None while another holds the lock.
+    `wait` a little, for one whose connection is being ended."""
+    with connection.cursor() as cursor:
+        cursor.execute(query("source_key"), {"source": source})
+        (key,) = cursor.fetchall()[0]
+        connection.commit()
+        for _ in LOCK.tries() if wait else (None,):
+            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
+            if cursor.fetchall()[0][0]:
+                break
+            connection.commit()
+        else:
+            return key, None
+        values = {"source": source, "holder": holder, "dagster_run": dagster_run}
+        cursor.execute(query("take_lease"), values)
+        (token,) = cursor.fetchall()[0]
+        connection.commit()
+        return key, token
+
+
+def _end_silent(connection: Connection, source: str) -> bool:
+    """End the connection of a holder that gives no sign of life; whether there was one.
+    Should it wake up, its token is not the newest any more."""
+    with connection.cursor() as cursor:
+        values = {"source": source, "namespace": LOCK_NAMESPACE}
+        cursor.execute(query("end_silent"), {**values, "silent_seconds": SILENT_SECONDS})
+        ended = cursor.fetchall()
+        connection.commit()
+    return bool(ended)

@@ -1,0 +1,53 @@
+-- Who may write for a source. Parameters are psycopg2's %(name)s.
+
+-- name: source_key
+insert into lockstep.sources (name)
+select %(source)s where not exists (select from lockstep.sources where name = %(source)s)
+on conflict (name) do nothing;
+select lock_key from lockstep.sources where name = %(source)s
+
+-- name: try_lock
+select pg_try_advisory_lock(%(namespace)s, %(key)s)
+
+-- name: unlock
+select pg_advisory_unlock(%(namespace)s, %(key)s)
+
+-- name: take_lease
+with taken as (
+    update lockstep.sources set token = token + 1, beat_at = clock_timestamp()
+    where name = %(source)s
+    returning name, token
+)
+insert into lockstep.leases (source, token, holder, dagster_run, backend_pid)
+select name, token, %(holder)s, %(dagster_run)s, pg_backend_pid() from taken
+returning token
+
+-- name: lease
+select l.token, l.holder, l.dagster_run, l.taken_at, s.beat_at, exists (
+    select from pg_locks k
+    where k.locktype = 'advisory' and k.granted and k.objsubid = 2
+      and k.database = (select oid from pg_database where datname = current_database())
+      and k.classid = %(namespace)s::oid and k.objid = s.lock_key::oid
+      and k.pid = l.backend_pid
+) as live
+from lockstep.sources s
+join lockstep.leases l on l.source = s.name and l.token = s.token
+where s.name = %(source)s
+
+-- name: fence
+select token from lockstep.sources where name = %(source)s for no key update
+
+-- name: beat
+update lockstep.sources set beat_at = clock_timestamp()
+where name = %(source)s and token = %(token)s
+
+-- A holder without a sign of life loses its connection, and its lock with that.
+-- name: end_silent
+select pg_terminate_backend(l.backend_pid)
+from lockstep.sources s
+join lockstep.leases l on l.source = s.name and l.token = s.token
+join pg_locks k on k.locktype = 'advisory' and k.granted and k.objsubid = 2
+    and k.database = (select oid from pg_database where datname = current_database())
+    and k.classid = %(namespace)s::oid and k.objid = s.lock_key::oid and k.pid = l.backend_pid
+where s.name = %(source)s
+  and s.beat_at < clock_timestamp() - %(silent_seconds)s * interval '1 second'

@@ -1,0 +1,202 @@
+"""The one way a table's state is written: an event, and what the life of tables makes of it.
+
+Belongs here: writing events down with the states behind them, and going through them again
+without a batch's. Does not: which events are allowed (`pipeline.life`), what else is kept of
+tables (`tables`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Final
+
+from pipeline.decisions import Lease
+from pipeline.errors import Remedy
+from pipeline.life import events
+from pipeline.life.rules import ALWAYS_KEPT
+from pipeline.life.step import NotAllowed, replayed, step
+from pipeline.life.told import Told
+from pipeline.table import TableName
+from pipeline.table_state import Stopped, TableCondition, TableState
+from resources.postgres.refusals import refusal
+from resources.postgres.rows import Row, coordinates, of_coordinates, stopped, table
+from resources.postgres.session import Step
+
+NAMES: Final[dict[type[events.Event], str]] = {
+    events.Recorded: "recorded",
+    events.Followed: "followed",
+    events.Dropped: "dropped",
+    events.Quarantined: "quarantined",
+    events.Paused: "paused",
+    events.Reloaded: "reloaded",
+    events.Resumed: "resumed",
+    events.Released: "released",
+    events.Rejoined: "rejoined",
+    events.MirrorWritten: "mirror written",
+    events.MirrorHandedOver: "mirror handed over",
+    events.MirrorReplaced: "mirror replaced",
+    events.MirrorRemoved: "mirror removed",
+    events.LakeRestarted: "lake restarted",
+    events.BatchAbandoned: "batch abandoned",
+}
+"""As the column `event` has them."""
+
+_EVENTS: Final = {name: event for event, name in NAMES.items()}
+
+
+def record(
+    transaction: Step, lease: Lease, told: Iterable[Told], batch: int | None = None
+) -> dict[TableName, TableState]:
+    """Write events down, one behind the other, and the states that they lead to: all the states
+    of these tables. `batch`: the capture that tells them, if one does."""
+    told = list(told)
+    states = _states_of(transaction, lease.source, {name for name, _ in told})
+    lines: list[_Line] = []
+    for name, event in told:
+        before = states.get(name)
+        try:
+            after = states[name] = step(name, before, event)
+        except NotAllowed as refused:
+            raise refusal(refused.rule) from None
+        if after != before or (batch is None and isinstance(event, ALWAYS_KEPT)):
+            lines.append((after, event))
+    _write(transaction, lease, lines, batch)
+    return states
+
+
+def forget(transaction: Step, lease: Lease, batch: int) -> None:
+    """The batch is abandoned: each table is where its other events lead."""
+    told: dict[TableName, list[Row]] = {}
+    for row in transaction.all("events_touched", source=lease.source, batch=batch):
+        told.setdefault(table(row), []).append(row)
+    named = {row["batch"] for rows in told.values() for row in rows}
+    named |= {row["told"].get("stopped_batch") for rows in told.values() for row in rows}
+    begins = {
+        row["id"]: coordinates(row, "start")
+        for row in transaction.all(
+            "abandoned_among", source=lease.source, batches=sorted(named - {None})
+        )
+    }
+    states = (
+        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins)
+        for name, rows in told.items()
+    )
+    never = events.BatchAbandoned(batch)
+    _write(transaction, lease, [(state, never) for state in states if state is not None], None)
+    transaction.run("count_behind_of_source", source=lease.source)
+
+
+_Line = tuple[TableState, events.Event]
+"""An event, and the state behind it."""
+
+
+def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
+    rows = [
+        (
+            *(lease.source, state.table.database, state.table.name),
+            *(NAMES[type(event)], state.condition.value, batch, lease.token),
+            json.dumps(_told(event)),
+        )
+        for state, event in lines
+    ]
+    newest = {table(row): row["id"] for row in transaction.insert("record_events", rows)}
+    last = {state.table: state for state, _ in lines}
+    states = [(lease.source, *_of_state(last[name]), newest[name]) for name in newest]
+    transaction.insert("record_states", states)
+
+
+def captures_end(transaction: Step, source: str) -> Stopped | None:
+    """Where the captures are; None before the first."""
+    rows = transaction.all("captures_end", source=source)
+    return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
+
+
+def _states_of(
+    transaction: Step, source: str, names: set[TableName]
+) -> dict[TableName, TableState]:
+    if not names:
+        return {}
+    databases, tables = zip(*((name.database, name.name) for name in names), strict=True)
+    values = {"databases": list(databases), "names": list(tables)}
+    return {table(row): state(row) for row in transaction.all("states_of", source=source, **values)}
+
+
+# -- rows ------------------------------------------------------------------------------------
+
+
+def state(row: Row) -> TableState:
+    return TableState(
+        table=table(row),
+        condition=TableCondition(row["condition"]),
+        generation=row["generation"],
+        mirror=row["mirror"],
+        changelog=row["changelog"],
+        reason=row["reason"],
+        hint=row["hint"],
+        position=row["position"],
+        mirror_version=row["mirror_version"],
+        changelog_generation=row["changelog_generation"],
+        stopped=stopped(row),
+        behind=row["behind_batch"],
+        adopted=row["adopted"],
+        mirror_generation=row["mirror_generation"],
+        remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
+    )
+
+
+_STATE: Final = (
+    "condition",
+    "generation",
+    "mirror",
+    "changelog",
+    "reason",
+    "hint",
+    "position",
+    "mirror_version",
+    "changelog_generation",
+    "adopted",
+    "remedy",
+    "mirror_generation",
+)
+"""Columns that are called as the state's fields are, in the order of `record_states`."""
+
+
+def _of_state(value: TableState) -> tuple[Any, ...]:
+    columns = (getattr(value, name) for name in _STATE)
+    where = _of_stopped(value.stopped).values()
+    return (value.table.database, value.table.name, *columns, *where)
+
+
+def _of_stopped(value: Stopped | None) -> dict[str, Any]:
+    at = of_coordinates(None if value is None else value.at)
+    batch = None if value is None else value.batch
+    return {"stopped_batch": batch, **{f"stopped_{part}": told for part, told in at.items()}}
+
+
+def _told(event: events.Event) -> dict[str, Any]:
+    """The event's values, by the names that columns of states have."""
+    if isinstance(event, events.Recorded):
+        columns = {name: getattr(event.state, name) for name in _STATE}
+        return {**columns, **_of_stopped(event.state.stopped)}
+    told = {field.name: getattr(event, field.name) for field in fields(event)}
+    if "stopped" in told:
+        told |= _of_stopped(told.pop("stopped"))
+    return told
+
+
+def event_of(row: Row) -> events.Event:
+    """The event that a line has."""
+    kind, told = _EVENTS[row["event"]], dict(row["told"])
+    if kind is events.Recorded:
+        whole = {**told, "database": row["database"], "name": row["name"], "behind_batch": None}
+        return events.Recorded(state(whole))
+    if "stopped_batch" in told:
+        where = stopped(told)
+        told = {key: value for key, value in told.items() if not key.startswith("stopped_")}
+        told["stopped"] = where
+    if told.get("remedy") is not None:
+        told["remedy"] = Remedy(told["remedy"])
+    made: events.Event = kind(**told)
+    return made

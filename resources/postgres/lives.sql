@@ -1,0 +1,47 @@
+-- The lives of tables: events, and the states that they lead to.
+
+-- name: states_of
+select t.* from lockstep.table_states t
+join unnest(%(databases)s::text[], %(names)s::text[]) w (database, name) using (database, name)
+where t.source = %(source)s
+
+-- name: record_events
+insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
+values %s
+returning id, database, name
+
+-- name: record_states
+insert into lockstep.table_states as t (
+    source, database, name, condition, generation, mirror, changelog, reason, hint, position,
+    mirror_version, changelog_generation, adopted, remedy, mirror_generation, stopped_batch,
+    stopped_base, stopped_number, stopped_offset, event
+) values %s
+on conflict (source, database, name) do update set
+    condition = excluded.condition, generation = excluded.generation, mirror = excluded.mirror,
+    changelog = excluded.changelog, reason = excluded.reason, hint = excluded.hint,
+    position = excluded.position, mirror_version = excluded.mirror_version,
+    changelog_generation = excluded.changelog_generation, adopted = excluded.adopted,
+    remedy = excluded.remedy, mirror_generation = excluded.mirror_generation,
+    stopped_batch = excluded.stopped_batch, stopped_base = excluded.stopped_base,
+    stopped_number = excluded.stopped_number, stopped_offset = excluded.stopped_offset,
+    event = excluded.event
+
+-- name: captures_end
+select id, end_base, end_number, end_offset from lockstep.batches
+where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
+order by id desc limit 1
+
+-- All that is told of tables that a batch told something of, or that stopped in it.
+-- name: events_touched
+select e.* from lockstep.table_life e
+where e.source = %(source)s and (e.database, e.name) in (
+    select database, name from lockstep.table_life where batch = %(batch)s
+    union
+    select database, name from lockstep.table_states
+    where source = %(source)s and stopped_batch = %(batch)s
+)
+order by e.id
+
+-- name: abandoned_among
+select id, start_base, start_number, start_offset from lockstep.batches
+where source = %(source)s and id = any(%(batches)s::bigint[]) and state = 'abandoned'

@@ -1,0 +1,128 @@
+"""What a refused step says: the rule's name, and what is known of it in words.
+
+A rule is a constraint of the schema, or a trigger's. One that a person can break has a
+sentence here; of any other the trigger's own complaint is told, if it has one. What enforces
+the rules does not belong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
+from pipeline.table import TableName
+
+_HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
+_ORDER_HINT = "`lockstep status` shows each table that is set aside or paused, and what to do."
+_CONSUMER_DEFECT = "report this, with what `lockstep status --json` prints"
+
+ORDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "table_orders_table": "an order is about a recorded table",
+        "table_orders_authored": "an order has an author",
+        "table_orders_resume_paused": "only a paused table is resumed",
+        "table_orders_release_quarantined": "only a table that is set aside is released",
+        "table_orders_reload_there": "a table that was dropped is not reloaded",
+    }
+)
+"""Rule → sentence."""
+
+CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "consumers_named": (
+            "a consumer has a name",
+            'give it one: lockstep.make_consumer("SOURCE", "NAME")',
+        ),
+        "consumers_name_once": (
+            "a source has only one consumer of each name",
+            "go on as that consumer with lockstep.consume, or take another name",
+        ),
+        "consumers_start": (
+            "a consumer begins after a batch of its source",
+            'start="earliest", start="latest", or the id of an acknowledged batch '
+            "of that source, as the column _batch of its changelogs has it",
+        ),
+        "consumers_start_acknowledged": (
+            "a consumer begins after an acknowledged batch",
+            'a batch up to the acknowledged one that `lockstep status` shows, or start="latest"',
+        ),
+        "consumers_drop_explained": (
+            "dropping a consumer takes an author and a reason",
+            "say why: lockstep.drop_consumer(…, reason=…)",
+        ),
+        "consumers_dropped_once": (
+            "a consumer is dropped once",
+            "nothing is left to do: it is gone",
+        ),
+        "deliveries_of_live_consumers": (
+            "a dropped consumer gets nothing and acknowledges nothing",
+            "somebody dropped it meanwhile; lockstep.make_consumer makes another of that name",
+        ),
+        "deliveries_go_on": (
+            "a delivery goes on where the one before it ended",
+            "another process took deliveries of this consumer meanwhile: consumer.get() again",
+        ),
+        "deliveries_acknowledged_once": (
+            "a delivery is acknowledged once and stays so",
+            "nothing is left to do for this one; consumer.get() gives what comes after it",
+        ),
+        "deliveries_rolled_back_once": (
+            "what was in a delivery that is rolled back is given again under another id",
+            "consumer.get() gives it again: acknowledge that delivery",
+        ),
+        "deliveries_acknowledged_in_order": (
+            "deliveries are acknowledged oldest first",
+            "acknowledge the first one of consumer.out(), or take all of them back with "
+            "consumer.rollback()",
+        ),
+        "deliveries_rolled_back_newest_first": (
+            "deliveries are rolled back newest first",
+            "consumer.rollback() takes back all that is out",
+        ),
+        "deliveries_known": (
+            "the delivery was given to this consumer",
+            "consumer.out() lists those that can be acknowledged or taken back",
+        ),
+    }
+)
+"""Rule → sentence and cure. Whatever else a consumer's step breaks comes from us."""
+
+
+def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
+    """The error for a broken rule. Where only a defect or a crash breaks it, the rule's name is
+    in the message, for support."""
+    if rule in CONSUMERS:
+        sentence, cure = CONSUMERS[rule]
+        return ConsumerRefused(f"That is refused: {sentence}.", hint=cure, rule=rule)
+    words = ORDERS.get(rule, complaint)
+    told = f"({rule})" if words is None else f"{words} ({rule})"
+    if rule.startswith(("consumers_", "deliveries_")):
+        return ConsumerRefused(f"That is refused: {told}.", hint=_CONSUMER_DEFECT, rule=rule)
+    order = rule.startswith("table_orders_")
+    what, hint = ("an order", _ORDER_HINT) if order else ("a step", _HINT)
+    return LedgerRefused(f"The ledger refused {what}: {told}.", hint=hint)
+
+
+def unknown_version(table: TableName, number: int) -> LedgerRefused:
+    """The error for a number that no version of the table has."""
+    return LedgerRefused(
+        f"The ledger has no version {number} of {table}.",
+        hint="Look at the table's state with `lockstep tables`.",
+    )
+
+
+def unknown_statement(number: int) -> LedgerRefused:
+    """The error for an id that no statement of the source has."""
+    return LedgerRefused(
+        f"The ledger has no statement {number} of this source.",
+        hint="`lockstep schema TABLE` shows a table's history.",
+    )
+
+
+def unknown_consumer(source: str, name: str) -> ConsumerUnknown:
+    """The error for a consumer that was never made, or was dropped."""
+    return ConsumerUnknown(
+        f"The source {source!r} has no consumer {name!r}.",
+        hint=f'lockstep.make_consumer("{source}", "{name}", start="latest") makes one',
+    )

@@ -1,0 +1,218 @@
+"""The history of structures, on Postgres: `pipeline.ports.schemas`.
+
+Belongs here: asking for structures, and recording those of a capture. Does not: what
+happened to tables in a batch (`captures`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.history import (
+    DatabaseVersion,
+    History,
+    Knowledge,
+    Origin,
+    SchemaStatement,
+    SchemaVersion,
+)
+from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.schema.rows import schema_of
+from pipeline.table import TableName, TableStructure
+from resources.postgres.refusals import refusal, unknown_statement, unknown_version
+from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
+from resources.postgres.session import Books, Step
+
+_LAST: Final = {
+    "batch": (1 << 63) - 1,
+    **of_coordinates(Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)),
+}
+"""Behind every batch and place: what holds there is what is newest."""
+
+
+class PostgresSchemas(Books):
+    def has_history(self, source: str) -> bool:
+        return bool(self._only("has_history", source=source)["found"])
+
+    def last_versions(self, source: str) -> dict[TableName, int]:
+        return {table(row): row["version"] for row in self._all("last_versions", source=source)}
+
+    def schema_at(
+        self, source: str, table: TableName, *, batch: int, place: Coordinates
+    ) -> SchemaVersion | None:
+        return self._schema_at(source, table, batch=batch, **of_coordinates(place))
+
+    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
+        return self._schema_at(source, table, **_LAST)
+
+    def _schema_at(self, source: str, table: TableName, **until: Any) -> SchemaVersion | None:
+        row = self._first("schema_at", source=source, **of_table(table), **until)
+        return None if row is None else _schema_version(row)
+
+    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+        return self._schemas("schemas_at", source=source, batch=batch, **of_coordinates(place))
+
+    def newest_schemas(self, source: str) -> list[SchemaVersion]:
+        return self._schemas("schemas_at", source=source, **_LAST)
+
+    def referring_schemas(self, source: str) -> list[SchemaVersion]:
+        return self._schemas("referring_schemas", source=source)
+
+    def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
+        return self._schemas("schema_versions", source=source, **of_table(table))
+
+    def _schemas(self, name: str, /, **values: Any) -> list[SchemaVersion]:
+        return [_schema_version(row) for row in self._all(name, **values)]
+
+    def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
+        row = self._first("schema_version", source=source, version=number, **of_table(table))
+        if row is None:
+            raise unknown_version(table, number)
+        return _schema_version(row)
+
+    def databases(self, source: str) -> list[DatabaseVersion]:
+        return self._databases_at(source, **_LAST)
+
+    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
+        return self._databases_at(source, batch=batch, **of_coordinates(place))
+
+    def _databases_at(self, source: str, **until: Any) -> list[DatabaseVersion]:
+        rows = self._all("databases_at", source=source, **until)
+        return [_database_version(row) for row in rows]
+
+    def schema_statements(
+        self, source: str, *, limit: int = 100, after: int = 0
+    ) -> list[SchemaStatement]:
+        rows = self._all("schema_statements", source=source, limit=limit, after=after)
+        return [_schema_statement(row) for row in rows]
+
+    def statement(self, source: str, number: int) -> SchemaStatement:
+        row = self._first("statement", source=source, number=number)
+        if row is None:
+            raise unknown_statement(number)
+        return _schema_statement(row)
+
+
+def record_history(step: Step, source: str, batch: int, history: History) -> None:
+    """What a capture read of structures. Statements first: versions name them."""
+    statements = [_of_statement(source, batch, one) for one in history.statements]
+    # Ids are given in the order of the rows.
+    numbers = sorted(row["id"] for row in step.insert("record_statements", statements))
+    databases = [
+        _of_database(source, batch, one, _number(numbers, one.statement, "database"))
+        for one in history.databases
+    ]
+    step.insert("record_databases", databases)
+    versions = [
+        _of_version(source, batch, one, _number(numbers, one.statement, "table"))
+        for one in history.versions
+    ]
+    step.insert("record_versions", versions)
+
+
+def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
+    if index is not None and not 0 <= index < len(numbers):
+        raise refusal(f"{kind}_versions_statement")
+    return None if index is None else numbers[index]
+
+
+def _schema_version(row: Row) -> SchemaVersion:
+    schema = None
+    if row["schema"] is not None:
+        schema = TableSchema.from_json(row["schema"])
+    elif row["structure"] is not None:
+        schema = schema_of(TableStructure.from_json(row["structure"]))
+    columns = row["columns_from"]
+    return SchemaVersion(
+        table=TableName(row["database"], row["name"]),
+        version=row["version"],
+        since=coordinates(row, "since"),
+        knowledge=Knowledge(row["knowledge"]),
+        origin=Origin(row["origin"]),
+        schema=schema,
+        columns_from=None if columns is None else tuple(columns),
+        statement=row["statement"],
+        reason=row["reason"],
+        generation=row["generation"],
+        batch=row["batch"],
+    )
+
+
+def _database_version(row: Row) -> DatabaseVersion:
+    schema = None
+    if row["charset"] is not None:
+        schema = DatabaseSchema(row["name"], row["charset"], row["collation_name"])
+    since = coordinates(row, "since")
+    return DatabaseVersion(row["name"], since, schema, row["statement"], row["batch"])
+
+
+def _schema_statement(row: Row) -> SchemaStatement:
+    return SchemaStatement(
+        begin=coordinates(row, "begin"),
+        end=coordinates(row, "end"),
+        gtid=row["gtid"],
+        committed_at=row["committed_at"],
+        database=row["database"],
+        text=row["text"],
+        outcome=row["outcome"],
+        effects=tuple(row["effects"]),
+        context=row["context"],
+        id=row["id"],
+        batch=row["batch"],
+    )
+
+
+def _of_version(
+    source: str, batch: int, value: SchemaVersion, statement: int | None
+) -> tuple[Any, ...]:
+    """In the order of the statement `record_versions`."""
+    known = value.schema is not None
+    return (
+        source,
+        batch,
+        value.table.database,
+        value.table.name,
+        value.version,
+        *_place(value.since),
+        value.knowledge.value,
+        value.origin.value,
+        json.dumps(value.schema.to_json()) if value.schema is not None else None,
+        value.fingerprint if known else None,
+        None if value.columns_from is None else list(value.columns_from),
+        statement,
+        value.reason,
+        value.generation,
+    )
+
+
+def _of_statement(source: str, batch: int, value: SchemaStatement) -> tuple[Any, ...]:
+    """In the order of the statement `record_statements`."""
+    return (
+        source,
+        batch,
+        *_place(value.begin),
+        *_place(value.end),
+        value.gtid,
+        value.committed_at,
+        json.dumps(value.database),
+        json.dumps(value.text),
+        json.dumps(dict(value.context)),
+        value.outcome,
+        json.dumps(list(value.effects)),
+    )
+
+
+def _of_database(
+    source: str, batch: int, value: DatabaseVersion, statement: int | None
+) -> tuple[Any, ...]:
+    """In the order of the statement `record_databases`."""
+    charset = value.schema.charset if value.schema is not None else None
+    collation = value.schema.collation if value.schema is not None else None
+    return (source, batch, value.name, *_place(value.since), charset, collation, statement)
+
+
+def _place(value: Coordinates) -> Sequence[Any]:
+    return value.file.base, value.file.number, value.offset

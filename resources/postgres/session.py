@@ -1,0 +1,166 @@
+"""The ledger's session: named statements, one transaction at a time on one connection.
+
+Belongs here: running statements by their names, beginning, committing and undoing a
+transaction, the fence of a writing one. Does not: what a transaction says, which each
+subject's module knows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+from psycopg2.extras import RealDictCursor, execute_values
+
+from pipeline.decisions import Lease
+from pipeline.errors import LeaseLost
+from pipeline.retries import LEDGER_CONNECTION
+from resources.postgres.connection import Target, connect, is_lost, translated
+from resources.postgres.queries import query
+from resources.postgres.refusals import refusal
+from resources.postgres.rows import Row
+
+_PAGE = 1000
+"""Rows that one statement inserts."""
+
+
+class Step:
+    """A transaction that is under way."""
+
+    def __init__(self, cursor: RealDictCursor) -> None:
+        self._cursor = cursor
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a statement; how many rows it met."""
+        self._cursor.execute(query(name), values)
+        return self._cursor.rowcount
+
+    def all(self, name: str, /, **values: Any) -> list[Row]:
+        self._cursor.execute(query(name), values)
+        return list(self._cursor.fetchall())
+
+    def only(self, name: str, /, **values: Any) -> Row:
+        """The one row of a statement that always has one."""
+        (row,) = self.all(name, **values)
+        return row
+
+    def must(self, name: str, rule: str, /, **values: Any) -> None:
+        """Run a statement that has to meet a row, or refuse by `rule`."""
+        if self.run(name, **values) == 0:
+            raise refusal(rule)
+
+    def insert(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> list[Row]:
+        """Insert many rows; what the statement returns of each."""
+        if not rows:
+            return []
+        text = query(name)
+        fetch = "returning" in text
+        found = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
+        return list(found or ())
+
+
+class Session:
+    """One connection, opened when needed, used by one thread at a time.
+
+    A connection that was dropped while idle is opened again once, at the first statement
+    of a transaction; after that, losing it is `LedgerUnavailable`.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._connection: Connection | None = None
+        self._turn = threading.RLock()
+
+    def all(self, name: str, /, **values: Any) -> list[Row]:
+        """What one statement answers, in a transaction of its own."""
+        with self.step(name, **values) as (_, rows):
+            return rows
+
+    @contextmanager
+    def step(self, first: str, /, **values: Any) -> Iterator[tuple[Step, list[Row]]]:
+        """One transaction, and what its first statement answered; commits behind the block,
+        and undoes everything where that fails."""
+        with self._turn, translated(self.target):
+            cursor, rows = self._begin(first, values)
+            try:
+                with cursor:
+                    yield Step(cursor), rows
+                cursor.connection.commit()
+            except BaseException as error:
+                self._undo(error)
+                raise
+
+    def _begin(self, first: str, values: Mapping[str, Any]) -> tuple[RealDictCursor, list[Row]]:
+        for wait in LEDGER_CONNECTION.tries():
+            reused = self._connection is not None
+            try:
+                return self._first(first, values)
+            except psycopg2.Error as error:
+                if wait is None or not (reused and is_lost(error)):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _first(self, first: str, values: Mapping[str, Any]) -> tuple[RealDictCursor, list[Row]]:
+        if self._connection is None:
+            self._connection = connect(self.target)
+        cursor = self._connection.cursor(cursor_factory=RealDictCursor)
+        try:
+            cursor.execute(query(first), values)
+            return cursor, list(cursor.fetchall())
+        except BaseException as error:
+            self._undo(error)
+            raise
+
+    def _undo(self, error: BaseException) -> None:
+        if self._connection is None:
+            return
+        if isinstance(error, psycopg2.Error) and is_lost(error):
+            self.close()
+            return
+        try:
+            self._connection.rollback()
+        except psycopg2.Error:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; the session opens a new one when it is used again."""
+        with self._turn:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with suppress(psycopg2.Error):
+                    connection.close()
+
+
+class Books:
+    """One subject of the ledger: its questions, each a statement, and its steps."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def _all(self, name: str, /, **values: Any) -> list[Row]:
+        return self._session.all(name, **values)
+
+    def _first(self, name: str, /, **values: Any) -> Row | None:
+        rows = self._session.all(name, **values)
+        return rows[0] if rows else None
+
+    def _only(self, name: str, /, **values: Any) -> Row:
+        (row,) = self._session.all(name, **values)
+        return row
+
+    @contextmanager
+    def _step(self, lease: Lease) -> Iterator[Step]:
+        """A transaction that keeps others from taking the source over until it ends;
+        `LeaseLost` where somebody has."""
+        with self._session.step("fence", source=lease.source) as (step, rows):
+            if [row["token"] for row in rows] != [lease.token]:
+                raise LeaseLost(
+                    f"Another run took over the source {lease.source!r}; "
+                    "nothing of this one was recorded after that.",
+                    hint="Let the other run finish; `lockstep status` shows it.",
+                )
+            yield step

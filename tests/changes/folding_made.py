@@ -1,0 +1,53 @@
+"""Images folded as a run folds them, out of segments in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.changes.fold import Fold
+from pipeline.ports.mirrors import Mirrors
+from pipeline.runs.merging.folding import Staged, staged_fold
+from pipeline.runs.merging.segment_parts import SegmentPart
+from pipeline.segment import SegmentFile
+from resources.memory.lake import MemoryLake, MemorySegments
+from resources.memory.spool import MemorySpool
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    mirrors: Mirrors
+    segments: MemorySegments = field(default_factory=lambda: MemorySegments(MemoryLake()))
+    spool: MemorySpool = field(default_factory=MemorySpool)
+
+
+@contextmanager
+def staged_images(
+    mirrors: Mirrors,
+    fold: Fold,
+    images: Sequence[Sequence[pa.Table]],
+    buckets: int,
+    spool: MemorySpool | None = None,
+) -> Iterator[Staged]:
+    """`images`: for each part of the fold, in pieces."""
+    room = Room(mirrors, spool=spool or MemorySpool())
+    with staged_fold(room, "test", fold, list(_parts(room, fold, images)), buckets) as staged:
+        yield staged
+    assert all(file.closed for file in room.spool.made)
+
+
+def _parts(room: Room, fold: Fold, images: Sequence[Sequence[pa.Table]]) -> Iterator[SegmentPart]:
+    """A piece is a file, and its columns are called as the part's files call them."""
+    for number, (part, pieces) in enumerate(zip(fold.parts, images, strict=True)):
+        files: list[SegmentFile] = []
+        for at, piece in enumerate(pieces):
+            writer = room.segments.open(
+                f"part {number}", batch=at, schema_version=1, schema=piece.schema
+            )
+            writer.write(piece)
+            files += writer.close()
+        names = [column.source for column in part.columns if column.source is not None]
+        yield SegmentPart(f"part {number}", tuple(files), tuple(names), part)

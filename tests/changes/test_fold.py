@@ -1,0 +1,117 @@
+"""Changes folded in buckets of keys are what they are folded at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.changes.fold import Fold
+from pipeline.errors import LakeUnavailable, TableError
+from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.runs.merging.folding import TOGETHER
+from resources.memory.lake import MemoryLake, MemoryMirrors
+from resources.memory.spool import MemoryEventFile, MemorySpool
+from tests.changes.folding_made import staged_images
+from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
+
+OLD = Part((), (*PART.columns[:3], PartColumn()))
+"""Images that do not know the last column."""
+NEW = Part((), tuple(PartColumn(field.name, field.type) for field in SCHEMA))
+MARKS = ("_committed_at",)
+
+
+def whole_images(random: Random, count: int) -> pa.Table:
+    workload = Workload(random)
+    workload.fill(3)
+    for _ in range(count):
+        workload.change()
+    names = frozenset(SCHEMA.names)
+    images = images_table([(kind, row, names) for kind, row, _ in workload.images])
+    moments = [datetime(2026, 1, 1, tzinfo=UTC)] * len(images)
+    column = pa.array(moments, pa.timestamp("us", tz="UTC"))
+    return images.append_column("_committed_at", column)
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("first", [OLD, NEW], ids=["a column came", "one structure"])
+@pytest.mark.parametrize("numbered", [True, False])
+@given(
+    random=st.randoms(use_true_random=False),
+    count=st.integers(0, 40),
+    cut=st.integers(0, 80),
+    buckets=st.integers(2, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_buckets_make_no_difference(
+    first: Part, numbered: bool, random: Random, count: int, cut: int, buckets: int
+) -> None:
+    """Marks, numbers, kept columns and bounds included; a key is in one file."""
+    images = whole_images(random, count)
+    if not len(images):
+        return
+    halves = [images.slice(0, cut), images.slice(cut)]
+    parts = [part for part, half in zip((first, NEW), halves, strict=True) if len(half)]
+    pieces = [[half.slice(0, 4), half.slice(4)] for half in halves if len(half)]
+    pieces = [[piece for piece in some if len(piece)] for some in pieces]
+    fold = Fold(SCHEMA, ("id",), tuple(parts), MARKS, numbered)
+    found = []
+    for number in (1, buckets):
+        lake = MemoryLake()
+        with staged_images(MemoryMirrors(lake), fold, pieces, number) as staged:
+            tables = [lake.files[path] for path in staged.changes.files]
+        assert not lake.files
+        rows = in_order([row for table in tables for row in table.to_pylist()])
+        found.append((rows, staged.bounds, staged.changes.kept))
+    assert found[0] == found[1]
+    assert len({row["id"] for row in found[0][0]}) == len(found[0][0])
+    assert ("_sequence" in found[0][0][0]) == numbered
+
+
+def test_rows_that_belong_together_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial images of one key cannot be folded apart; nothing is staged."""
+    monkeypatch.setattr("pipeline.runs.merging.folding.MOST_IMAGES", 3)
+    names = frozenset(SCHEMA.names)
+    row = {"id": 1, "a": 1, "text": "x", "c": 1}
+    images = images_table([("update_preimage", row, names), ("update_postimage", row, names)] * 2)
+    lake = MemoryLake()
+    with (
+        pytest.raises(TableError) as refused,
+        staged_images(MemoryMirrors(lake), Fold(SCHEMA, ("id",), (PART,)), [[images]], 2),
+    ):
+        pass
+    assert refused.value.reason == TOGETHER
+    assert not lake.files
+
+
+class FullFile(MemoryEventFile):
+    def write(self, data: bytes | memoryview) -> None:
+        raise LakeUnavailable("The lake's storage is full.", hint="free some space")
+
+
+class FullSpool(MemorySpool):
+    def scratch(self) -> MemoryEventFile:
+        self.made.append(FullFile())
+        return self.made[-1]
+
+
+def test_a_full_disk_leaves_nothing() -> None:
+    """The scratch file is let go, and a later try begins anew."""
+    lake, spool = MemoryLake(), FullSpool()
+    images = whole_images(Random(1), 20)
+    fold = Fold(SCHEMA, ("id",), (NEW,), MARKS)
+    with (
+        pytest.raises(LakeUnavailable),
+        staged_images(MemoryMirrors(lake), fold, [[images]], 3, spool),
+    ):
+        pass
+    assert [file.closed for file in spool.made] == [True]
+    assert not lake.files

@@ -1,0 +1,37 @@
+"""Sparks for the tests: one in a worker, one in the process that runs whole commands for it;
+each from the first test that needs it on.
+
+They cost seconds to start, and a process has one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from resources.lake.session import SparkProcess
+from tests.e2e.warm import WarmProcess
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkProcess]:
+    """The Spark of this process; started by whoever first needs a session."""
+    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def no_spark(spark: SparkProcess) -> None:
+    """For tests that start one of their own: `spark` is stopped, and starts again where it is
+    needed next."""
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmProcess]:
+    """One process and one Spark for the commands around what a test is about."""
+    process = WarmProcess()
+    yield process
+    process.stop()

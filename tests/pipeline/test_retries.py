@@ -1,0 +1,100 @@
+"""What is tried again stands in one table, and nothing else in the product waits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline import retries
+from pipeline.retries import SPARK, STEP, TABLE, Retry
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = [
+    path
+    for room in ("pipeline", "resources", "assets", "lockstep")
+    for path in sorted((ROOT / room).rglob("*.py"))
+]
+_NAMED = re.compile(r"(^|_)(TRIES|ATTEMPTS|RETRIES|PAUSES)$|_PAUSE$")
+"""How a number is called that counts tries, or waits between them."""
+
+
+def waits(tree: ast.AST) -> list[str]:
+    """Calls of sleep, numbers of tries, and loops that go on after a failure."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="sleep") | ast.Attribute(attr="sleep")):
+                found.append(f"{node.lineno}: sleeps")
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if _NAMED.search(name):
+                    found.append(f"{node.lineno}: {name}")
+            case (
+                ast.For(target=ast.Name(id="_"), iter=ast.Call(func=ast.Name(id="range")))
+                | ast.While(test=ast.Constant())
+            ):
+                if any(isinstance(one, ast.Try) and _goes_on(one) for one in node.body):
+                    found.append(f"{node.lineno}: tries again")
+    return found
+
+
+def _goes_on(tried: ast.Try) -> bool:
+    ends = ast.Raise | ast.Return | ast.Break
+    return any(not isinstance(one.body[-1], ends) for one in tried.handlers)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_else_waits_or_counts_tries(path: Path) -> None:
+    """Whoever waits takes its numbers and its loop from `pipeline.retries`."""
+    if path == Path(retries.__file__):
+        return
+    assert waits(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "sleep(1)",
+        "time.sleep(0.1)",
+        "_TRIES = 3",
+        "PAUSES: Final = (1.0,)",
+        "for _ in range(3):\n    try:\n        f()\n    except OSError:\n        g()",
+        "while True:\n    try:\n        f()\n    except OSError:\n        continue",
+    ],
+)
+def test_a_wait_is_found(code: str) -> None:
+    assert len(waits(ast.parse(code))) == 1
+
+
+def test_each_retry_is_on_the_page_and_used() -> None:
+    named = {name: one for name, one in vars(retries).items() if isinstance(one, Retry)}
+    assert list(named.values()) == list(TABLE)
+    others = "".join(path.read_text() for path in MODULES if path != Path(retries.__file__))
+    assert [name for name in named if f" {name}" not in others] == []
+
+
+def test_tries_and_pauses() -> None:
+    """The last try has no pause behind it; the last pause is repeated."""
+    slept: list[float] = []
+    retry = replace(STEP, most=4, pauses=(0.5, 2.0))
+    assert list(retry.tries(slept.append)) == [0.5, 2.0, 2.0, None]
+    assert slept == [0.5, 2.0, 2.0]
+
+
+def test_what_succeeds_is_not_tried_again() -> None:
+    slept: list[float] = []
+    for _ in STEP.tries(slept.append):
+        break
+    assert slept == []
+
+
+def test_a_time_that_is_over_still_has_one_try() -> None:
+    assert list(replace(STEP, most=None, seconds=0.0).tries()) == [None]
+
+
+def test_without_an_end_there_is_always_another_try() -> None:
+    tries = SPARK.tries(lambda _: None)
+    assert [next(tries) for _ in range(100)] == [0.02] * 100
