@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import TIMEOUT, Project, environment, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project, environment, head
+from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "waiting"
@@ -88,9 +88,9 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    for _ in range(2):
+    for one in (project, project.cold):
         write(mysql)
-        assert "Java" in project.cold.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+        assert "Java" in one.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
     assert project.status()["acknowledged"] == acknowledged
     project.run("run")
