@@ -7,7 +7,7 @@ must be true then (`test_restored`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -72,7 +72,10 @@ class Made:
         return sorted(self.fake.rows.items())
 
     def branched(self) -> Made:
-        return replace(self, fake=deepcopy(self.fake))
+        fake = copy(self.fake)
+        fake.rows, fake.writes = fake.rows.copy(), fake.writes.copy()
+        fake.files = [replace(log, events=log.events.copy()) for log in fake.files]
+        return replace(self, fake=fake)
 
 
 @dataclass
