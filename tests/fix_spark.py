@@ -1,5 +1,5 @@
-"""Sparks for the tests: one in a worker, one in the process that runs whole commands for it;
-each from the first test that needs it on.
+"""Sparks for the tests: one in a worker, and a Java for the processes that run whole commands for
+it; each from the first test that needs it on.
 
 They cost seconds to start, and a process has one at a time.
 """
@@ -31,7 +31,15 @@ def no_spark(spark: SparkProcess) -> None:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmProcess]:
-    """One process and one Spark for the commands around what a test is about."""
+    """Commands as processes that do not have to import and to start Java first."""
+    process = WarmProcess()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def rival() -> Iterator[WarmProcess]:
+    """Another one, for a run that meets one of `warm`: each has one child at a time."""
     process = WarmProcess()
     yield process
     process.stop()

@@ -10,8 +10,14 @@ from __future__ import annotations
 import importlib
 import sys
 
-from lockstep.cli import main
+from lockstep import cli
+
+
+def main() -> int:
+    """Hand over to the command line."""
+    vars(importlib.import_module("resources.postgres.leases"))["SILENT_SECONDS"] = 0.0
+    return cli.main(sys.argv[1:])
+
 
 if __name__ == "__main__":
-    vars(importlib.import_module("resources.postgres.leases"))["SILENT_SECONDS"] = 0.0
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -18,7 +18,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from demo import shop
-from tests.e2e.project import TIMEOUT, Project, environment, head
+from tests.e2e.project import Project, environment, head
+from tests.e2e.warm import TIMEOUT, Begun, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 WORKERS = 3
@@ -34,14 +35,26 @@ def seed_of(name: str) -> int:
     return seed
 
 
-def kill_runs(mysql: MySqlStand, folder: Path, database: str, *, kills: int, seed: int) -> None:
+def kill_runs(
+    mysql: MySqlStand,
+    folder: Path,
+    database: str,
+    *,
+    kills: int,
+    seed: int,
+    warm: WarmProcess | None = None,
+) -> None:
     """Runs of a shop that is written to, killed all over their length; the last one is not, and
-    MySQL and the lake are equal, with one commit for each write."""
+    MySQL and the lake are equal, with one commit for each write. Without a `warm` process their
+    Java dies with them."""
     start = head(mysql)
     connection = mysql.connect()
     shop.create(connection, database)
     connection.close()
-    project = Project.made(folder, port=mysql.port, tables=[f"{database}.*"], start=start)
+    project = Project.made(
+        folder, port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
     chance = random.Random(seed)
     with shop.Traffic(lambda: mysql.connect(database), WORKERS, seed, pause=PAUSE) as traffic:
         began = time.monotonic()
@@ -67,15 +80,7 @@ def _moments(chance: random.Random, kills: int, length: float) -> Iterator[float
 
 def _killed_after(project: Project, seconds: float) -> bool:
     """Whether the run was still going on; one that ended by itself ended well."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "lockstep.cli", "run"],
-        cwd=project.folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with _begun(project) as process:
         try:
             said = process.communicate(timeout=seconds)[1]
         except subprocess.TimeoutExpired:
@@ -84,6 +89,20 @@ def _killed_after(project: Project, seconds: float) -> bool:
             return True
     assert process.returncode == 0, f"after a kill: {process.returncode}\n{said}"
     return False
+
+
+def _begun(project: Project) -> subprocess.Popen[str] | Begun:
+    if project.warm is not None:
+        return project.start("lockstep.cli", "run")
+    return subprocess.Popen(
+        [sys.executable, "-m", "lockstep.cli", "run"],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _require_whole(project: Project, database: str) -> None:

@@ -18,10 +18,8 @@ from typing import Any
 
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
-from tests.e2e.warm import REPOSITORY, WarmProcess
+from tests.e2e.warm import REPOSITORY, TIMEOUT, Begun, WarmProcess
 from tests.fix_mysql import MySqlStand
-
-TIMEOUT = 240
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -51,7 +49,7 @@ def empty_ledger() -> Path:
 @dataclass
 class Project:
     """`folder` holds lockstep.toml, the lake and .lockstep; commands run in processes of
-    their own, or in one that stays (`warm`)."""
+    their own, which begin cold or `warm`."""
 
     folder: Path
     warm: WarmProcess | None = None
@@ -112,8 +110,19 @@ class Project:
 
     def killed(self, target: str, when: str, nth: int = 1) -> None:
         """`lockstep run`, killed at a call; it must not have ended by itself."""
-        command = [sys.executable, "-m", "tests.e2e.killer", target, when, str(nth), "--", "run"]
-        self._process(command, -signal.SIGKILL, {})
+        arguments = [target, when, str(nth), "--", "run"]
+        if self.warm is None:
+            command = [sys.executable, "-m", "tests.e2e.killer", *arguments]
+            self._process(command, -signal.SIGKILL, {})
+            return
+        with self.start("tests.e2e.killer", *arguments) as begun:
+            said = begun.communicate(TIMEOUT)
+        assert begun.returncode == -signal.SIGKILL, f"{begun.returncode}\n{said}"
+
+    def start(self, module: str, *arguments: str) -> Begun:
+        """`python -m MODULE …` of a warm project, begun."""
+        assert self.warm is not None
+        return self.warm.start(module, arguments, folder=self.folder, environment=environment())
 
     def _process(
         self, command: list[str], expect: int | None, extra: dict[str, str]

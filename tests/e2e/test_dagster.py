@@ -25,6 +25,8 @@ from pipeline.batch import BatchState
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from resources.config import Settings, load_settings
+from resources.lake import room
+from resources.lake.session import SparkProcess
 from resources.site import Site
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
@@ -92,8 +94,11 @@ class _Silent:
 
 
 @pytest.fixture(scope="module")
-def place(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The module's project, with three tables and one run behind it."""
+def place(
+    mysql: MySqlStand, spark: SparkProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """The module's project, with three tables and one run behind it. Its Spark is this process's,
+    which goes on behind it."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     start = head(mysql)
     mysql.execute(
@@ -106,6 +111,8 @@ def place(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     monkey = pytest.MonkeyPatch()
     monkey.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
     monkey.delenv("DAGSTER_HOME", raising=False)
+    monkey.setattr(room, "SparkProcess", lambda *_, **__: spark)
+    monkey.setattr(spark, "stop", lambda: None)
     settings = load_settings(folder / "lockstep.toml")
     home = dagster_home(settings.state_folder)
     with Site(settings, on_warning=print) as site, open_instance(home) as instance:

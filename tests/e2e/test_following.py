@@ -22,18 +22,20 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-SHRUNK, PARTS = f"{DATABASE}.shrunk", f"{DATABASE}.parts"
+SHRUNK, PARTS, GONE = (f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone"))
 
 
 @dataclass(frozen=True)
 class Stages:
-    """What was told (JSON): `aside` by the run in which `altered.THEN` was read, `read_anew`
-    by the one of `copy`, with `then` its `verify`; `released` and `afterwards` by the run
-    and the `verify` behind `altered.AFTERWARDS`. `there`: the source's tables at the end."""
+    """What was told (JSON): `aside` by the run in which `altered.THEN` was read, `followed` by
+    the `verify` behind it; `read_anew` and `then` by those of `copy`; `released` and
+    `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `there`: the source's
+    tables at the end."""
 
     project: Project
     copy: Project
     aside: Any
+    followed: Any
     read_anew: Any
     then: Any
     released: Any
@@ -57,6 +59,7 @@ def stages(
         file.write('on_rewrite = "resnapshot"\ndropped_tables = "drop"\n')
     mysql.execute(*altered.THEN)
     aside = _told(project, "run", 6)
+    followed = _told(project, "verify", None)
     read_anew = _told(resnapshot, "run", 0)
     then = _told(resnapshot, "verify", None)
     mysql.execute(*altered.AFTERWARDS)
@@ -66,7 +69,9 @@ def stages(
     afterwards = _told(project, "verify", None)
     names = mysql.rows(f"show tables from {DATABASE}")
     there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
-    return Stages(project, resnapshot, aside, read_anew, then, released, afterwards, there)
+    return Stages(
+        project, resnapshot, aside, followed, read_anew, then, released, afterwards, there
+    )
 
 
 def _told(project: Project, command: str, expect: int | None) -> Any:
@@ -89,7 +94,9 @@ def lake_rows(project: Project, table: str) -> list[dict[str, Any]]:
 
 def test_rows_that_no_event_tells_of_set_their_table_aside(stages: Stages) -> None:
     """By default: with what happened, where, and what brings the table back. All others are
-    followed."""
+    followed, and equal."""
+    assert unequal(stages.followed) == {}
+    assert set(stages.followed["tables"]) == stages.there - {SHRUNK, PARTS}
     told = {one["table"]: one for one in stages.aside["set_aside"]}
     assert sorted(told) == [PARTS, SHRUNK]
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
@@ -127,7 +134,7 @@ def test_dropped_tables_keep_what_they_held(stages: Stages) -> None:
     """All up to the DROP; `verify` compares it with nothing."""
     rows = lake_rows(stages.project, "gone")
     assert rows == [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 3, "v": 3}]
-    assert f"{DATABASE}.gone" not in stages.then["tables"]
+    assert GONE not in stages.followed["tables"]
 
 
 def test_dropped_tables_go_where_that_is_wanted(stages: Stages) -> None:

@@ -19,6 +19,8 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
+pytestmark = pytest.mark.usefixtures("no_spark")  # a capture begins to start one
+
 
 def made(
     mysql: MySqlStand,

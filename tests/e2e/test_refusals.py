@@ -152,19 +152,18 @@ def test_java_is_missing(orders: str, project: Make) -> None:
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    made = project(orders).cold
-    refused(made, 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
+    refused(project(orders), 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
 
 
 def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make) -> None:
     """No JVM is started where nothing is to be merged, so none is missed."""
-    made = project(orders, start=head(mysql)).cold
+    made = project(orders, start=head(mysql))
     made.run("run")
     mysql.execute("create database if not exists elsewhere")
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    told = made.run("run", "--json", PATH=path, JAVA_HOME="")
+    told = made.cold.run("run", "--json", PATH=path, JAVA_HOME="")
     source = json.loads(told.stdout)["sources"]["shop"]
     assert (source["rows"], source["tables"]) == (0, {})
     assert source["acknowledged"] == source["end"]

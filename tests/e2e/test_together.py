@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -14,8 +13,8 @@ from assets.home import dagster_home, open_instance
 from assets.names import job_name
 from resources.config import load_settings
 from resources.site import Site
-from tests.e2e.project import Project, environment, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project, head
+from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
@@ -37,24 +36,15 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
     )
 
 
-def test_two_runs_at_once(project: Project) -> None:
+def test_two_runs_at_once(project: Project, rival: WarmProcess) -> None:
     """One works; the other ends at once with 3 and says who holds the source."""
-    command = [sys.executable, "-m", "lockstep.cli", "run"]
-    both = [
-        subprocess.Popen(
-            command,
-            cwd=project.folder,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    said = [process.communicate(timeout=120)[1] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 3], said
-    loser = next(text for text, process in zip(said, both, strict=True) if process.returncode)
-    assert "busy" in loser or "held" in loser, loser
+    other = replace(project, warm=rival)
+    for one in (project, other):
+        one.run("--help")  # Neither has a start to make up for.
+    with project.start("lockstep.cli", "run") as a, other.start("lockstep.cli", "run") as b:
+        said = {process.wait(TIMEOUT): process.communicate(TIMEOUT)[1] for process in (a, b)}
+    assert sorted(said) == [0, 3], said
+    assert "busy" in said[3] or "held" in said[3], said
     assert project.json("verify")["exit_code"] == 0
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import TIMEOUT, Project, environment, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project, environment, head
+from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "waiting"
@@ -88,9 +88,9 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    for _ in range(2):
+    for one in (project, project.cold):
         write(mysql)
-        assert "Java" in project.cold.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+        assert "Java" in one.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
     assert project.status()["acknowledged"] == acknowledged
     project.run("run")
@@ -101,17 +101,38 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     require_once(project)
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "pipeline.runs.capturing.segment_builder:Segmenter.put",
-        "resources.lake.mirror:SparkMirrors.write",
-    ],
-    ids=["while it reads", "while Spark runs"],
-)
-def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, place: str) -> None:
-    """143 and a sentence, no process is left behind, and the next run repairs what was begun."""
+def require_terminated(code: int | None, out: str, err: str) -> None:
+    assert code == 143, err
+    assert err.splitlines()[-2:] == [
+        "terminated",
+        "hint: nothing is lost: the next run repairs what was begun",
+    ]
+    assert json.loads(out)["error"]["kind"] == "Terminated"
+
+
+def require_nobody_left(group: int) -> None:
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand) -> None:
+    """While it reads: 143 and a sentence, no process is left behind, and the next run repairs what
+    was begun."""
     write(mysql)
+    place = "pipeline.runs.capturing.segment_builder:Segmenter.put"
+    arguments = (place, "stopped", "1", "--", "run", "--json")
+    with project.start("tests.e2e.killer", *arguments) as process:
+        said = process.communicate(TIMEOUT)
+        require_terminated(process.returncode, *said)
+    require_nobody_left(process.pid)
+    project.run("run")
+    require_once(project)
+
+
+def test_sigterm_ends_a_run_while_spark_runs(project: Project, mysql: MySqlStand) -> None:
+    """The same, and Java, which this run started, goes with it."""
+    write(mysql)
+    place = "resources.lake.mirror:SparkMirrors.write"
     command = [sys.executable, "-m", "tests.e2e.killer", place, "stopped", "1", "--", "run"]
     with subprocess.Popen(
         [*command, "--json"],
@@ -123,14 +144,8 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand, 
         text=True,
         start_new_session=True,
     ) as process:
-        out, err = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 143, err
-    assert err.splitlines()[-2:] == [
-        "terminated",
-        "hint: nothing is lost: the next run repairs what was begun",
-    ]
-    assert json.loads(out)["error"]["kind"] == "Terminated"
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+        said = process.communicate(timeout=TIMEOUT)
+    require_terminated(process.returncode, *said)
+    require_nobody_left(process.pid)
     project.run("run")
     require_once(project)

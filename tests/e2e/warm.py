@@ -1,129 +1,137 @@
-"""The command line in a process that stays, with a Spark that stays: for what is checked
-around a run, not for how a process begins or ends.
+"""Commands as processes that begin warm: forked from one that has imported everything, with a
+Java that is lent to one after another.
 
-    python -m tests.e2e.warm
-
-Belongs here: commands of many projects, one after the other, each in its folder and with
-its environment, as `python -m lockstep.cli` would find them. Does not: kills, signals, a
-missing Java, first starts; those get processes of their own (`tests.e2e.project`).
+Belongs here: asking for such a process, waiting for it, killing it. Does not: the process that
+forks (`forking`), the Java (`lent_java`); and what is to be proven of a first start, a missing
+Java, or of Java that dies with its Python: such commands get processes of their own
+(`tests.e2e.project`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
-from unittest import mock
+from typing import IO, Any, Self
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+TIMEOUT = 240
 
 
 class WarmProcess:
-    """A `tests.e2e.warm` to talk to. Started by the first command."""
+    """A `tests.e2e.forking` to talk to, which has one child at a time and one Java. Started by
+    the first command."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+        self._ours: socket.socket | None = None
 
     def run(
         self, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """One command of the command line, like a process of its own."""
-        process = self._process or self._start()
-        asked = {"arguments": list(arguments), "folder": str(folder), "env": dict(environment)}
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()
-        answer = process.stdout.readline()
-        assert answer, f"the warm process ended with {process.wait()}"
-        told = json.loads(answer)
-        return subprocess.CompletedProcess(
-            list(arguments), told["code"], told["stdout"], told["stderr"]
-        )
+        """One command of the command line, in a process of its own."""
+        with self.start("lockstep.cli", arguments, folder=folder, environment=environment) as begun:
+            out, err = begun.communicate(TIMEOUT)
+        assert begun.returncode is not None
+        return subprocess.CompletedProcess(list(arguments), begun.returncode, out, err)
+
+    def start(
+        self, module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> Begun:
+        """`python -m MODULE …`, begun."""
+        channel = self._ours or self._start()
+        out, err = (os.memfd_create(name) for name in ("out", "err"))
+        asked = {
+            "module": module,
+            "arguments": list(arguments),
+            "folder": str(folder),
+            "env": dict(environment),
+        }
+        socket.send_fds(channel, [json.dumps(asked).encode()], [out, err])
+        return Begun(channel, out, err)
 
     def stop(self) -> None:
-        """End it and its Spark."""
-        if self._process is not None:
-            self._process.communicate(timeout=60)
-            self._process = None
+        """End it and its Java."""
+        if self._process is None or self._ours is None or self._folder is None:
+            return
+        self._ours.close()
+        self._process.wait(TIMEOUT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._process = self._ours = None
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> socket.socket:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._folder = Path(tempfile.mkdtemp(prefix="lent-java-"))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.warm"],
+            [sys.executable, "-m", "tests.e2e.forking", str(theirs.fileno()), str(self._folder)],
             cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
         )
-        return self._process
+        theirs.close()
+        return self._ours
 
 
-def _keep_spark() -> None:
-    """One Spark, stopped by nobody, for every command."""
-    from resources.lake import room
-    from resources.lake.session import SparkProcess
+class Begun:
+    """A child of a warm process: what of `subprocess.Popen` the tests need of it, and no more. It
+    does not outlive its `with`."""
 
-    class KeptSpark(SparkProcess):
-        def stop(self) -> None:
-            """Not yet."""
+    def __init__(self, channel: socket.socket, out: int, err: int) -> None:
+        self._channel = channel
+        self._out, self._err = os.fdopen(out, "rb"), os.fdopen(err, "rb")
+        self.returncode: int | None = None
+        self.pid = int(self._told(TIMEOUT)["pid"])
 
-    kept: dict[str, SparkProcess] = {}
+    def __enter__(self) -> Self:
+        return self
 
-    def kept_spark(user: Mapping[str, str], **options: Any) -> SparkProcess:
-        table = json.dumps(dict(user), sort_keys=True)
-        if table not in kept:
-            assert not kept, "one Spark per process: this [spark] table needs another"
-            kept[table] = KeptSpark(user, **options)
-        return kept[table]
+    def __exit__(self, *_: object) -> None:
+        self.send_signal(signal.SIGKILL)
+        self.wait(TIMEOUT)
+        self._out.close()
+        self._err.close()
 
-    mock.patch.object(room, "SparkProcess", kept_spark).start()
+    def wait_until_stopped(self) -> None:
+        """Until it has stopped itself (SIGSTOP)."""
+        assert "stopped" in self._told(TIMEOUT), self._said(self._err)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
 
-def _perform(asked: Mapping[str, Any]) -> dict[str, Any]:
-    from lockstep import cli
+    def wait(self, timeout: float) -> int:
+        """Its exit code, negative for a signal; `subprocess.TimeoutExpired`."""
+        while self.returncode is None:
+            told = self._told(timeout)
+            if "ended" in told:
+                self.returncode = int(told["ended"])
+        return self.returncode
 
-    os.environ.clear()
-    os.environ.update(asked["env"])
-    os.chdir(asked["folder"])
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        kept = [os.dup(1), os.dup(2)]
-        os.dup2(out.fileno(), 1)
-        os.dup2(err.fileno(), 2)
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """What it said, once it is done."""
+        self.wait(timeout)
+        return self._said(self._out), self._said(self._err)
+
+    def _told(self, timeout: float) -> dict[str, Any]:
+        self._channel.settimeout(timeout)
         try:
-            code = cli.main(asked["arguments"])
-        except SystemExit as left:
-            code = left.code if isinstance(left.code, int) else 1
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, descriptor in enumerate(kept, 1):
-                os.dup2(descriptor, number)
-                os.close(descriptor)
-        return {"code": code, "stdout": _text(out), "stderr": _text(err)}
+            answer = self._channel.recv(1 << 16)
+        except TimeoutError:
+            raise subprocess.TimeoutExpired("a warm process's child", timeout) from None
+        assert answer, "the warm process ended"
+        told: dict[str, Any] = json.loads(answer)
+        return told
 
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", errors="replace")
-
-
-def main() -> None:
-    """Commands from standard input, answers to it, a line each, until it closes."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    questions = os.fdopen(os.dup(0), encoding="utf-8")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
-    _keep_spark()
-    for line in questions:
-        answers.write(json.dumps(_perform(json.loads(line))) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+    @staticmethod
+    def _said(file: IO[bytes]) -> str:
+        file.seek(0)
+        return file.read().decode("utf-8", errors="replace")

@@ -7,6 +7,7 @@ must be true then (`test_restored`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -45,6 +46,9 @@ class Source(Protocol):
 
     def rows(self, table: str) -> list[tuple[int, int]]: ...
 
+    def branched(self) -> Source:
+        """One whose log goes on without this one's, if there can be two."""
+
 
 @dataclass
 class Made:
@@ -66,6 +70,12 @@ class Made:
 
     def rows(self, table: str) -> list[tuple[int, int]]:
         return sorted(self.fake.rows.items())
+
+    def branched(self) -> Made:
+        fake = copy(self.fake)
+        fake.rows, fake.writes = fake.rows.copy(), fake.writes.copy()
+        fake.files = [replace(log, events=log.events.copy()) for log in fake.files]
+        return replace(self, fake=fake)
 
 
 @dataclass
@@ -100,6 +110,9 @@ class Real:
 
     def rows(self, table: str) -> list[tuple[int, int]]:
         return self.stand.rows(f"select id, v from {self.name}.{table} order by id, v")
+
+    def branched(self) -> Real:
+        return self
 
 
 ROUNDS = 3
@@ -171,6 +184,12 @@ class History:
             self.keep("merged")
             acknowledge(work, lease)
             self.keep("acknowledged")
+
+    def branched(self) -> History:
+        """The same past, which goes on by itself where the source can."""
+        source = self.source.branched()
+        follower = replace(self.follower, server=source.server())
+        return replace(self, source=source, follower=follower)
 
     def together(self, ledger: int, lake: int) -> Follower:
         """The ledger of one moment and the lake of another, followed."""

@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.project import TIMEOUT, Project, environment
+from tests.e2e.project import Project, environment
+from tests.e2e.warm import TIMEOUT, Begun
 
 
 class Hanging:
     """A run that is stopped, with its Java process where that is."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | Begun) -> None:
         self._process = process
         self._stopped = [process.pid]
 
@@ -45,15 +46,15 @@ class Hanging:
     def end(self) -> tuple[int, str]:
         """Its exit code and what it said, once it is done."""
         said = self._process.communicate(timeout=TIMEOUT)[1]
+        assert self._process.returncode is not None
         return self._process.returncode, said
 
 
 @contextmanager
 def asleep(project: Project, place: str, nth: int = 1) -> Iterator[Hanging]:
     """A run whose Python has stopped itself before a call (`tests.e2e.killer`)."""
-    with _running(project, "tests.e2e.killer", place, "asleep", str(nth), "--", "run") as process:
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), "the run ended by itself"
+    with project.start("tests.e2e.killer", place, "asleep", str(nth), "--", "run") as process:
+        process.wait_until_stopped()
         yield Hanging(process)
 
 
@@ -75,8 +76,8 @@ def asleep_in_java(project: Project, store: Path, commit: str) -> Iterator[Hangi
 
 def taking_over(project: Project) -> None:
     """`lockstep run`, which takes a holder that is silent for a moment for one that hangs."""
-    with _running(project, "tests.e2e.impatient", "run") as process:
-        said = process.communicate(timeout=TIMEOUT)[1]
+    with project.start("tests.e2e.impatient", "run") as process:
+        said = process.communicate(TIMEOUT)[1]
     assert process.returncode == 0, said
 
 

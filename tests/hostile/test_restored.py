@@ -49,6 +49,7 @@ def require_equal(history: History, follower: Follower) -> None:
 
 
 def try_pair(history: History, ledger: int, lake: int) -> None:
+    history = history.branched()
     follower = history.together(ledger, lake)
     signed = go_on(follower)
     assert not (signed and ledger == lake), "both sides are of one moment"

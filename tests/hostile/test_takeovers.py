@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,14 +67,6 @@ EXAMPLE = (
 )
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmProcess]:
-    """For what is done around a takeover."""
-    process = WarmProcess()
-    yield process
-    process.stop()
-
-
 @pytest.fixture
 def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
     """A project after its first run; then a column went and another came in its name."""
@@ -107,8 +100,10 @@ def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Pr
     ],
     ids=[one[0] for one in PLACES],
 )
-def test_a_run_that_was_taken_over_changes_nothing(project: Project, place: str, nth: int) -> None:
-    with asleep(project, place, nth) as hanging:
+def test_a_run_that_was_taken_over_changes_nothing(
+    project: Project, rival: WarmProcess, place: str, nth: int
+) -> None:
+    with asleep(replace(project, warm=rival), place, nth) as hanging:
         require_too_late(project, hanging)
 
 

@@ -1,0 +1,122 @@
+"""A Java that outlives the processes that use it, each with a Spark of its own in it.
+
+Belongs here: what of `resources.lake.session` is done otherwise for that. The first borrower
+starts it as the product does, and whoever has `kept` it holds the end of its standard input, so
+that it ends with that. A borrower that was killed leaves its Spark behind: `reclaim` stops it and
+waits until nothing works for a dead process any more. Does not: a Java with settings of its own
+(`[spark]`), which is started as ever.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from resources.lake import session
+from resources.lake.java import Java
+from resources.lake.launch import connected, java_command, spark_home, start_java
+from resources.lake.settings import SparkSettings
+
+_TOLD, _BORROWED, _COMMAND, _KEEPER = "listens", "borrowed", "command", "keeper"
+_LISTEN, _TIME_WAIT = "0A", "06"
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[None]:
+    """Whatever Java is started below `folder` ends behind this."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as keeper:
+        keeper.bind(str(folder / _KEEPER))
+        yield
+
+
+def lend(folder: Path) -> None:
+    """Have this process use the Java of `folder`."""
+    begin, end = session._begin, session._end
+
+    def begin_lent(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
+        wanted = _lasting(settings, folder)
+        command = java_command(java, spark_home(), wanted.launch())
+        if (folder / _COMMAND).exists() and (folder / _COMMAND).read_text() != repr(command):
+            return begin(settings, java)
+        (folder / _BORROWED).touch()
+        if not (folder / _COMMAND).exists():
+            _start(command, wanted, settings.log4j, folder)
+            (folder / _COMMAND).write_text(repr(command))
+        (settings.scratch / _TOLD).symlink_to(folder / _TOLD)
+        return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    def connect_lent(process: subprocess.Popen[bytes], told: Path) -> Any:
+        gateway: Any = connected(process, told)
+        if gateway is not None and told.is_symlink():
+            gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+            # The Java is not this process's to shut down.
+            vars(gateway)["shutdown"] = lambda *_: None
+        return gateway
+
+    def end_lent(started: session.Started, patience: float) -> None:
+        lent = (started.scratch / _TOLD).is_symlink()
+        end(started, patience)
+        if lent:
+            (folder / _BORROWED).unlink()
+
+    vars(session).update(_begin=begin_lent, connected=connect_lent, _end=end_lent)
+
+
+def is_borrowed(folder: Path) -> bool:
+    """Whether somebody that used it did not give it back."""
+    return (folder / _BORROWED).exists()
+
+
+def reclaim(folder: Path) -> None:
+    """Stop the Spark of a borrower that is dead, and wait until its work is over."""
+    told = folder / _TOLD
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        gateway: Any = connected(process, told)
+        assert gateway is not None
+        contexts = getattr(getattr(gateway.jvm.org.apache.spark, "SparkContext$"), "MODULE$")
+        active = contexts.getActive()
+        if active.isDefined():
+            active.get().stop()
+        port = gateway.gateway_parameters.port
+        gateway.close()
+        until = time.monotonic() + 60
+        while _sockets(port):
+            assert time.monotonic() < until, "Java still works for a process that is dead"
+            time.sleep(0.01)
+    (folder / _BORROWED).unlink()
+
+
+def _sockets(port: int) -> int:
+    """How many connections Java holds there. It closes one when the work that was asked for on it
+    is done and its other end is gone."""
+    found = 0
+    for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            here = int(local.rpartition(":")[2], 16) == port
+            found += here and state not in (_LISTEN, _TIME_WAIT)
+    return found
+
+
+def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
+    """Those of a Java that does not go with one process's folder."""
+    return replace(settings, scratch=folder, log4j=folder / "log4j2.properties")
+
+
+def _start(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> None:
+    shutil.copyfile(before, settings.log4j)
+    with (folder / "spark.log").open("wb") as log:
+        process = start_java(command, spark_home(), settings.launch(), folder / _TOLD, log)
+    assert process.stdin is not None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(str(folder / _KEEPER))
+        # It lies in the socket, unread, for as long as the socket is there.
+        socket.send_fds(sender, [b"."], [process.stdin.fileno()])
+    process.returncode = 0  # not this process's to wait for
