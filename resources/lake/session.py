@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running Spark: its first session, its Java process, and what dies with it."""
+    """A running Spark: its first session, its Java process, and what dies with it, such as
+    the sessions that nobody uses at the moment (`sessions`)."""
 
     session: SparkSession
     gateway: JavaGateway
     scratch: Path
+    idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -96,15 +98,23 @@ class SparkProcess:
         Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
         the last words of the Java process.
         """
-        self.prepare()
-        start = self._start
-        if start is None:
-            raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
-        session = start.result().session.newSession()
+        session = self._started().session.newSession()
         for name, value in settings.items():
             if name not in self._user:
                 session.conf.set(name, value)
         return session
+
+    def idle(self, *, few: bool) -> list[SparkSession]:
+        """Sessions that nobody uses, for few rows or for any number (`sessions`); any thread
+        takes from the list and puts back. Waits for the start, as `session` does."""
+        return self._started().idle[few]
+
+    def _started(self) -> Started:
+        self.prepare()
+        start = self._start
+        if start is None:
+            raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
+        return start.result()
 
     def stop(self) -> None:
         """End Spark and its process, and remove its folder; nothing if never started."""

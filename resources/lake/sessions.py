@@ -11,7 +11,6 @@ as it takes to write the file anew.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -34,23 +33,20 @@ _FOR_FEW: Final = {
 
 
 class Sessions:
-    """Those of one Spark that no thread uses at the moment."""
+    """Those of one Spark; who writes to another lake of it takes from the same ones."""
 
     def __init__(self, spark: SparkProcess) -> None:
         self._spark = spark
-        self._idle: dict[bool, list[SparkSession]] = {False: [], True: []}
-        self._lock = threading.Lock()
 
     @contextmanager
     def one(self, *, few: bool = False) -> Iterator[SparkSession]:
         """A session that no other thread uses meanwhile, for few rows or for any number.
         Sessions are kept for later, since each pays once for its own catalog and optimizer;
         one that saw an error is not."""
-        with self._lock:
-            idle = self._idle[few]
-            session = idle.pop() if idle else None
-        if session is None:
+        idle = self._spark.idle(few=few)
+        try:
+            session = idle.pop()
+        except IndexError:
             session = self._spark.session(_FOR_FEW if few else {})
         yield session
-        with self._lock:
-            self._idle[few].append(session)
+        idle.append(session)

@@ -60,14 +60,15 @@ class PostgresLedger(
     """
 
     def __init__(self, target: Target, server: EmbeddedServer | None = None) -> None:
-        super().__init__(Session(target))
-        self._server = server
-        self.consumers = PostgresConsumers(self._session)
         connection = connect(target)
         try:
             migrate(target, connection)
-        finally:
+        except BaseException:
             connection.close()
+            raise
+        super().__init__(Session(target, connection))
+        self._server = server
+        self.consumers = PostgresConsumers(self._session)
 
     def __enter__(self) -> PostgresLedger:
         return self

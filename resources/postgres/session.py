@@ -64,15 +64,15 @@ class Step:
 
 
 class Session:
-    """One connection, opened when needed, used by one thread at a time.
+    """One connection, the given one or opened when needed, used by one thread at a time.
 
     A connection that was dropped while idle is opened again once, at the first statement
     of a transaction; after that, losing it is `LedgerUnavailable`.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, connection: Connection | None = None) -> None:
         self.target = target
-        self._connection: Connection | None = None
+        self._connection = connection
         self._turn = threading.RLock()
 
     def all(self, name: str, /, **values: Any) -> list[Row]:

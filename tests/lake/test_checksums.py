@@ -37,16 +37,19 @@ def test_a_log_that_was_cut_is_read_itself(tmp_path: Path, spark: SparkProcess, 
     ]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b"\xff", b'{"txnId": 7}'])
-def test_a_damaged_one_is_removed(tmp_path: Path, spark: SparkProcess, damage: bytes) -> None:
-    """What is derived is made again."""
+def test_a_damaged_one_is_removed(tmp_path: Path, spark: SparkProcess) -> None:
+    """Whatever the damage; the next commit does without it."""
     mirrors = disk_lake(tmp_path, spark).mirrors
     mirrors.write(a_write(mirrors, 1, "append", ROWS, mirror="a"))
     checksum = tmp_path / "lake" / "a" / "_delta_log" / f"{0:020}.crc"
     assert checksum.exists()
     head_of(tmp_path / "lake" / "a")
     assert checksum.exists()
-    checksum.write_bytes(damage)
+    for damage in (b"", b"{}", b"[]", b"\xff", b'{"txnId": 7}'):
+        checksum.write_bytes(damage)
+        head_of(tmp_path / "lake" / "a")
+        assert not checksum.exists(), damage
+    checksum.write_bytes(b"{}")
     mirrors.write(a_write(mirrors, 2, "merge", [delete(id=1)], mirror="a"))
     assert not checksum.exists()
     assert content(mirrors, "a", PEOPLE, 1) == ROWS[1:]

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from pipeline.ports.mirror_writes import Count, Part, PartColumn, Recount
 from pipeline.ports.mirrors import Mirrors
@@ -40,15 +39,14 @@ def counted(mirrors: Mirrors) -> Counter[str]:
     return Counter(repr(tuple(row.values())) for row in rows)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_copies_are_counted(lake: Lake, seed: int) -> None:
+def test_copies_are_counted(lake: Lake) -> None:
     """Random inserts, updates and deletes with NULLs and both zeros, run by run; a repeated
     write changes nothing."""
-    chance = Random(seed)
+    chance = Random(0)
     there: list[tuple[Any, ...]] = []
     for number in range(1, 4):
         found: list[tuple[str, tuple[Any, ...]]] = []
-        for _ in range(30):
+        for _ in range(60):
             if there and chance.random() < 0.5:
                 found.append(("delete", there.pop(chance.randrange(len(there)))))
             elif there and chance.random() < 0.3:

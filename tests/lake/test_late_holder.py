@@ -53,15 +53,16 @@ def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:
 
 def _shown(mode: str, *, exists: bool) -> list[dict[str, object]]:
     new: dict[str, object] = {"id": 4, "name": "new"}
-    if not exists:
-        return [{"id": 1, "name": "new"}, new] if mode == "merge" else [new]
-    if mode != "merge":
-        return [*BEFORE, new] if mode == "append" else [new]
+    if not exists or mode == "replace":
+        return [new]
+    if mode == "append":
+        return [*BEFORE, new]
     return [{"id": 1, "name": "new"}, {"id": 3, "name": "old"}, new]
 
 
-@pytest.mark.parametrize("exists", [True, False])
-@pytest.mark.parametrize("mode", ["append", "merge", "replace"])
+@pytest.mark.parametrize(
+    ("mode", "exists"), [("append", False), ("append", True), ("merge", True), ("replace", True)]
+)
 def test_a_write_that_comes_late_makes_no_commit(
     disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool
 ) -> None:
@@ -87,8 +88,7 @@ def test_a_write_that_comes_late_makes_no_commit(
     )
 
 
-@pytest.mark.parametrize("exists", [True, False])
-@pytest.mark.parametrize("mode", ["append", "merge"])
+@pytest.mark.parametrize(("mode", "exists"), [("append", False), ("merge", True)])
 def test_the_same_write_by_two_at_once_is_one_commit(
     disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool
 ) -> None:

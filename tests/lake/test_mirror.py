@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 from types import NoneType
 
@@ -187,53 +185,6 @@ def test_odd_names_are_kept(lake: Lake) -> None:
     ]
 
 
-TYPES = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("tiny", pa.int8()),
-        ("small", pa.int16()),
-        ("money", pa.decimal128(38, 10)),
-        ("cents", pa.decimal128(10, 2)),
-        ("unsigned", pa.decimal128(20, 0)),
-        ("real", pa.float32()),
-        ("precise", pa.float64()),
-        ("bytes", pa.binary()),
-        ("day", pa.date32()),
-        ("local", pa.timestamp("us")),
-        ("moment", pa.timestamp("us", tz="UTC")),
-    ]
-)
-VALUES = {
-    "tiny": -128,
-    "small": 255,
-    "money": Decimal("-1234567890123456789012345678.0123456789"),
-    "cents": Decimal("-0.01"),
-    "unsigned": Decimal(2**64 - 1),
-    "real": 0.5,
-    "precise": -0.1,
-    "bytes": b"\x00\xff\x00",
-    "day": date(1000, 1, 1),
-    "local": datetime(1582, 10, 10, 2, 30, 0, 123456),
-    "moment": datetime(2038, 1, 19, 3, 14, 7, 999999, tzinfo=UTC),
-}
-
-
-def test_every_type_comes_back_as_it_went(lake: Lake) -> None:
-    """Through append and through merge, NULLs included."""
-    empty = dict.fromkeys(VALUES)
-    lake.mirrors.write(
-        a_write(lake.mirrors, 1, "append", [{"id": 1, **VALUES}, {"id": 2, **empty}], schema=TYPES)
-    )
-    merged = [update(id=1, **empty), update(id=2, **VALUES), {"id": 3, **VALUES}]
-    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", merged, schema=TYPES))
-    assert content(lake.mirrors, MIRROR, TYPES, 0) == [{"id": 1, **VALUES}, {"id": 2, **empty}]
-    assert content(lake.mirrors, MIRROR, TYPES, 1) == [
-        {"id": 1, **empty},
-        {"id": 2, **VALUES},
-        {"id": 3, **VALUES},
-    ]
-
-
 def test_a_composite_key_matches_whole(lake: Lake) -> None:
     """Rows that share a part of the key are other rows."""
     schema = pa.schema([("a", pa.string()), ("b", pa.int32()), ("v", pa.string())])
@@ -334,12 +285,3 @@ def test_no_stack_trace_reaches_a_person(disk: Lake) -> None:
         disk.mirrors.write(write)
     assert "\n" not in caught.value.reason
     assert caught.value.hint
-
-
-def test_spark_sees_what_delta_rs_sees(disk: Lake, folder: Path, spark: SparkProcess) -> None:
-    """Both readers show one mirror."""
-    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1, **VALUES}], schema=TYPES))
-    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [{"id": 2, **VALUES}], schema=TYPES))
-    frame = spark.session().read.format("delta").load(str(folder / MIRROR))
-    by_spark = pa.table(frame.orderBy("id").toArrow()).cast(TYPES).to_pylist()
-    assert by_spark == content(disk.mirrors, MIRROR, TYPES, 1)

@@ -37,8 +37,11 @@ def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
 def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the [spark] table sets is not switched off for few rows."""
     monkeypatch.setattr(spark, "_user", {_COMPILES: "true"})
+    idle = spark.idle(few=True)
+    idle.clear()
     with Sessions(spark).one(few=True) as session:
         assert session.conf.get(_COMPILES) == "true"
+    idle.clear()
 
 
 def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from a call on, ends them once, or carries a call out and loses its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -199,21 +200,45 @@ def _never(call: Callable[[], Any]) -> Any:
     raise AssertionError("no call has this number")
 
 
-def _every_call(shop: Shop, *, only: frozenset[str] = frozenset()) -> Iterator[int]:
-    """The number of each call that a run makes, or of those of `only`; there is something to
-    read each time."""
+Chosen = Callable[[Sequence[str]], Iterator[int]]
+
+
+def _every(calls: Sequence[str]) -> Iterator[int]:
+    yield from range(1, len(calls) + 1)
+
+
+def _writing(calls: Sequence[str]) -> Iterator[int]:
+    yield from (number for number in _every(calls) if calls[number - 1] in WRITES)
+
+
+def _each_kind(calls: Sequence[str]) -> Iterator[int]:
+    """Each call that writes, the one behind it, and each question once: asked again in between,
+    it meets the same books."""
+    kinds = set[str]()
+    for number, (before, name) in enumerate(pairwise(["", *calls]), start=1):
+        if name not in kinds or {name, before} & WRITES:
+            yield number
+        kinds.add(name)
+
+
+KINDS: Final = [_each_kind, pytest.param(_every, marks=pytest.mark.soak)]
+"""Which calls of a run: a sample, and with the soak all of them."""
+
+
+def _calls(shop: Shop, chosen: Chosen) -> Iterator[int]:
+    """The number of each call of a run that is chosen; there is something to read each time."""
     shop.write()
     error, calls = shop.run(0, _never)
     assert error is None
     assert set(calls) >= WRITES
-    for number, name in enumerate(calls, start=1):
-        if not only or name in only:
-            shop.write()
-            shop.follower.pauses.clear()
-            yield number
+    for number in chosen(calls):
+        shop.write()
+        shop.follower.pauses.clear()
+        yield number
 
 
-def test_postgres_is_gone_before_any_call(shop: Shop) -> None:
+@pytest.mark.parametrize("chosen", KINDS)
+def test_postgres_is_gone_before_any_call(shop: Shop, chosen: Chosen) -> None:
     """Tried three times, then exit code 3; once it is back the next run ends with all there,
     nothing doubled."""
 
@@ -221,7 +246,7 @@ def test_postgres_is_gone_before_any_call(shop: Shop) -> None:
         shop.postgres.go()
         return call()
 
-    for due in _every_call(shop):
+    for due in _calls(shop, chosen):
         try:
             error, calls = shop.run(due, go)
         finally:
@@ -242,7 +267,7 @@ def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
         shop.postgres.go()
         raise LedgerUnavailable("The answer is lost.", hint="run again")
 
-    for due in _every_call(shop, only=WRITES):
+    for due in _calls(shop, _writing):
         try:
             error, _ = shop.run(due, go)
         finally:
@@ -252,14 +277,15 @@ def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
         shop.require_right()
 
 
-def test_postgres_drops_every_connection_before_any_call(shop: Shop) -> None:
+@pytest.mark.parametrize("chosen", KINDS)
+def test_postgres_drops_every_connection_before_any_call(shop: Shop, chosen: Chosen) -> None:
     """A restart, or an administrator's hand: the run itself goes on."""
 
     def drop(call: Callable[[], Any]) -> Any:
         shop.postgres.drop()
         return call()
 
-    for due in _every_call(shop):
+    for due in _calls(shop, chosen):
         error, calls = shop.run(due, drop)
         assert error is None, (calls, error)
         shop.require_right()
@@ -273,7 +299,7 @@ def test_postgres_drops_every_connection_behind_any_write(shop: Shop) -> None:
         shop.postgres.drop()
         raise LedgerUnavailable("The answer is lost.", hint="run again")
 
-    for due in _every_call(shop, only=WRITES):
+    for due in _calls(shop, _writing):
         error, calls = shop.run(due, drop)
         assert error is None, (calls, error)
         shop.require_right()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pymysql
+from pymysql.constants import CLIENT
 
 from pipeline.position import Coordinates
 from pipeline.table import TableName, TableStructure
@@ -43,7 +44,8 @@ def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> 
         if flavour in case.servers
     }
     stand.execute(f"create database {database} character set utf8mb4")
-    with stand.connect(database, autocommit=False) as connection:
+    several = {"client_flag": CLIENT.MULTI_STATEMENTS}
+    with stand.connect(database, autocommit=False, **several) as connection:
         with connection.cursor() as cursor:
             cursor.execute("set sql_mode = '', time_zone = '+00:00'")
         for table, case in tables.items():
@@ -78,9 +80,9 @@ def outermost() -> list[ValueCase]:
 
 def _fill(connection: pymysql.Connection[Any], table: str, case: ValueCase) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(case.create(table))
-        for statement in case.inserts(table):
-            cursor.execute(statement)
-        cursor.execute(f"update {table} set id = id + 1000")
-        cursor.execute(f"delete from {table} where id % 2 = 1")
-    connection.commit()
+        moved = f"update {table} set id = id + 1000"
+        halved = f"delete from {table} where id % 2 = 1"
+        statements = (case.create(table), *case.inserts(table), moved, halved, "commit")
+        cursor.execute(";\n".join(statements))
+        while cursor.nextset():
+            pass

@@ -5,7 +5,7 @@ the packets, reads table maps and row images, and what it says is held against w
 engine says. All else is ours: the dump the product makes, events and their checksums,
 transactions, positions, sets of GTIDs, every value. It is no judge of everything. What it
 says in another form (a SET without order, BINARY without its last zeros, JSON in bytes)
-`as_ours` puts into ours; where it is wrong or silent is in `test_oracle`, a test for each.
+`as_ours` puts into ours; where it is wrong or silent is in `oracle_faults`.
 
 Belongs here: how it is asked, and its values in our words. Does not: verdicts.
 """

@@ -30,6 +30,7 @@ def creating(stand: MySqlStand, database: str) -> Iterator[None]:
                 cursor.execute(f"create table c{number} (id int primary key)")
                 number += 1
                 ready.set()
+                stop.wait(0.005)
 
     thread = Thread(target=create)
     thread.start()

@@ -1,7 +1,7 @@
 """What mysql-replication 1.0.17 says of values, where that is not what MySQL says.
 
 Each test shows one fault, beside what the engine says. One that fails tells that a version
-mended it: its rule then goes from `oracle` or `test_oracle` too.
+mended it: its rule then goes from `oracle` or `oracle_faults` too.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def table_map(table_id: int = 1, table: str = "t", database: str = "shop") -> by
 def rows(*values: int, table_id: int = 1, last: bool = True) -> bytes:
     """WRITE_ROWS of one INT column."""
     head = struct.pack("<IHHH", table_id, 0, int(last), 2) + b"\x01\xff"
-    return head + b"".join(b"\0" + struct.pack("<i", value) for value in values)
+    images = np.zeros(len(values), [("nulls", "u1"), ("i", "<i4")])
+    images["i"] = values
+    return head + images.tobytes()
 
 
 def xa_prepare(gtrid: bytes, bqual: bytes = b"", *, one_phase: bool = False) -> bytes:

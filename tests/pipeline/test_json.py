@@ -80,6 +80,7 @@ def _at_the_end(document: bytes) -> npt.NDArray[np.uint8]:
     assert protect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
     begin = pages * mmap.PAGESIZE - len(document)
     memory[begin : begin + len(document)] = np.frombuffer(document, np.uint8)
+    memory.flags.writeable = False
     return memory[begin : begin + len(document)]
 
 
@@ -246,7 +247,7 @@ def test_many_documents_and_nulls() -> None:
     documents = [made(value) for value in values]
     at, length = _places([*documents, b""])
     length[3::7] = -1
-    data = np.frombuffer(bytearray(b"".join(documents)), np.uint8)
+    data = np.frombuffer(b"".join(documents), np.uint8)
     expected = [
         None if size < 0 else document_text(data[begin : begin + size].tobytes()).decode()
         for begin, size in zip(at.tolist(), length.tolist(), strict=True)
@@ -256,14 +257,14 @@ def test_many_documents_and_nulls() -> None:
 
 def test_no_documents() -> None:
     """No rows give an empty array, rows of NULL one without text."""
-    nothing, none = np.zeros(0, np.uint8), np.zeros(0, np.int64)
+    nothing, none = np.frombuffer(b"\0", np.uint8)[1:], np.zeros(0, np.int64)
     assert json_array(nothing, none, none).to_pylist() == []
     assert json_array(nothing, np.zeros(9, np.int64), np.full(9, -1)).to_pylist() == [None] * 9
 
 
 def test_damage_names_the_value() -> None:
     """The message counts values from 0, and a document outside the data is damage too."""
-    data = np.frombuffer(bytearray(b"\x04\x00\x04\x03"), np.uint8)
+    data = np.frombuffer(b"\x04\x00\x04\x03", np.uint8)
     with pytest.raises(DamagedEvent, match="value 1 is not a JSON document"):
         json_array(data, np.array([0, 2]), np.array([2, 2]))
     for at, length in ((-1, 2), (3, 2), (4, 1), (1 << 62, 1 << 62)):

@@ -7,6 +7,7 @@ import struct
 from typing import TypeAlias
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +113,15 @@ def test_an_update_tells_the_columns_it_changed(
         for told, flags in zip(images.updated.is_valid().to_pylist(), changed, strict=True):
             found.append(flags if told else None)
     assert found == expected
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_the_bytes_of_a_block_are_read_only(kind: type[bytes | bytearray]) -> None:
+    """Else every loop is compiled twice: for bytes of the log, and for those of a payload."""
+    data = np.frombuffer(kind(b"xyz"), np.uint8)
+    block = Block(data, np.zeros((0, EVENT_COLUMNS), np.int64))
+    assert (block.data.tobytes(), block.data.flags.writeable) == (b"xyz", False)
+    assert data.flags.writeable is (kind is bytearray)
 
 
 def test_nobody_is_told_who_did_not_ask() -> None:

@@ -3,6 +3,8 @@ and nothing is set aside. A real server, whose SELECT is what the mirror must sh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -37,75 +39,93 @@ ASIDE = {
 """What SELECT shows is another text, or other bytes."""
 
 
-class Shop:
-    """A table with values before and behind its change."""
+ANOTHER = {
+    f"{kind} {added}": (kind, f"{kind} {added}", ("1", "2"))
+    for kind in ("bigint", "varchar(4)")
+    for added in ("default 7", "not null", "null")
+}
+"""Columns that go and come again."""
 
-    def __init__(self, stand: MySqlStand, name: str, case: tuple[str, str, tuple[str, ...]]):
-        self.stand, self.name = stand, name
-        before, after, values = case
-        self.put(f"create table t (id int primary key, v {before})")
-        self.follower = Follower(server(stand), [f"{name}.t"])
+Cases = Mapping[str, tuple[str, str, tuple[str, ...]]]
+
+
+class Shop:
+    """A table for each case, with values before and behind its change."""
+
+    def __init__(self, stand: MySqlStand, name: str, cases: Cases):
+        self.stand, self.name, self.cases = stand, name, cases
+        self.tables = dict(zip(cases, map("t{}".format, count()), strict=False))
+        self.put("create table {table} (id int primary key, v {before})")
+        self.follower = Follower(server(stand), [f"{name}.*"])
         self.follower.run()
-        self.put(*(f"insert into t values ({n}, {v})" for n, v in enumerate(values)))
+        for case, (_, _, values) in cases.items():
+            rows = ", ".join(f"({n}, {v})" for n, v in enumerate(values))
+            stand.execute(f"insert into {self.tables[case]} values {rows}", database=name)
         self.follower.run()
         self.put(
-            f"insert into t values (10, {values[0]})",
-            f"alter table t modify v {after}",
-            f"insert into t values (11, {values[0]})",
-            f"update t set id = 12 where id = {len(values) - 1}",
+            "insert into {table} values (10, {value})",
+            "alter table {table} modify v {after}",
+            "insert into {table} values (11, {value})",
+            "update {table} set id = 12 where id = {last}",
         )
         self.report = self.follower.run()
 
     def put(self, *statements: str) -> None:
-        self.stand.execute(*statements, database=self.name)
+        """In each case's table, one after the other."""
+        self.stand.execute(
+            *(
+                one.format(
+                    table=self.tables[case],
+                    before=before,
+                    after=after,
+                    value=values[0],
+                    last=len(values) - 1,
+                )
+                for case, (before, after, values) in self.cases.items()
+                for one in statements
+            ),
+            database=self.name,
+        )
 
-    def mirror(self) -> list[tuple[Any, ...]]:
-        return [tuple(row.values()) for row in self.follower.mirror(f"{self.name}.t")]
+    def wrong(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The mirrors that are not as the server shows their tables."""
+        shown = {
+            case: [tuple(row.values()) for row in self.follower.mirror(f"{self.name}.{table}")]
+            for case, table in self.tables.items()
+        }
+        return {case: rows for case, rows in shown.items() if rows != self.rows(case)}
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        return self.stand.rows("select * from t order by id", self.name)
+    def rows(self, case: str) -> list[tuple[Any, ...]]:
+        return self.stand.rows(f"select * from {self.tables[case]} order by id", self.name)
 
 
-@pytest.mark.parametrize("server_of", ["mysql", "mariadb"])
-@pytest.mark.parametrize("case", KEPT.values(), ids=KEPT)
-def test_they_are_followed(
-    request: pytest.FixtureRequest, server_of: str, case: tuple[str, str, tuple[str, ...]]
-) -> None:
+@pytest.mark.parametrize("of", [("mysql", "database"), ("mariadb", "mariadb_database")])
+def test_they_are_followed(request: pytest.FixtureRequest, of: tuple[str, str]) -> None:
     """Rows of before, of the same run, and behind: all as the server shows them."""
-    databases = {"mysql": "database", "mariadb": "mariadb_database"}
-    stand = request.getfixturevalue(server_of)
-    shop = Shop(stand, request.getfixturevalue(databases[server_of]), case)
+    stand, name = map(request.getfixturevalue, of)
+    shop = Shop(stand, name, KEPT)
     assert shop.report.set_aside == ()
-    assert shop.mirror() == shop.rows()
+    assert shop.wrong() == {}
 
 
-@pytest.mark.parametrize("case", READ_AGAIN.values(), ids=READ_AGAIN)
-def test_they_are_read_again(
-    mysql: MySqlStand, database: str, case: tuple[str, str, tuple[str, ...]]
-) -> None:
+def test_they_are_read_again(mysql: MySqlStand, database: str) -> None:
     """Without a person's word."""
-    shop = Shop(mysql, database, case)
+    shop = Shop(mysql, database, READ_AGAIN)
     shop.follower.run()
-    assert shop.mirror() == shop.rows()
+    assert shop.wrong() == {}
 
 
-@pytest.mark.parametrize("case", ASIDE.values(), ids=ASIDE)
-def test_others_are_set_aside(
-    mysql: MySqlStand, database: str, case: tuple[str, str, tuple[str, ...]]
-) -> None:
+def test_others_are_set_aside(mysql: MySqlStand, database: str) -> None:
     """By default: `on_rewrite` is a person's choice."""
-    shop = Shop(mysql, database, case)
-    (aside,) = shop.report.set_aside
-    assert "stored values of v may have changed" in aside.reason
+    aside = {one.table.name: one.reason for one in Shop(mysql, database, ASIDE).report.set_aside}
+    assert len(aside) == len(ASIDE)
+    assert all("stored values of v may have changed" in reason for reason in aside.values())
 
 
-@pytest.mark.parametrize("kind", ["bigint", "varchar(4)"])
-@pytest.mark.parametrize("added", ["default 7", "not null", "null"])
-def test_a_column_that_comes_again_is_another(
-    mysql: MySqlStand, database: str, kind: str, added: str
-) -> None:
+def test_a_column_that_comes_again_is_another(mysql: MySqlStand, database: str) -> None:
     """Of the same name, type and place, and no row is written behind it."""
-    shop = Shop(mysql, database, (kind, kind, ("1", "2")))
-    shop.put(f"alter table t drop column v, add column v {kind} {added}")
+    shop = Shop(mysql, database, {case: (one[0], one[0], one[2]) for case, one in ANOTHER.items()})
+    shop.cases = ANOTHER
+    shop.put("alter table {table} drop column v, add column v {after}")
     assert shop.follower.run().set_aside == ()
-    assert shop.mirror() == shop.rows()
+    assert shop.wrong() == {}

@@ -65,10 +65,20 @@ ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Row events, one after the other: their bytes and their index (n x EVENT_COLUMNS)."""
+    """Row events, one after the other: their bytes and their index (n x EVENT_COLUMNS).
+
+    Whoever made the bytes, here they are read only: numba compiles a function once more for
+    bytes that may be written, and a file's and a payload's never may.
+    """
 
     data: npt.NDArray[np.uint8]
     events: Integers
+
+    def __post_init__(self) -> None:
+        if self.data.flags.writeable:
+            data = self.data.view()
+            data.flags.writeable = False
+            object.__setattr__(self, "data", data)
 
 
 @dataclass(frozen=True, slots=True)
