@@ -1,7 +1,7 @@
 """How far the reading of a table has come, in numbers and in a sentence.
 
 Belongs here: what follows from rows, an estimate and a measured time. Does not: estimating
-(`resources.mysql.estimates`), adding up chunks (whoever reads them).
+(`resources.mysql.chunks`), adding up chunks (whoever reads them).
 """
 
 from __future__ import annotations
