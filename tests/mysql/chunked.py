@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -45,8 +47,8 @@ class Sliced:
             for statement in statements:
                 cursor.execute(statement)
 
-    def schema(self) -> TableSchema:
-        (found,) = self.source.baseline([self.table]).tables
+    def schema(self, source: MySqlServer | None = None) -> TableSchema:
+        (found,) = (source or self.source).baseline([self.table]).tables
         return found
 
     def ranges(self, rows: int, schema: TableSchema | None = None) -> Iterator[Range]:
@@ -74,7 +76,16 @@ class Sliced:
 
 
 def rows_of(snapshot: TableSnapshot) -> Rows:
-    return Counter(tuple(row.values()) for batch in snapshot.batches for row in batch.to_pylist())
+    return _counted(snapshot.batches)
+
+
+def _counted(batches: Iterator[pa.RecordBatch]) -> Rows:
+    """Vectors as tuples, which can be counted."""
+    return Counter(
+        tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
+        for batch in batches
+        for row in batch.to_pylist()
+    )
 
 
 def together(chunks: list[Rows]) -> Rows:
@@ -95,9 +106,7 @@ def quickly(one: Sliced, rows: int) -> list[Rows]:
         while True:
             through = next_bound(cursor, schema, after, rows)
             batches = select_rows(reader, structure, where=where(Range(after, through)))
-            found.append(
-                Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
-            )
+            found.append(_counted(batches))
             if through is None:
                 return found
             after = through
