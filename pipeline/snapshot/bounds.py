@@ -49,6 +49,9 @@ _WRITTEN: Final = {
 }
 """What a literal of each form looks like, all of it."""
 
+_SAID: Final = {"utf8mb3": "utf8mb4"}
+"""Servers warn of the name, and older ones have another; its bytes mean the same."""
+
 _ANY: Final = re.compile("|".join(f"(?:{form})" for form in _WRITTEN.values()), re.ASCII)
 
 
@@ -209,7 +212,7 @@ def _written(form: Form, column: ColumnSchema, answer: str) -> str:
         case Form.TIME:
             return f"time'{answer}'"
         case Form.TEXT:
-            return f"_{column.charset} x'{answer}'"
+            return f"_{_SAID.get(column.charset or '', column.charset)} x'{answer}'"
         case Form.BYTES:
             return f"x'{answer}'"
         case Form.NAMED:

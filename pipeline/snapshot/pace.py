@@ -42,7 +42,7 @@ class Pace:
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
     """A chunk that was read: the rows that it was asked for and those that it had, their bytes
-    in the reader's memory, the seconds from its opening to its last row."""
+    in the reader's memory, the seconds from the question for its bound to its last row."""
 
     asked: int
     rows: int

@@ -7,8 +7,9 @@ Does not: which tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import sleep
 
 import pyarrow as pa
 
@@ -86,6 +87,15 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Rows:
         for batch in batches
         for row in batch.to_pylist()
     )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits for what is about to be so; an error if it does not come."""
+    for _ in range(1_200):
+        if holds():
+            return
+        sleep(0.05)
+    raise AssertionError("it did not come in a minute")
 
 
 def together(chunks: list[Rows]) -> Rows:

@@ -23,7 +23,7 @@ from pipeline.table import TableName
 from resources.mysql.server import MySqlServer
 from resources.mysql.waiting import waiting_for
 from tests.fix_mysql import UNHURRIED, MySqlStand
-from tests.mysql.chunked import Sliced
+from tests.mysql.chunked import Sliced, until
 from tests.mysql.reading import changes, settings
 
 COLUMNS = "id int not null, v int not null, w varchar(300) not null"
@@ -222,8 +222,7 @@ def test_nobody_waits_for_a_table_that_is_only_read(place: Sliced) -> None:
         reader.execute("select * from t")
         assert not waiting_for(cursor, place.table)
         with altering(place):
-            while not waiting_for(cursor, place.table):
-                pass
+            until(lambda: waiting_for(cursor, place.table))
             assert not waiting_for(cursor, other)
             reading.commit()
         assert not waiting_for(cursor, place.table)

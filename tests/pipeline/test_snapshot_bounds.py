@@ -92,6 +92,7 @@ def test_ranges_that_meet_have_each_row_once(
         ),
         ({"type": "time"}, "-838:59:59", "time'-838:59:59'"),
         ({"type": "varchar", "charset": "utf8mb4"}, "C3A9", "_utf8mb4 x'C3A9'"),
+        ({"type": "char", "charset": "utf8mb3"}, "C3A9", "_utf8mb4 x'C3A9'"),
         ({"type": "char", "charset": "cp932"}, "", "_cp932 x''"),
         ({"type": "binary"}, "00FF", "x'00FF'"),
         ({"type": "inet6"}, "::ffff:1.2.3.4", "'::ffff:1.2.3.4'"),
