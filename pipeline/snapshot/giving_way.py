@@ -15,7 +15,7 @@ from typing import Final
 PIECE_SECONDS: Final = 3600.0
 """So long a table may be read in one piece: the server keeps old rows for the read meanwhile."""
 
-CHUNK_SECONDS: Final = 10.0
+CHUNK_SECONDS: Final = 5.0
 """So long who waits for the table waits for the end of a chunk, which is near."""
 
 

@@ -312,6 +312,22 @@ def test_a_server_s_time_limit_ends_no_chunk(mysql: MySqlStand, database: str) -
     assert first.num_rows + rest == 99_990
 
 
+def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
+    """Rows that were sent are there, whenever they are taken; the next chunk has new sessions."""
+    rows, schema = _second(place), place.schema()
+    ((before,),) = place.stand.rows("select @@global.wait_timeout")
+    place.stand.execute("set global wait_timeout = 1")
+    try:
+        with place.source.chunk(schema, rows) as snapshot:
+            reads = f"user = '{place.stand.account}' and command = 'Sleep'"
+            sleeping = f"select 1 from information_schema.processlist where {reads}"
+            until(lambda: not place.stand.rows(sleeping))
+            assert rows_of(snapshot) == {(2, 2): 1}
+        assert place.read(schema, Range(after=rows.through)) == {(3, 3): 1}
+    finally:
+        place.stand.execute(f"set global wait_timeout = {before}")
+
+
 def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
     """None is kept between two, whose server would end it for being idle."""
     rows, schema = _second(place), place.schema()
