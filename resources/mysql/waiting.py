@@ -19,10 +19,10 @@ from pymysql.cursors import Cursor
 from pipeline.table import TableName
 
 _LOCKS: Final = """
-select count(*) from performance_schema.metadata_locks
+select lock_status, lock_type from performance_schema.metadata_locks
  where object_type = 'TABLE' and object_schema = %s and object_name = %s
-   and lock_status = 'PENDING' and lock_type in ('EXCLUSIVE', 'SHARED_NO_READ_WRITE')
 """
+_ALL_OF_IT: Final = frozenset({"EXCLUSIVE", "SHARED_NO_READ_WRITE"})
 _STATE: Final = "waiting for table metadata lock"
 _COMMENTS: Final = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 _TAKES_ALL: Final = re.compile(
@@ -37,18 +37,22 @@ ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 def waiting_for(cursor: Cursor, table: TableName) -> bool:
     """Whether a statement waits to have the table for itself, as far as the account sees it."""
-    return _locks_wait(cursor, table) or _sessions_wait(cursor, table)
+    locks = _locks(cursor, table)
+    if locks:
+        return any(status == "PENDING" and kind in _ALL_OF_IT for status, kind in locks)
+    return _sessions_wait(cursor, table)
 
 
-def _locks_wait(cursor: Cursor, table: TableName) -> bool:
+def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
+    """Those of whoever uses the table, who reads it for us among them; none at all where the
+    server does not keep that table, or not for this account."""
     try:
         cursor.execute(_LOCKS, (table.database, table.name))
     except pymysql.MySQLError as error:
         if error.args[0] not in _UNTOLD:
             raise
-        return False
-    row = cursor.fetchone()
-    return row is not None and int(row[0]) > 0
+        return []
+    return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]
 
 
 def _sessions_wait(cursor: Cursor, table: TableName) -> bool:

@@ -26,6 +26,14 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.mysql.writers import Rows
 
+DIGITS = "(select 0 d union select 1 union select 2 union select 3 union select 4 union select 5"
+DIGITS += " union select 6 union select 7 union select 8 union select 9)"
+NUMBERS = (
+    "select a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d n from"
+    f" {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e, {DIGITS} f"
+)
+"""0 to 99,999."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
