@@ -17,7 +17,7 @@ SHRINKS: Final = 0.25
 """The size changes by so much at most from one chunk to the next: one that was quick, or slow, by
 chance says little."""
 
-MIDDLING: Final = 0.5
+ENOUGH: Final = 0.5
 """A chunk with a smaller part than this of the rows asked for says nothing of its speed."""
 
 
@@ -57,7 +57,7 @@ def first_size(pace: Pace, row_bytes: float | None = None) -> int:
 
 def next_size(pace: Pace, read: ChunkRead) -> int:
     """Rows of the chunk behind one that was read."""
-    if read.rows < read.asked * MIDDLING:
+    if read.rows < read.asked * ENOUGH:
         return _fitting(pace, read.asked, _row_bytes(read))
     wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
     bounded = min(max(wanted, read.asked * SHRINKS), read.asked * GROWS)

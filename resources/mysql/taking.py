@@ -12,7 +12,7 @@ table that was altered between the snapshot and the statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from pymysql.cursors import Cursor
 from pipeline.batch import Xid
 from pipeline.errors import StructureMoved
 from pipeline.retries import COMMITTED, COMMITTED_SOON, QUIET, QUIET_WITHOUT_LOCK, Retry
-from pipeline.schema.model import TableSchema
+from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.table import TableName, TableStructure
 from resources.mysql.defaults import with_values
@@ -183,15 +183,24 @@ def require_built(
     cursor: Cursor, table: TableSchema | TableStructure, whole: TableStructure
 ) -> None:
     """`StructureMoved` unless the table is built like that now; one that is given with its
-    defaults has these too."""
+    defaults and collations has these too."""
     found = read_schemas(cursor, [whole.name])
     if not found:
         raise moved(whole.name, "it is not there any more")
     now = row_structure(found[0])
     if now.fingerprint != whole.fingerprint:
         raise moved(whole.name, _difference(whole, now))
-    if isinstance(table, TableSchema) and with_values(cursor, found)[0].columns != table.columns:
-        raise moved(whole.name, "another default")
+    if isinstance(table, TableSchema):
+        columns = with_values(cursor, found)[0].columns
+        if columns != table.columns:
+            raise moved(whole.name, _redefined(table.columns, columns))
+
+
+def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
+    """What no row image shows: another collation orders a key otherwise."""
+    pairs = zip(expected, now, strict=True)
+    changed = [a.name for a, b in pairs if replace(a, default=None) != replace(b, default=None)]
+    return f"another definition of {', '.join(changed)}" if changed else "another default"
 
 
 def _difference(expected: TableStructure, now: TableStructure) -> str:
