@@ -201,7 +201,7 @@ class SourceServer(Protocol):
 
     def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
         """Where the chunk of so many rows behind `after` (None: the table's first) ends; None
-        where no more than that are left, and where the table has no `snapshot.keys.chunk_key`.
+        where no more than that are left, and where the server cannot cut the table.
         `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
 
     def chunk(

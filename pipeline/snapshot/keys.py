@@ -90,3 +90,10 @@ def _padded_otherwise(column: ColumnSchema) -> bool:
     """A CHAR of MariaDB whose collation heeds spaces at the end: an index orders it with the
     spaces that fill it, a comparison without."""
     return column.type == "char" and "_nopad_" in f"{column.collation}_"
+
+
+def only_on_mysql(schema: TableSchema) -> bool:
+    """Whether the table's server has to be MySQL to be cut by its chunk key: MariaDB since 11.4
+    knows MySQL's collations of 0900, and pads a CHAR of them as above."""
+    columns = map(schema.column, chunk_key(schema))
+    return any(c and c.type == "char" and "_0900_" in f"{c.collation}_" for c in columns)

@@ -18,9 +18,10 @@ from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range, asked, bound_of, order, where
 from pipeline.snapshot.giving_way import PIECE_SECONDS, patience
-from pipeline.snapshot.keys import chunk_key
+from pipeline.snapshot.keys import chunk_key, only_on_mysql
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings
+from resources.mysql.dialect import read_dialect
 from resources.mysql.reader import reading, take
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import quoted_table
@@ -37,14 +38,14 @@ _FRESH: Final = "set session information_schema_stats_expiry = 0"
 
 def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
     """The last of the `rows` rows behind `after`; None where no more than so many are left,
-    or the table has no key to be cut by. `cursor` is of a prepared session.
+    or the table has no key that this server cuts it by. `cursor` is of a prepared session.
 
     The server reads as many entries of the primary key as the chunk has rows, about a
     microsecond each where they are in memory (0.09 s of 100,000 rows, whose reading takes 1.6 s).
     InnoDB keeps the rows in that key: they are in memory then when the chunk is read.
     """
     key = chunk_key(schema)
-    if not key:
+    if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
         return None
     if rows < 1:
         raise ValueError(f"a chunk of {rows} rows")

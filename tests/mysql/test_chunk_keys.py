@@ -136,6 +136,18 @@ def test_what_is_ordered_otherwise_than_it_compares_does_not_cut(
         assert table.chunks(1) == [table.whole()]
 
 
+def test_a_char_of_mysql_s_collations_does_not_cut_on_mariadb(
+    mariadb11: MySqlStand, mariadb11_database: str
+) -> None:
+    """It is padded there as a CHAR of MariaDB's own that heed spaces; a VARCHAR is not."""
+    place = Sliced(mariadb11, TableName(mariadb11_database, "t"))
+    for kind, cut in (("char", False), ("varchar", True)):
+        table = made(place, case(f"{kind}(10) collate utf8mb4_0900_ai_ci", *SPACED))
+        chunks = quickly(table, 2)
+        assert (len(chunks) > 1) == cut
+        assert together(chunks) == table.whole()
+
+
 def test_a_prefix_ends_the_run(place: Sliced) -> None:
     """It orders only what it holds."""
     place.do("create table t (a int, b varchar(90), c int, primary key (a, b(3), c))")

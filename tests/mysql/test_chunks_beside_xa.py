@@ -60,6 +60,7 @@ def preparing(place: Sliced) -> Iterator[dict[int, Coordinates]]:
                     number += 1
                     _prepare(cursor, number)
                     places[number] = head(place.stand)
+                    stop.wait(0.02)
                     cursor.execute(f"xa commit '{number}'")
         except pymysql.MySQLError as error:
             errors.append(error)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.errors import TableError
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.snapshot.bounds import Bound, Range, asked, bound_of, where
-from pipeline.snapshot.keys import chunk_key
+from pipeline.snapshot.keys import chunk_key, only_on_mysql
 from pipeline.table import TableName
 
 INTEGERS = st.integers(-3, 3)
@@ -213,3 +213,21 @@ def test_a_table_is_cut_by_the_run_that_is_proven(
 ) -> None:
     """From the key's first column on, in the columns' spelling."""
     assert chunk_key(built) == expected
+
+
+@pytest.mark.parametrize(
+    ("built", "expected"),
+    [
+        (table(column("k", "char", collation="utf8mb4_0900_bin")), True),
+        (table(ID, column("k", "char", collation="utf8mb4_da_0900_as_cs")), True),
+        (table(column("k", "varchar", collation="utf8mb4_0900_ai_ci")), False),
+        (table(column("k", "char", collation="utf8mb4_general_ci")), False),
+        (table(ID, column("k", "char", collation="utf8mb4_0900_bin"), key=(KeyPart("id"),)), False),
+        (table(KIND, column("k", "char", collation="utf8mb4_0900_bin")), False),
+    ],
+)
+def test_a_char_of_mysql_s_collations_is_cut_by_mysql_alone(
+    built: TableSchema, expected: bool
+) -> None:
+    """Where it is among the columns that the table is cut by."""
+    assert only_on_mysql(built) == expected
