@@ -20,6 +20,9 @@ from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.giving_way import PIECE_SECONDS
+from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 
@@ -118,6 +121,10 @@ class TableSnapshot:
     and the changes behind it are all that is missing, also for a table without a key.
     `batches` can be read once; each has the columns of `schema`, in no particular order of
     rows. Reading raises what `SourceServer.snapshot` raises.
+
+    `prepared`: XA transactions that may have been prepared before `low` and are not in
+    `batches`: their rows stand in the log before `low`, their commit behind it, or is still to
+    come. Maybe others besides. None where nobody can say: the account may not ask.
     """
 
     table: TableName
@@ -128,6 +135,7 @@ class TableSnapshot:
     high_set: str
     exact: bool
     batches: Iterator[pa.RecordBatch]
+    prepared: frozenset[Xid] | None = None
 
 
 class SourceServer(Protocol):
@@ -190,6 +198,31 @@ class SourceServer(Protocol):
         what the server refuses of it, and for a warning that may stand for another value
         (`TableBusy` where others keep it from being read now).
         """
+
+    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+        """Where the chunk of so many rows behind `after` (None: the table's first) ends; None
+        where no more than that are left, and where the server cannot cut the table.
+        `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
+
+    def chunk(
+        self,
+        schema: TableSchema,
+        rows: Range,
+        *,
+        exact: bool = False,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[TableSnapshot]:
+        """As `snapshot`, of the rows of a range alone; and it gives way to who waits to alter the
+        table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
+        after `most_seconds`, with `TableBusy`. `StructureMoved` also where the table is
+        cut by other columns than the range."""
+
+    def source_load(self) -> SourceLoad:
+        """What the server has to do at this moment."""
+
+    def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        """How many rows each of the tables has, as the server guesses; those it does not know are
+        left out."""
 
 
 @dataclass(frozen=True, slots=True)

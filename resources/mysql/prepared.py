@@ -17,6 +17,11 @@ _NOT_ALLOWED = 1401
 
 def prepared_xids(cursor: Cursor) -> frozenset[Xid]:
     """All of them; none where the account may not ask (the preflight tells of that)."""
+    return prepared_if_told(cursor) or frozenset()
+
+
+def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
+    """All of them; None where the account may not ask."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
@@ -25,11 +30,18 @@ def prepared_xids(cursor: Cursor) -> frozenset[Xid]:
     except pymysql.MySQLError as error:
         if error.args[0] != _NOT_ALLOWED:
             raise
-        return frozenset()
+        return None
     return frozenset(
         _from_hex(int(format_id), int(first), int(second), str(data))
         for format_id, first, second, data in cursor.fetchall()
     )
+
+
+def committed_count(cursor: Cursor) -> int | None:
+    """XA COMMITs that were begun since the server started; None where it does not count them."""
+    cursor.execute("show global status like 'com_xa_commit'")
+    row = cursor.fetchone()
+    return None if row is None else int(row[1])
 
 
 def _from_hex(format_id: int, first: int, second: int, data: str) -> Xid:

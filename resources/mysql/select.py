@@ -67,10 +67,15 @@ def prepare_session(cursor: Cursor) -> None:
 
 
 def select_rows(
-    cursor: Cursor, structure: TableStructure, key: Collection[str] = ()
+    cursor: Cursor,
+    structure: TableStructure,
+    key: Collection[str] = (),
+    *,
+    where: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Every row, columns as `schema.types` types them, in no particular order. `key`: columns
-    that rows may be told by, besides those that the structure names.
+    that rows may be told by, besides those that the structure names. `where`: a condition in
+    complete SQL, for those rows only.
 
     The statement runs before the first batch is asked for. `cursor` is an unbuffered one
     of a connection with `conv={}`, in a prepared session. TableError for a value no Arrow
@@ -90,7 +95,7 @@ def select_rows(
         for column in structure.columns
         if (asked := stored(column, quoted(column.name), keyed=column.name in keys)) is not None
     }
-    cursor.execute(_statement(structure, beside))
+    cursor.execute(_statement(structure, beside, where))
     return _batches(cursor, structure, tuple(beside), keys)
 
 
@@ -102,10 +107,11 @@ def quoted_table(name: TableName) -> str:
     return f"{quoted(name.database)}.{quoted(name.name)}"
 
 
-def _statement(structure: TableStructure, beside: Mapping[Column, str]) -> str:
+def _statement(structure: TableStructure, beside: Mapping[Column, str], where: str | None) -> str:
     columns = [selected(column, quoted(column.name)) for column in structure.columns]
     listed = ", ".join([*columns, *beside.values()])
-    return f"select {listed} from {quoted_table(structure.name)}"
+    every = f"select {listed} from {quoted_table(structure.name)}"
+    return every if where is None else f"{every} where {where}"
 
 
 Row = Sequence[str | bytes | None]

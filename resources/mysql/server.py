@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import NothingMatches, ServerSettings
+from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
-from pipeline.ports.source import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
-from pipeline.position import Coordinates, LogFile, ServerLife
+from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
+from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.giving_way import PIECE_SECONDS
+from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.baseline import read_baseline, require_gone
+from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
@@ -33,37 +36,15 @@ from resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
+from resources.mysql.facts import read_facts
+from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
-from resources.mysql.select import BEGIN, select_rows
+from resources.mysql.select import BEGIN, prepare_session, select_rows
 from resources.mysql.survey import take_survey
-from resources.mysql.watermarks import read_head, read_value
 
-_SETTINGS = (
-    "server_uuid",
-    "server_id",
-    "version",
-    "version_comment",
-    "gtid_mode",
-    "log_bin",
-    "binlog_format",
-    "binlog_row_image",
-    "binlog_row_metadata",
-    "binlog_row_value_options",
-    "binlog_transaction_compression",
-    "binlog_checksum",
-    "binlog_expire_logs_seconds",
-    "binlog_expire_logs_auto_purge",
-    "default_storage_engine",
-    "expire_logs_days",
-    "lower_case_table_names",
-    "system_time_zone",
-)
-_EXECUTED = "select @@global.gtid_executed"
-_PURGED = "select @@global.gtid_purged"
-_CLOCK = "select utc_timestamp(6)"
 _TABLES = """
 select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
 from information_schema.tables where table_type = 'BASE TABLE' and {where}
@@ -82,35 +63,7 @@ class MySqlServer:
         self._settings = settings
 
     def facts(self) -> ServerFacts:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
-            settings = _settings(cursor)
-            if settings.get("log_bin", "").upper() != "ON":
-                raise ServerSettings(
-                    f"{self._settings.host}:{self._settings.port} writes no binary log",
-                    hint="set log_bin in the server's configuration and restart it",
-                )
-            mariadb = "mariadb" in settings["version"].lower()
-            executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
-            binlogs = _binlogs(cursor)
-            head = read_head(cursor)
-            purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
-            clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
-            life = _life(cursor, clock)
-        server_id = settings["server_id"]
-        return ServerFacts(
-            server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
-            server_id=int(server_id),
-            version=settings["version"],
-            flavour="mariadb" if mariadb else "mysql",
-            gtid_mode="ON" if mariadb else settings.get("gtid_mode", "OFF"),
-            gtid_executed=executed,
-            gtid_purged=purged,
-            binlogs=binlogs,
-            head=head,
-            settings=settings,
-            read_at=clock,
-            life=life,
-        )
+        return read_facts(self._settings)
 
     def survey(self) -> Survey:
         return take_survey(self._settings)
@@ -190,6 +143,33 @@ class MySqlServer:
     ) -> AbstractContextManager[TableSnapshot]:
         return open_snapshot(self._settings, table, columns, exact=exact)
 
+    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+        with (
+            connect(self._settings) as connection,
+            connection.cursor() as cursor,
+            explained(self._settings, schema.name, [column.name for column in schema.columns]),
+        ):
+            prepare_session(cursor)
+            return next_bound(cursor, schema, after, rows)
+
+    def chunk(
+        self,
+        schema: TableSchema,
+        rows: Range,
+        *,
+        exact: bool = False,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[TableSnapshot]:
+        return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
+
+    def source_load(self) -> SourceLoad:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return source_load(cursor)
+
+    def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return estimated_rows(cursor, tables)
+
 
 def _row_structures(
     cursor: Cursor, names: Collection[TableName] | None = None
@@ -197,38 +177,3 @@ def _row_structures(
     """Ordinary tables alone, as `MySqlServer.tables` lists them."""
     tables = read_schemas(cursor, names)
     return [row_structure(table) for table in tables if not table.system_versioned]
-
-
-def _settings(cursor: Cursor) -> dict[str, str]:
-    cursor.execute(
-        f"show global variables where variable_name in ({', '.join(['%s'] * len(_SETTINGS))})",
-        _SETTINGS,
-    )
-    return {name.lower(): value for name, value in cursor.fetchall()}
-
-
-def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
-    cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
-    found = {name.lower(): int(value) for name, value in cursor.fetchall()}
-    uptime, resets = found.get("uptime"), found.get("com_reset")
-    if uptime is None or resets is None:
-        return None
-    return ServerLife(clock - timedelta(seconds=uptime), resets)
-
-
-def _binlog_state(cursor: Cursor) -> str:
-    return read_value(cursor, "select @@global.gtid_binlog_state")
-
-
-def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
-    """What MariaDB executed before its oldest log file: the list at that file's head."""
-    if not binlogs:
-        return ""
-    cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
-    found = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
-    return found[0].strip("[]") if found else ""
-
-
-def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
-    cursor.execute("show binary logs")
-    return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())

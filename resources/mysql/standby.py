@@ -26,6 +26,9 @@ from pipeline.ports.source import (
 )
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.giving_way import PIECE_SECONDS
+from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 
@@ -105,3 +108,22 @@ class ServerOrStandby:
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
         return self._facts().snapshot(table, columns, exact=exact)
+
+    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+        return self._facts().next_bound(schema, after, rows)
+
+    def chunk(
+        self,
+        schema: TableSchema,
+        rows: Range,
+        *,
+        exact: bool = False,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[TableSnapshot]:
+        return self._facts().chunk(schema, rows, exact=exact, most_seconds=most_seconds)
+
+    def source_load(self) -> SourceLoad:
+        return self._ask(lambda server: server.source_load())
+
+    def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return self._ask(lambda server: server.estimated_rows(tables))

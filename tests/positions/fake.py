@@ -39,6 +39,9 @@ from pipeline.schema.model import (
 )
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.giving_way import PIECE_SECONDS
+from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from tests.pipeline.made import format_description, packet, query, received, rotate, wire
@@ -270,9 +273,44 @@ class FakeServer:
             batches=iter([pa.RecordBatch.from_arrays(values, schema=schema)]),
         )
 
+    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+        behind = _behind(after)
+        ids = sorted(key for key in self.rows if behind is None or key > behind)
+        return Bound(("id",), (str(ids[rows - 1]),)) if len(ids) > rows else None
+
+    @contextmanager
+    def chunk(
+        self,
+        schema: TableSchema,
+        rows: Range,
+        *,
+        exact: bool = False,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> Iterator[TableSnapshot]:
+        after, through = _behind(rows.after), _behind(rows.through)
+        found = {
+            key: value
+            for key, value in self.rows.items()
+            if (after is None or key > after) and (through is None or key <= through)
+        }
+        with self.snapshot(schema, exact=exact) as snapshot:
+            columns = [pa.array(part, pa.int32()) for part in (found, found.values())]
+            batch = pa.RecordBatch.from_arrays(columns, schema=snapshot.schema)
+            yield replace(snapshot, batches=iter([batch]), prepared=frozenset())
+
+    def source_load(self) -> SourceLoad:
+        return SourceLoad(1, None, 1, 100)
+
+    def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return {TABLE: len(self.rows)} if TABLE in tables else {}
+
     @contextmanager
     def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:
         yield iter(())
+
+
+def _behind(bound: Bound | None) -> int | None:
+    return None if bound is None else int(bound.literals[0])
 
 
 def _rows(bitmaps: int, images: bytes) -> bytes:

@@ -128,7 +128,7 @@ def _around_snapshots(
 
     @contextmanager
     def snapshot(self: Any, *args: Any, **options: Any) -> Iterator[Any]:
-        from resources.mysql import reader, watermarks
+        from resources.mysql import taking, watermarks
 
         low = watermarks.low_mark
 
@@ -138,7 +138,7 @@ def _around_snapshots(
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(reader, "low_mark", marked)
+            patched.setattr(taking, "low_mark", marked)
             with taken(self, *args, **options) as rows:
                 shop.do(*behind)
                 yield rows

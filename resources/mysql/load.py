@@ -1,0 +1,58 @@
+"""What a server has to do at a moment: threads, connections, how far it lags behind.
+
+Belongs here: the questions, in the dialects of MySQL and MariaDB. Does not: what is too much
+(`pipeline.snapshot.pace`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pymysql
+from pymysql.cursors import Cursor, DictCursor
+
+from pipeline.snapshot.pace import SourceLoad
+
+_REPLICA: Final = ("show replica status", "show all slaves status", "show slave status")
+"""MySQL since 8.0.22, MariaDB with all its sources, and older ones."""
+
+_BEHIND: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
+
+
+def source_load(cursor: Cursor) -> SourceLoad:
+    """See `pipeline.ports.SourceServer.source_load`."""
+    cursor.execute(
+        "show global status where variable_name in ('threads_running', 'threads_connected')"
+    )
+    status = {str(name).lower(): int(value) for name, value in cursor.fetchall()}
+    cursor.execute("select @@global.max_connections")
+    row = cursor.fetchone()
+    return SourceLoad(
+        threads_running=status.get("threads_running", 0),
+        replica_lag=max(_behind(cursor), default=None),
+        connections=status.get("threads_connected", 0),
+        max_connections=0 if row is None else int(row[0]),
+    )
+
+
+def _behind(cursor: Cursor) -> Iterator[float]:
+    """Seconds, of each source that this server replicates from and that it tells of."""
+    for question in _REPLICA:
+        with DictCursor(cursor.connection) as asking:
+            try:
+                asking.execute(question)
+            except pymysql.MySQLError as error:
+                if error.args[0] not in _UNTOLD:
+                    raise
+                continue
+            for row in asking.fetchall():
+                for name, value in row.items():
+                    if name.lower() in _BEHIND and value is not None:
+                        yield float(value)
+            return
+
+
+_UNTOLD: Final = frozenset({1044, 1064, 1142, 1227})
+"""ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
+ER_SPECIFIC_ACCESS_DENIED_ERROR."""

@@ -1,0 +1,110 @@
+"""Ends a read that others wait for, or that takes too long.
+
+Belongs here: the thread that looks, and the KILL. Does not: when a read is left
+(`pipeline.snapshot.giving_way`), who waits (`waiting`).
+
+The read's own connection is busy with rows, and whoever takes them may be busy too: so another
+session looks, of the same account, which may end its own. A killed session frees its locks at
+once; a killed statement would leave them to its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from time import monotonic
+from typing import Final
+
+import pyarrow as pa
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.errors import LockstepError, SourceUnavailable, TableBusy
+from pipeline.snapshot.giving_way import Patience, cure, leaves
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.waiting import waiting_for
+
+_LOOKS_EVERY: Final = 0.5
+"""Seconds."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """A read that may be left; `reason` says why it was."""
+
+    rule: Patience
+    reason: str | None = None
+    hint: str = ""
+    begun: float = field(default_factory=monotonic)
+
+    def leave(self, *, waited_for: bool) -> bool:
+        """Whether it is left now; from then on its errors are told as `reason`."""
+        seconds = monotonic() - self.begun
+        self.reason = leaves(self.rule, seconds, waited_for=waited_for)
+        self.hint = cure(self.rule, waited_for=waited_for)
+        return self.reason is not None
+
+    @contextmanager
+    def excused(self) -> Iterator[None]:
+        """`TableBusy` for what becomes of a read that was left."""
+        try:
+            yield
+        except (SourceUnavailable, TableBusy) as error:
+            if self.reason is None:
+                raise
+            raise TableBusy(self.reason, hint=self.hint) from error
+
+    def excusing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with self.excused():
+            yield from batches
+
+
+@contextmanager
+def watched(
+    settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
+) -> Iterator[Watched]:
+    """The session of `cursor`, looked after while the body runs; nobody looks before the rule
+    may apply. Where the looking fails the read goes on: it is what would have gone on anyway."""
+    cursor.execute("select connection_id()")
+    ((number,),) = cursor.fetchall()
+    read, stop = Watched(rule), Event()
+    thread = Thread(
+        target=_look, args=(settings, int(number), table, read, stop), name="watcher", daemon=True
+    )
+    thread.start()
+    try:
+        yield read
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _look(
+    settings: ConnectionSettings, number: int, table: TableName, read: Watched, stop: Event
+) -> None:
+    first = min(read.rule.gives_way, read.rule.most or read.rule.gives_way)
+    if stop.wait(max(first, _LOOKS_EVERY)):
+        return
+    while not stop.is_set():
+        with (
+            suppress(LockstepError),
+            connect(settings) as connection,
+            connection.cursor() as cursor,
+        ):
+            if _left(cursor, number, table, read, stop):
+                return
+        stop.wait(_LOOKS_EVERY)
+
+
+def _left(cursor: Cursor, number: int, table: TableName, read: Watched, stop: Event) -> bool:
+    """False once nobody reads any more."""
+    while not stop.is_set():
+        if read.leave(waited_for=waiting_for(cursor, table)):
+            with suppress(pymysql.err.OperationalError):  # it ended meanwhile
+                cursor.execute(f"kill {number}")
+            return True
+        stop.wait(_LOOKS_EVERY)
+    return False

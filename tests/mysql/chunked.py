@@ -1,0 +1,130 @@
+"""Tables of a real server, read in chunks by tests.
+
+Belongs here: walking a table from its first chunk to its last, and what such a walk gives.
+Does not: which tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import sleep
+
+import pyarrow as pa
+
+from pipeline.ports.source import TableSnapshot
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.snapshot.bounds import Range, where
+from pipeline.table import TableName
+from resources.mysql.chunks import next_bound
+from resources.mysql.reader import reading
+from resources.mysql.select import prepare_session, select_rows
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, settings
+from tests.mysql.writers import Rows
+
+DIGITS = "(select 0 d union select 1 union select 2 union select 3 union select 4 union select 5"
+DIGITS += " union select 6 union select 7 union select 8 union select 9)"
+NUMBERS = (
+    "select a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d n from"
+    f" {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e, {DIGITS} f"
+)
+"""0 to 99,999."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """A table of some server."""
+
+    stand: MySqlStand
+    table: TableName
+
+    @property
+    def source(self) -> MySqlServer:
+        return server(self.stand)
+
+    def do(self, *statements: str) -> None:
+        """In one session with sql_mode ''."""
+        modes = "set sql_mode = '', time_zone = '+00:00'"
+        with (
+            self.stand.connect(self.table.database, init_command=modes) as session,
+            session.cursor() as cursor,
+        ):
+            for statement in statements:
+                cursor.execute(statement)
+
+    def schema(self, source: MySqlServer | None = None) -> TableSchema:
+        (found,) = (source or self.source).baseline([self.table]).tables
+        return found
+
+    def ranges(self, rows: int, schema: TableSchema | None = None) -> Iterator[Range]:
+        """Each is asked for when the one before it has been dealt with."""
+        built, after = schema or self.schema(), None
+        while True:
+            through = self.source.next_bound(built, after, rows)
+            yield Range(after, through)
+            if through is None:
+                return
+            after = through
+
+    def chunks(self, rows: int) -> list[Rows]:
+        """All of the table, a chunk an element."""
+        schema = self.schema()
+        return [self.read(schema, one) for one in self.ranges(rows, schema)]
+
+    def read(self, schema: TableSchema, one: Range) -> Rows:
+        with self.source.chunk(schema, one) as snapshot:
+            return rows_of(snapshot)
+
+    def whole(self) -> Rows:
+        with self.source.snapshot(self.schema()) as snapshot:
+            return rows_of(snapshot)
+
+
+def rows_of(snapshot: TableSnapshot) -> Rows:
+    return _counted(snapshot.batches)
+
+
+def _counted(batches: Iterator[pa.RecordBatch]) -> Rows:
+    """Vectors as tuples, which can be counted."""
+    return Counter(
+        tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
+        for batch in batches
+        for row in batch.to_pylist()
+    )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits for what is about to be so; an error if it does not come."""
+    for _ in range(1_200):
+        if holds():
+            return
+        sleep(0.05)
+    raise AssertionError("it did not come in a minute")
+
+
+def together(chunks: list[Rows]) -> Rows:
+    """How often each row is in any of them."""
+    return sum(chunks, Counter())
+
+
+def quickly(one: Sliced, rows: int) -> list[Rows]:
+    """As `Sliced.chunks`, in one session and without marks: for many small tables."""
+    schema = one.schema()
+    structure, found, after = row_structure(schema), list[Rows](), None
+    with (
+        one.stand.connect(init_command="set time_zone = '+00:00'") as session,
+        session.cursor() as cursor,
+        reading(settings(one.stand)) as reader,
+    ):
+        prepare_session(cursor)
+        while True:
+            through = next_bound(cursor, schema, after, rows)
+            batches = select_rows(reader, structure, where=where(Range(after, through)))
+            found.append(_counted(batches))
+            if through is None:
+                return found
+            after = through

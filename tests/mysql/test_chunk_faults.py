@@ -1,0 +1,194 @@
+"""What goes wrong between two chunks of a table, and in the middle of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import sleep
+
+import pytest
+
+from pipeline.errors import StructureMoved, TableBusy, TableError
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.table import TableName
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import NUMBERS, Sliced, rows_of, until
+from tests.mysql.reading import settings
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    yield Sliced(stand, TableName(name, "t"))
+    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
+
+
+@contextmanager
+def account(place: Sliced, *grants: str) -> Iterator[MySqlServer]:
+    """An account of the test's own, with those privileges and replication's."""
+    name = f"u_{place.table.database}"
+    place.stand.execute(
+        f"create user {name} identified by 'x'",
+        f"grant replication slave, replication client on *.* to {name}",
+        *(f"grant {one} to {name}" for one in grants),
+    )
+    yield MySqlServer(settings(place.stand, user=name, password="x"))
+
+
+def _second(place: Sliced) -> Range:
+    """The chunk behind the first, of a table of three rows."""
+    place.do("create table t (id int primary key, v int)", "insert into t values (1,1),(2,2),(3,3)")
+    first, second, _ = place.ranges(1)
+    return Range(first.through, second.through)
+
+
+@pytest.mark.parametrize(
+    ("change", "bound_too"),
+    [
+        ("drop table t", True),
+        ("rename table t to u", True),
+        ("alter table t add x int", False),
+        ("alter table t modify id bigint", False),
+        ("alter table t rename column id to k", True),
+        ("alter table t drop primary key", True),
+        ("alter table t drop primary key, add primary key (v)", False),
+    ],
+)
+def test_a_table_altered_between_chunks_is_told(
+    place: Sliced, change: str, bound_too: bool
+) -> None:
+    """Its next bound may still be found, the chunk is not read."""
+    rows = _second(place)
+    schema = place.schema()
+    place.do(change)
+    with pytest.raises(StructureMoved):
+        place.read(schema, rows)
+    if bound_too:
+        with pytest.raises(StructureMoved):
+            place.source.next_bound(schema, rows.after, 1)
+
+
+def test_a_table_that_compares_otherwise_is_told(place: Sliced) -> None:
+    """Though its rows are the same: under the new collation D comes before c, and would be in
+    no chunk."""
+    place.do(
+        "create table t (k varchar(9) character set latin1 collate latin1_swedish_ci primary key)",
+        "insert into t values ('a'), ('B'), ('c'), ('D')",
+    )
+    schema = place.schema()
+    first = place.source.next_bound(schema, None, 3)
+    assert first is not None
+    assert place.read(schema, Range(None, first)) == {("a",): 1, ("B",): 1, ("c",): 1}
+    place.do("alter table t modify k varchar(9) character set latin1 collate latin1_bin")
+    with pytest.raises(StructureMoved, match="another definition of k"):
+        place.read(schema, Range(first))
+    assert place.read(place.schema(), Range(first)) == {}
+
+
+def test_a_table_truncated_between_chunks_has_no_more(place: Sliced) -> None:
+    """The log says so, behind the low mark of the chunks before."""
+    rows = _second(place)
+    schema = place.schema()
+    with place.source.chunk(schema, Range(None, rows.after)) as first:
+        assert rows_of(first) == {(1, 1): 1}
+    place.do("truncate table t")
+    assert place.source.next_bound(schema, rows.after, 1) is None
+    with place.source.chunk(schema, rows) as second:
+        assert rows_of(second) == {}
+        assert first.high < second.low
+
+
+def test_a_range_of_another_key_is_told(place: Sliced) -> None:
+    """As a ledger has it that knew the table before."""
+    place.do("create table t (a int primary key, b int not null)")
+    rows = Range(through=Bound(("b",), ("1",)))
+    with pytest.raises(StructureMoved, match="cut by a, its chunk by b"):
+        place.read(place.schema(), rows)
+    with pytest.raises(StructureMoved, match="cut by a, its chunk by b"):
+        place.source.next_bound(place.schema(), rows.through, 1)
+
+
+def test_a_privilege_taken_away_is_told(place: Sliced) -> None:
+    """What may not be read is not seen at all; to ask it for a bound is refused."""
+    rows = _second(place)
+    schema, table = place.schema(), f"{place.table.database}.t"
+    with account(place, f"select on {table}") as source:
+        with source.chunk(schema, rows) as snapshot:
+            assert rows_of(snapshot) == {(2, 2): 1}
+        place.stand.execute(f"revoke select on {table} from u_{place.table.database}")
+        with pytest.raises(StructureMoved, match="may not see it"), source.chunk(schema, rows):
+            pass
+        with pytest.raises(TableError, match="may not read it"):
+            source.next_bound(schema, rows.after, 1)
+
+
+def _wide(place: Sliced) -> Range:
+    """30 MB in the second chunk of a table."""
+    place.do(
+        "create table t (id int primary key, w varchar(400) not null)",
+        f"insert into t select n, repeat('x', 300) from ({NUMBERS}) x",
+    )
+    after = place.source.next_bound(place.schema(), None, 10)
+    return Range(after)
+
+
+def _session(place: Sliced) -> int:
+    """Of the statement that reads."""
+    ((number,),) = place.stand.rows(
+        "select id from information_schema.processlist where info like 'select%'"
+        f" and info like '%`{place.table.database}`.`t`%' and id <> connection_id()"
+    )
+    return int(number)
+
+
+def test_a_statement_killed_half_way_is_told(place: Sliced) -> None:
+    """The table waits for the next run."""
+    rows, schema = _wide(place), place.schema()
+    with place.source.chunk(schema, rows) as snapshot:
+        next(snapshot.batches)
+        place.stand.execute(f"kill query {_session(place)}")
+        with pytest.raises(TableBusy, match="interrupted"):
+            list(snapshot.batches)
+
+
+def test_a_server_s_time_limit_ends_no_chunk(mysql: MySqlStand, database: str) -> None:
+    """A session of ours may take as long as whoever takes the rows does."""
+    place = Sliced(mysql, TableName(database, "t"))
+    rows, schema = _wide(place), place.schema()
+    mysql.execute("set global max_execution_time = 2000")
+    try:
+        with place.source.chunk(schema, rows) as snapshot:
+            first = next(snapshot.batches)
+            sleep(2.5)
+            rest = sum(batch.num_rows for batch in snapshot.batches)
+    finally:
+        mysql.execute("set global max_execution_time = 0")
+    assert first.num_rows + rest == 99_990
+
+
+def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
+    """Rows that were sent are there, whenever they are taken; the next chunk has new sessions."""
+    rows, schema = _second(place), place.schema()
+    ((before,),) = place.stand.rows("select @@global.wait_timeout")
+    place.stand.execute("set global wait_timeout = 1")
+    try:
+        with place.source.chunk(schema, rows) as snapshot:
+            reads = f"user = '{place.stand.account}' and command = 'Sleep'"
+            sleeping = f"select 1 from information_schema.processlist where {reads}"
+            until(lambda: not place.stand.rows(sleeping))
+            assert rows_of(snapshot) == {(2, 2): 1}
+        assert place.read(schema, Range(after=rows.through)) == {(3, 3): 1}
+    finally:
+        place.stand.execute(f"set global wait_timeout = {before}")
+
+
+def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
+    """None is kept between two, whose server would end it for being idle."""
+    rows, schema = _second(place), place.schema()
+    place.read(schema, rows)
+    mine = f"user = '{place.stand.account}' and command <> 'Binlog Dump'"
+    sessions = f"select 1 from information_schema.processlist where {mine}"
+    until(lambda: not place.stand.rows(sessions))

@@ -1,0 +1,219 @@
+"""Every type that a table may be cut by, with its extremes, on each server: the chunks together
+are the table, and nothing is in two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.errors import TableError
+from pipeline.snapshot.keys import FORMS, chunk_key
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.chunk_key_cases import (
+    ALL,
+    BYTES,
+    CASES,
+    FOLDED,
+    MOMENTS,
+    NAMED,
+    NOT_CUT,
+    NUMBERS,
+    SPACED,
+    TEXTS,
+    UUIDS,
+    WIDE,
+    Case,
+    case,
+)
+from tests.mysql.chunked import Sliced, quickly, together
+
+
+@pytest.fixture(params=ALL)
+def flavour(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def stand(flavour: str, request: pytest.FixtureRequest) -> MySqlStand:
+    found: MySqlStand = request.getfixturevalue(flavour)
+    return found
+
+
+@pytest.fixture
+def place(stand: MySqlStand) -> Iterator[Sliced]:
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    yield Sliced(stand, TableName(name, "t"))
+    stand.execute(f"drop database {name}")
+
+
+def made(place: Sliced, one: Case, *, engine: str = "innodb", order: str = "") -> Sliced:
+    """The case's column first, and a number that makes groups of three."""
+    with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
+        cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+        cursor.execute("drop table if exists t")
+        cursor.execute(
+            f"create table t (k {one.definition} not null, n tinyint not null,"
+            f" primary key (k {order}, n)) engine = {engine}"
+        )
+        for value in one.values:
+            rows = ", ".join(f"({value}, {number})" for number in range(3))
+            # What a set lacks becomes ?, and what a collation takes for the same is there.
+            cursor.execute(f"insert ignore into t values {rows}")
+    return place
+
+
+@pytest.mark.parametrize(
+    "group",
+    [NUMBERS, (*MOMENTS, *BYTES, *NAMED, *UUIDS), TEXTS],
+    ids=["numbers", "moments", "text"],
+)
+def test_chunks_together_are_the_table(
+    place: Sliced, flavour: str, group: tuple[Case, ...]
+) -> None:
+    """With chunks of two rows, that end within a group of three and behind it; every number,
+    moment and run of bytes is there."""
+    for one in group:
+        if flavour in one.servers:
+            table = made(place, one)
+            whole, chunks = table.whole(), quickly(table, 2)
+            assert chunk_key(table.schema()) == ("k", "n"), one
+            assert together(chunks) == whole, one
+            assert set(whole.values()) == {1}
+            assert one in TEXTS or len(whole) == 3 * len(one.values), one
+            assert max(len(chunk) for chunk in chunks) <= 2, one
+
+
+@pytest.mark.parametrize("engine", ["myisam", "aria"])
+def test_chunks_of_other_engines(place: Sliced, flavour: str, engine: str) -> None:
+    """Whose primary key is a tree beside the rows."""
+    if engine == "aria" and flavour == "mysql":
+        return
+    for one in (*NUMBERS, *MOMENTS, *BYTES, *NAMED, *TEXTS[:20]):
+        if flavour in one.servers:
+            table = made(place, one, engine=engine)
+            assert together(quickly(table, 2)) == table.whole(), one
+
+
+def test_a_key_that_descends_is_read_backwards(place: Sliced, flavour: str) -> None:
+    """As far as all of it does."""
+    order = "desc" if flavour != "mariadb" or _number(place) >= (10, 8) else ""
+    for one in (NUMBERS[5], MOMENTS[0], TEXTS[0]):
+        table = made(place, one, order=order)
+        assert chunk_key(table.schema()) == (("k",) if order else ("k", "n"))
+        assert together(quickly(table, 2)) == table.whole(), one
+
+
+def _number(place: Sliced) -> tuple[int, ...]:
+    ((version,),) = place.stand.rows("select @@version")
+    return tuple(int(part) for part in str(version).split("-")[0].split(".")[:2])
+
+
+def test_a_leading_run_takes_whole_groups(place: Sliced) -> None:
+    """Rows that differ only in columns behind it stay together."""
+    place.do(
+        "create table t (a int, e enum('z','a') not null, b int, primary key (a, e, b))",
+        "insert into t select x, 1 + y % 2, y from (select 1 x union select 2 union select 3) xs,"
+        " (select 1 y union select 2 union select 3 union select 4) ys",
+    )
+    assert chunk_key(place.schema()) == ("a",)
+    chunks = place.chunks(3)
+    assert [len(chunk) for chunk in chunks if chunk] == [4, 4, 4]
+    assert together(chunks) == place.whole()
+
+
+@pytest.mark.parametrize("one", NOT_CUT, ids=lambda one: one.type)
+def test_what_is_ordered_otherwise_than_it_compares_does_not_cut(
+    place: Sliced, flavour: str, one: Case
+) -> None:
+    """Read in one piece."""
+    if flavour in one.servers:
+        table = made(place, one)
+        assert chunk_key(table.schema()) == ()
+        assert place.source.next_bound(table.schema(), None, 1) is None
+        assert table.chunks(1) == [table.whole()]
+
+
+def test_a_char_of_mysql_s_collations_does_not_cut_on_mariadb(
+    mariadb11: MySqlStand, mariadb11_database: str
+) -> None:
+    """It is padded there as a CHAR of MariaDB's own that heed spaces; a VARCHAR is not."""
+    place = Sliced(mariadb11, TableName(mariadb11_database, "t"))
+    for kind, cut in (("char", False), ("varchar", True)):
+        table = made(place, case(f"{kind}(10) collate utf8mb4_0900_ai_ci", *SPACED))
+        chunks = quickly(table, 2)
+        assert (len(chunks) > 1) == cut
+        assert together(chunks) == table.whole()
+
+
+def test_a_prefix_ends_the_run(place: Sliced) -> None:
+    """It orders only what it holds."""
+    place.do("create table t (a int, b varchar(90), c int, primary key (a, b(3), c))")
+    assert chunk_key(place.schema()) == ("a",)
+
+
+def test_a_char_that_an_index_orders_with_its_spaces_would_lose_rows(
+    mariadb: MySqlStand, mariadb_database: str
+) -> None:
+    """Why it is not among the types: cut by it, rows are missing."""
+    mariadb.execute(
+        "create table t (k char(9) character set utf8mb4 collate utf8mb4_nopad_bin primary key)",
+        "insert into t values ('a'), ('a\t')",
+        database=mariadb_database,
+    )
+    order = "select hex(k) from t force index (primary) order by k limit 1"
+    assert mariadb.rows(order, mariadb_database) == [("6109",)]
+    assert mariadb.rows("select * from t where k > 'a\t'", mariadb_database) == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("date", "'0000-00-00'"),
+        ("date", "'2024-00-15'"),
+        ("datetime(3)", "'2024-02-00 01:00:00'"),
+        ("timestamp", "'0000-00-00'"),
+    ],
+)
+def test_a_zero_date_is_a_bound_and_no_row(place: Sliced, definition: str, value: str) -> None:
+    """The chunk behind it has the rows behind it; the one that it is in cannot be read."""
+    table = made(place, case(definition, value, "'2024-05-05'"))
+    schema = table.schema()
+    first, second = table.ranges(3, schema)
+    with pytest.raises(TableError, match="key column 'k' holds a zero or partial date"):
+        table.read(schema, first)
+    assert sum(table.read(schema, second).values()) == 3
+
+
+def test_a_year_of_two_digits_is_said(mariadb: MySqlStand, mariadb_database: str) -> None:
+    """It is ordered as 1970 to 2069 and compared as 0 to 99."""
+    place = Sliced(mariadb, TableName(mariadb_database, "t"))
+    place.do("create table t (k year(2) primary key)", "insert into t values (1999), (2001)")
+    with pytest.raises(TableError, match="no statement can compare"):
+        place.source.next_bound(place.schema(), None, 1)
+
+
+def test_every_type_of_a_key_is_tried() -> None:
+    """None is in the table by analogy."""
+    assert {one.type for one in CASES} == set(FORMS)
+
+
+@pytest.mark.soak
+def test_every_collation(place: Sliced, flavour: str) -> None:
+    """All that the server has."""
+    column = "full_collation_name" if flavour == "mariadb11" else "collation_name"
+    named = place.stand.rows(
+        f"select {column}, character_set_name from"
+        " information_schema.collation_character_set_applicability"
+    )
+    names = [name for name, charset in named if charset not in (None, "binary", "filename")]
+    assert len(names) > 200
+    for name in names:
+        for kind in ("char", "varchar"):
+            table = made(place, case(f"{kind}(10) collate {name}", *SPACED, *FOLDED, *WIDE))
+            if kind == "char" and "_nopad_" in name:
+                assert chunk_key(table.schema()) == ()
+            else:
+                assert together(quickly(table, 7)) == table.whole(), (kind, name)

@@ -1,0 +1,203 @@
+"""Tables read in chunks on real servers: what is in a chunk, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from pymysql.cursors import Cursor
+
+from pipeline.schema.rows import row_structure
+from pipeline.snapshot.bounds import Range, where
+from pipeline.snapshot.keys import chunk_key
+from pipeline.snapshot.pace import SourceLoad
+from pipeline.table import TableName
+from resources.mysql.chunks import next_bound
+from resources.mysql.reader import reading
+from resources.mysql.select import prepare_session, select_rows
+from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import NUMBERS, Sliced, quickly, together
+from tests.mysql.random_tables import random_tables
+from tests.mysql.reading import settings
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    yield Sliced(stand, TableName(name, "t"))
+    stand.execute(f"drop database {name}")
+
+
+# -- what is in a chunk -------------------------------------------------------------------
+
+
+def test_a_table_without_rows_is_one_empty_chunk(place: Sliced) -> None:
+    """There is no bound in it."""
+    place.do("create table t (id int primary key)")
+    assert list(place.ranges(10)) == [Range()]
+    assert place.chunks(10) == [{}]
+
+
+def test_the_last_chunk_is_never_empty(place: Sliced) -> None:
+    """Of one row, of exactly a chunk, of one more."""
+    place.do("create table t (id int primary key)", "insert into t values (1)")
+    assert place.chunks(1) == [{(1,): 1}]
+    place.do("insert into t values (2), (3)")
+    assert place.chunks(3) == [{(1,): 1, (2,): 1, (3,): 1}]
+    assert place.chunks(2) == [{(1,): 1, (2,): 1}, {(3,): 1}]
+
+
+def test_chunks_of_keys_with_gaps_are_equally_large(place: Sliced) -> None:
+    """A few dense heaps, and keys that lie billions apart: the server counts rows."""
+    place.do(
+        "create table t (id bigint primary key, v int not null)",
+        f"insert into t select if(n % 3, n, n * n * 1000000000 - 9000000000), n from ({NUMBERS}) x"
+        " where n < 3000",
+    )
+    chunks = place.chunks(400)
+    assert [sum(chunk.values()) for chunk in chunks] == [400] * 7 + [200]
+    assert together(chunks) == place.whole()
+
+
+def test_a_table_of_a_thousand_columns_is_read(place: Sliced) -> None:
+    """With a key of sixteen of them, the most there are."""
+    names = [f"c{number} tinyint not null default {number % 100}" for number in range(1000)]
+    key = ", ".join(f"c{number}" for number in range(0, 320, 20))
+    place.do(f"create table t ({', '.join(names)}, primary key ({key}))")
+    place.do(*(f"insert into t (c0, c300) values ({n % 3}, {n})" for n in range(20)))
+    assert len(chunk_key(place.schema())) == 16
+    chunks = place.chunks(6)
+    assert [sum(chunk.values()) for chunk in chunks] == [6, 6, 6, 2]
+    assert together(chunks) == place.whole()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: int) -> None:
+    """Keys of one to four columns of any types, among columns of any types."""
+    chance, cut = Random(seed), 0
+    for table in random_tables(chance, 20):
+        one = Sliced(mysql, TableName(database, table.name))
+        rows = [table.row(chance) for _ in range(40)]
+        columns = ", ".join(table.written)
+        into = f"insert ignore into {table.name} ({columns}) values"
+        one.do(table.create(), *(f"{into} {row}" for row in rows))
+        chunks, whole = quickly(one, chance.randint(1, 9)), one.whole()
+        assert together(chunks) == whole, table.create()
+        cut += len(chunks) > 1
+    assert cut > 8
+
+
+@pytest.mark.parametrize("by", ["hash (id) partitions 7", "range (id) ({})"])
+def test_a_table_in_partitions_is_read_in_the_key_s_order(place: Sliced, by: str) -> None:
+    """Rows of one chunk lie in all of them."""
+    parts = ", ".join(f"partition p{n} values less than ({n * 30})" for n in range(1, 5))
+    place.do(
+        f"create table t (id int primary key, v int) partition by {by.format(parts)}",
+        f"insert into t select n, n from ({NUMBERS}) x where n < 100",
+    )
+    chunks = place.chunks(15)
+    assert [sum(chunk.values()) for chunk in chunks] == [15] * 6 + [10]
+    assert together(chunks) == place.whole()
+
+
+# -- what it costs ------------------------------------------------------------------------
+
+
+def _read_so_far(cursor: Cursor) -> int:
+    """Rows and index entries that the session was given by its engines."""
+    cursor.execute("show session status like 'handler_read%'")
+    return sum(int(value) for _, value in cursor.fetchall())
+
+
+KEYS = {
+    "one": ("id int primary key", "n"),
+    "three": ("a int, b varchar(20), c int, primary key (a, b, c)", "n % 5, n % 700, n"),
+    "six": (
+        "a int, b int, c int, d int, e int, f int, primary key (a, b, c, d, e, f)",
+        "n % 3, n % 5, n % 7, n % 9, 1, n",
+    ),
+    "text": (
+        "a varchar(20) character set utf8mb3, b char(9) character set latin1, primary key (a, b)",
+        "concat('k', n % 300), n",
+    ),
+    "moments": (
+        "a date, b time(6), c datetime(3), primary key (a, b, c)",
+        "from_days(730000 + n % 99), sec_to_time(n % 700 - 350), from_unixtime(n)",
+    ),
+    "numbers": (
+        "a double, b decimal(20,5), c bit(20), primary key (a, b, c)",
+        "n % 99 / 7, n % 700 / 3, n",
+    ),
+    "bytes": ("a binary(16), primary key (a)", "unhex(lpad(hex(n * 7919), 32, '5c'))"),
+    "groups": ("a int, b int, primary key (a, b)", "n div 30000, n"),
+    "backwards": ("a int, b int, primary key (a desc, b desc)", "n % 300, n"),
+    "beside": ("a int, b int, c int, primary key (a, b), key (b), key (a, c)", "n % 9, n, n % 7"),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("engine", ["innodb", "myisam"])
+def test_a_chunk_reads_as_many_index_rows_as_it_has(place: Sliced, name: str, engine: str) -> None:
+    """In the middle of 100,000 rows: its bound reads that many and a few, its rows likewise."""
+    if (name, engine, _is_mariadb(place)) == ("backwards", "myisam", False):
+        return  # MySQL's MyISAM has no such index
+    columns, values = KEYS[name]
+    place.do(
+        f"create table t ({columns}) engine = {engine}",
+        f"insert into t select {values} from ({NUMBERS}) x",
+        "analyze table t",
+    )
+    schema = place.schema()
+    structure = row_structure(schema)
+    with (
+        place.stand.connect() as session,
+        session.cursor() as cursor,
+        reading(settings(place.stand)) as reader,
+    ):
+        prepare_session(cursor)
+        middle = next_bound(cursor, schema, None, 50_000)
+        for size in (1, 1_000, 5_000):
+            before = _read_so_far(cursor)
+            through = next_bound(cursor, schema, middle, size)
+            assert size <= _read_so_far(cursor) - before <= size + 20
+            before = _read_so_far(reader)
+            rows = select_rows(reader, structure, where=where(Range(middle, through)))
+            assert sum(batch.num_rows for batch in rows) == size
+            assert size <= _read_so_far(reader) - before <= size + 20
+
+
+# -- load and estimates ------------------------------------------------------------------------
+
+
+def _is_mariadb(place: Sliced) -> bool:
+    return "mariadb" in str(place.stand.rows("select @@version")).lower()
+
+
+def test_the_server_tells_what_it_has_to_do(place: Sliced) -> None:
+    """It replicates from none; sessions that are open are among its connections."""
+    before = place.source.source_load()
+    assert isinstance(before, SourceLoad)
+    assert before.threads_running >= 1
+    assert before.replica_lag is None
+    ((most,),) = place.stand.rows("select @@max_connections")
+    assert before.max_connections == most
+    sessions = [place.stand.connect() for _ in range(30)]
+    assert place.source.source_load().connections >= 31
+    for session in sessions:
+        session.close()
+
+
+def test_rows_are_estimated(place: Sliced) -> None:
+    """Of the tables that there are."""
+    place.do(
+        "create table t (id int primary key)",
+        f"insert into t select n from ({NUMBERS}) x where n < 5000",
+        "analyze table t",
+    )
+    gone = TableName(place.table.database, "gone")
+    found = place.source.estimated_rows([place.table, gone])
+    assert set(found) == {place.table}
+    assert 2_500 < found[place.table] < 10_000

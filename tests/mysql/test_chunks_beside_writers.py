@@ -1,0 +1,254 @@
+"""Tables read in chunks while they are written to, and while others wait to alter them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+import pymysql
+import pytest
+
+from demo.mysql_search import MySql
+from demo.mysqld import mysql_server
+from pipeline.errors import TableBusy
+from pipeline.position import Coordinates
+from pipeline.snapshot import giving_way
+from pipeline.snapshot.bounds import Range
+from pipeline.table import TableName
+from resources.mysql.server import MySqlServer
+from resources.mysql.waiting import waiting_for
+from tests.fix_mysql import UNHURRIED, MySqlStand
+from tests.mysql.chunked import Sliced, until
+from tests.mysql.reading import changes, settings
+
+COLUMNS = "id int not null, v int not null, w varchar(300) not null"
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    name = stand.fresh_name()
+    stand.execute(f"create database {name} character set utf8mb4")
+    yield Sliced(stand, TableName(name, "t"))
+    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
+
+
+# -- writers ------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(place: Sliced, seed: int) -> Iterator[list[int]]:
+    """One session inserts, deletes, updates and moves rows to other keys, in transactions of a
+    few; yields how many it has committed."""
+    stop, committed, errors = Event(), [0], list[pymysql.MySQLError]()
+
+    def write() -> None:
+        chance = Random(seed)
+        try:
+            with place.stand.connect(place.table.database, autocommit=False) as session:
+                while not stop.is_set():
+                    with session.cursor() as cursor:
+                        for _ in range(chance.randint(1, 4)):
+                            cursor.execute(_change(chance))
+                    session.commit()
+                    committed[0] += 1
+        except pymysql.MySQLError as error:
+            errors.append(error)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield committed
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
+
+
+def _change(chance: Random) -> str:
+    old, new = chance.randint(0, 2_000), chance.randint(0, 2_000)
+    match chance.randint(0, 3):
+        case 0:
+            return f"insert ignore into t values ({new}, 0, 'new')"
+        case 1:
+            return f"delete from t where id = {old}"
+        case 2:
+            return f"update t set v = v + 1 where id between {old} and {old + 5}"
+        case _:
+            return f"update ignore t set id = {new} where id = {old}"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) -> None:
+    """Read beside a writer that moves rows from chunk to chunk, forwards and back: all chunks,
+    and over them every change behind the lowest low mark, key by key."""
+    place.do(
+        f"create table t ({COLUMNS}, primary key (id))",
+        *(f"insert into t values ({number * 4}, 1, 'old')" for number in range(500)),
+    )
+    schema, flavour = place.schema(), "mysql" if _is_mysql(place) else "mariadb"
+    found, lows = dict[int, Any](), list[Coordinates]()
+    with writing(place, seed) as committed:
+        for one in place.ranges(60, schema):
+            with place.source.chunk(schema, one) as snapshot:
+                lows.append(snapshot.low)
+                for batch in snapshot.batches:
+                    found.update((row["id"], row) for row in batch.to_pylist())
+        assert committed[0] > len(lows)
+    moved = 0
+    for _, kind, row in changes(place.source, min(lows), place.table, flavour=flavour):
+        moved += 1
+        if kind in ("delete", "update_preimage"):
+            found.pop(row["id"], None)
+        else:
+            found[row["id"]] = row
+    assert len(lows) > 5
+    assert moved > 20
+    rows = place.stand.rows("select id, v, w from t", place.table.database)
+    assert sorted(tuple(row.values()) for row in found.values()) == sorted(rows)
+
+
+def _is_mysql(place: Sliced) -> bool:
+    return "mariadb" not in str(place.stand.rows("select @@version")).lower()
+
+
+# -- giving way ---------------------------------------------------------------------------
+
+
+def _large(place: Sliced, key: str) -> None:
+    """More rows than buffers hold: 40 MB."""
+    place.do(f"create table t ({COLUMNS}{key})", "insert into t values (1, 1, repeat('x', 300))")
+    place.do(*(f"insert into t select id + {1 << n}, v, w from t" for n in range(17)))
+
+
+@contextmanager
+def altering(place: Sliced, table: str = "t") -> Iterator[Thread]:
+    """Somebody alters a table; it is an error if he is kept waiting for long."""
+    errors = list[pymysql.MySQLError]()
+
+    def alter() -> None:
+        try:
+            with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
+                cursor.execute("set session lock_wait_timeout = 30")
+                cursor.execute(f"/* online */ alter table {table} add x int")
+        except pymysql.MySQLError as error:
+            errors.append(error)
+
+    thread = Thread(target=alter)
+    thread.start()
+    yield thread
+    thread.join()
+    assert errors == []
+
+
+def _seeing(place: Sliced, *grants: str) -> MySqlServer:
+    name = f"u_{place.table.database}"
+    place.stand.execute(
+        f"create user {name} identified by 'x'",
+        f"grant replication slave, replication client, {', '.join(grants)} on *.* to {name}",
+        f"grant select on {place.table.database}.* to {name}",
+    )
+    return MySqlServer(settings(place.stand, user=name, password="x"))
+
+
+def test_a_table_read_in_one_piece_gives_way(place: Sliced) -> None:
+    """Whoever alters it goes on while it is open still."""
+    _large(place, "")
+    _gives_way(place, _seeing(place, "process"))
+
+
+def test_who_waits_is_seen_among_the_locks(found_mysql: MySql, tmp_path: Path) -> None:
+    """Where the account sees no other's sessions, and may read the table of locks."""
+    options = (*UNHURRIED, "--performance-schema=ON")
+    with mysql_server(found_mysql, tmp_path, os.environ, options=options) as program:
+        stand = MySqlStand(program)
+        stand.execute("create database d")
+        place = Sliced(stand, TableName("d", "t"))
+        _large(place, "")
+        _gives_way(place, _seeing(place, "select"))
+
+
+def _gives_way(place: Sliced, source: MySqlServer) -> None:
+    with source.chunk(place.schema(source), Range()) as snapshot:
+        assert next(snapshot.batches).num_rows == 10_000
+        with altering(place):
+            pass
+        with pytest.raises(TableBusy, match="gave way to ALTER") as raised:
+            list(snapshot.batches)
+    assert raised.value.hint == "the next run reads it again"
+
+
+def test_a_chunk_that_lasts_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at once: its end is near, mostly."""
+    monkeypatch.setattr(giving_way, "CHUNK_SECONDS", 1.0)
+    _large(place, ", primary key (id)")
+    source, schema = _seeing(place, "process"), place.schema()
+    rows = Range(after=source.next_bound(schema, None, 5))
+    with source.chunk(schema, rows) as snapshot:
+        next(snapshot.batches)
+        with altering(place):
+            pass
+        with pytest.raises(TableBusy, match="gave way to ALTER"):
+            list(snapshot.batches)
+
+
+def test_a_piece_that_takes_too_long_is_left(place: Sliced) -> None:
+    """Though nobody waits."""
+    _large(place, "")
+    with place.source.chunk(place.schema(), Range(), most_seconds=1.0) as snapshot:
+        next(snapshot.batches)
+        with altering(place):
+            pass
+        with pytest.raises(TableBusy, match="longer than 1 s") as raised:
+            list(snapshot.batches)
+    assert "PRIMARY KEY" in raised.value.hint
+
+
+def test_nobody_waits_for_a_table_that_is_only_read(place: Sliced) -> None:
+    """Or for another one, or to write."""
+    place.do(f"create table t ({COLUMNS})", "create table other (a int)")
+    other = TableName(place.table.database, "other")
+    with (
+        place.stand.connect(place.table.database) as session,
+        session.cursor() as cursor,
+        place.stand.connect(place.table.database, autocommit=False) as reading,
+        reading.cursor() as reader,
+    ):
+        reader.execute("select * from t")
+        assert not waiting_for(cursor, place.table)
+        with altering(place):
+            until(lambda: waiting_for(cursor, place.table))
+            assert not waiting_for(cursor, other)
+            reading.commit()
+        assert not waiting_for(cursor, place.table)
+
+
+def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
+    """A session that waits behind another's lock to write is not kept by readers."""
+    place.do(f"create table t ({COLUMNS})")
+    with (
+        place.stand.connect(place.table.database) as holder,
+        holder.cursor() as holding,
+        place.stand.connect() as session,
+        session.cursor() as cursor,
+    ):
+        holding.execute("lock tables t read")
+        thread = Thread(
+            target=place.stand.execute,
+            args=("insert into t values (1, 1, 'a')",),
+            kwargs={"database": place.table.database},
+        )
+        thread.start()
+        waits = (
+            "select count(*) from information_schema.processlist where state like 'Waiting%lock'"
+        )
+        while place.stand.rows(waits) == [(0,)]:
+            pass
+        assert not waiting_for(cursor, place.table)
+        holding.execute("unlock tables")
+        thread.join()

@@ -1,0 +1,196 @@
+"""How large the next chunk is, whether it is read now, and how far a table has come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.snapshot.giving_way import CHUNK_SECONDS, Patience, cure, leaves, patience
+from pipeline.snapshot.pace import (
+    GROWS,
+    SHRINKS,
+    ChunkRead,
+    LoadLimits,
+    Pace,
+    SourceLoad,
+    Throttle,
+    first_size,
+    next_size,
+    throttle,
+)
+from pipeline.snapshot.progress import Progress
+from pipeline.table import TableName
+
+PACE = Pace()
+NARROW = 50
+
+
+def read(rows: int, seconds: float, *, asked: int | None = None, width: int = NARROW) -> ChunkRead:
+    return ChunkRead(rows if asked is None else asked, rows, rows * width, seconds)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        (read(10_000, 2.0), 10_000),
+        (read(10_000, 1.6), 12_500),
+        (read(10_000, 0.1), 20_000),
+        (read(10_000, 60.0), 2_500),
+        (read(1_200, 60.0), 1_000),
+        (read(900_000, 0.5), 1_000_000),
+        (read(3_000, 0.1, asked=10_000), 10_000),
+        (read(0, 0.1, asked=10_000), 10_000),
+        (read(8_000, 2.0, asked=10_000), 8_000),
+        (read(40_000, 2.0, asked=10_000), 20_000),
+        (read(10_000, 2.0, width=1 << 20), 256),
+        (read(100, 2.0, asked=100, width=512 << 20), 1),
+    ],
+)
+def test_a_chunk_is_as_large_as_the_time_allows(chunk: ChunkRead, expected: int) -> None:
+    """By at most the double or a quarter of the one before; of wide rows, so many as fit."""
+    assert next_size(PACE, chunk) == expected
+
+
+@given(
+    st.integers(1, 10_000_000),
+    st.integers(0, 10_000_000),
+    st.floats(0, 1e6),
+    st.integers(0, 1 << 30),
+)
+def test_a_size_is_bounded(asked: int, rows: int, seconds: float, width: int) -> None:
+    """Never nothing, never more than the most, and a step at a time from a size that is."""
+    asked = min(asked, PACE.most)
+    found = next_size(PACE, ChunkRead(asked, rows, rows * width, seconds))
+    assert 1 <= found <= PACE.most
+    assert found <= max(PACE.least, asked * GROWS)
+    if rows * width <= PACE.most_bytes and width * found < PACE.most_bytes // 2 and rows:
+        assert found >= min(PACE.least, asked) * SHRINKS
+
+
+@pytest.mark.parametrize("speed", [800.0, 20_000.0, 400_000.0])
+def test_the_size_comes_to_the_target(speed: float) -> None:
+    """Of a source of any speed, from the first size on, and stays there."""
+    size, sizes = first_size(PACE), []
+    for _ in range(20):
+        size = next_size(PACE, read(size, size / speed))
+        sizes.append(size)
+    wanted = min(max(speed * PACE.seconds, PACE.least), PACE.most)
+    assert sizes[-5:] == [pytest.approx(wanted, rel=0.01)] * 5
+
+
+@pytest.mark.parametrize(("width", "expected"), [(None, 10_000), (100, 10_000), (1 << 20, 256)])
+def test_the_first_size_goes_by_the_rows(width: int | None, expected: int) -> None:
+    """As wide as they are estimated."""
+    assert first_size(PACE, width) == expected
+
+
+@pytest.mark.parametrize("change", [{"seconds": 0}, {"least": 0}, {"first": 10}, {"most_bytes": 0}])
+def test_a_pace_that_reads_nothing_is_refused(change: dict[str, int]) -> None:
+    """When it is made."""
+    with pytest.raises(ValueError, match=r"pace|chunk"):
+        replace(PACE, **change)
+
+
+QUIET = SourceLoad(threads_running=2, replica_lag=None, connections=10, max_connections=100)
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        (QUIET, Throttle()),
+        (replace(QUIET, threads_running=25, replica_lag=60, connections=90), Throttle()),
+        (
+            replace(QUIET, threads_running=26),
+            Throttle(5, "26 threads are running at the source, more than 25"),
+        ),
+        (
+            replace(QUIET, replica_lag=61),
+            Throttle(5, "the source is 61 s behind the server it replicates from, more than 60 s"),
+        ),
+        (
+            replace(QUIET, connections=91),
+            Throttle(5, "91 of 100 connections of the source are in use, more than 90%"),
+        ),
+        (
+            replace(QUIET, threads_running=99, connections=99),
+            Throttle(
+                5,
+                "99 threads are running at the source, more than 25; "
+                "99 of 100 connections of the source are in use, more than 90%",
+            ),
+        ),
+    ],
+)
+def test_a_source_that_is_busy_is_left_alone(load: SourceLoad, expected: Throttle) -> None:
+    """For a while, and why."""
+    found = throttle(load, LoadLimits())
+    assert found == expected
+    assert found.waits == (found != Throttle())
+
+
+def test_without_limits_nobody_waits() -> None:
+    """Each of them can be left out."""
+    limits = LoadLimits(threads_running=None, replica_lag=None, connections=None)
+    assert throttle(SourceLoad(9999, 1e9, 9999, 1), limits) == Throttle()
+
+
+ORDERS = TableName("shop", "orders")
+
+
+@pytest.mark.parametrize(
+    ("done", "estimated", "seconds", "sentence"),
+    [
+        (1_200_000, 5_000_000, 12.6, "1,200,000 of about 5,000,000 rows, 24 %, about 40 s left"),
+        (0, 5_000_000, 0, "0 of about 5,000,000 rows, 0 %"),
+        (999, 1_000, 100, "999 of about 1,000 rows, 99 %, about 1 s left"),
+        (1_000, 1_000, 100, "1,000 of about 1,000 rows, 99 %, about 1 s left"),
+        (1_001, 1_000, 100, "1,001 rows, more than the 1,000 estimated"),
+        (7, None, 100, "7 rows"),
+        (7, 0, 100, "7 rows"),
+        (1, 100, 10, "1 of about 100 rows, 1 %, about 16 min left"),
+        (1, 1_000, 10, "1 of about 1,000 rows, 0 %, about 3 h left"),
+        (1, 100_000, 10, "1 of about 100,000 rows, 0 %, about 12 days left"),
+    ],
+)
+def test_progress_is_a_sentence(
+    done: int, estimated: int | None, seconds: float, sentence: str
+) -> None:
+    """With what can be said, and no more."""
+    assert Progress(ORDERS, done, estimated, seconds).sentence() == f"shop.orders: {sentence}"
+
+
+def test_what_is_finished_is_all_of_it() -> None:
+    """Whatever the estimate was."""
+    found = Progress(ORDERS, 1_200, 5_000, 3, finished=True)
+    assert (found.percent, found.remaining) == (100, 0)
+    assert found.sentence() == "shop.orders: all 1,200 rows"
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds", "waited_for", "left"),
+    [
+        (patience(whole=True), 0.5, True, "gave way to ALTER"),
+        (patience(whole=True), 3599, False, None),
+        (patience(whole=True), 3600, False, "longer than 3600 s"),
+        (patience(whole=True, most_seconds=5), 6, False, "longer than 5 s"),
+        (patience(whole=False), CHUNK_SECONDS - 1, True, None),
+        (patience(whole=False), CHUNK_SECONDS, True, "gave way to ALTER"),
+        (patience(whole=False), 99_999, False, None),
+    ],
+)
+def test_a_read_is_left_for_others(
+    rule: Patience, seconds: float, waited_for: bool, left: str | None
+) -> None:
+    """A whole table at once, a chunk when it takes long."""
+    found = leaves(rule, seconds, waited_for=waited_for)
+    assert found == left or (left is not None and found is not None and left in found)
+
+
+def test_the_cure_is_the_cause_s() -> None:
+    """Who gave way has only to come again."""
+    whole = patience(whole=True)
+    assert cure(whole, waited_for=True) == "the next run reads it again"
+    assert "PRIMARY KEY" in cure(whole, waited_for=False)
