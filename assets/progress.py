@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.runs.context import Progress
+from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.table import TableName
 
 SECONDS_BETWEEN = 10.0
@@ -50,6 +51,16 @@ class LoggedProgress:
         if now - self._last >= SECONDS_BETWEEN:
             self._last = now
             self.log.info(f"looked through {read_bytes} of {total_bytes} bytes of log")
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        if self.watcher is not None:
+            self.watcher.load(tables)
+        now = self.monotonic()
+        if now - self._last >= SECONDS_BETWEEN:
+            self._last = now
+            for one in tables:
+                if not one.finished:
+                    self.log.info(one.sentence())
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         if self.watcher is not None:

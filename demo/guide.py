@@ -35,6 +35,7 @@ PAUSE = 0.02
 
 SEED = 20_260_101
 SECONDS_OF_TRAFFIC = 2.0
+SECONDS_BEFORE = 1.0
 SOURCE = "shop"
 
 _ACCOUNT = (
@@ -90,8 +91,25 @@ def running_shop(folder: Path, say: Callable[[str], None]) -> Iterator[RunningMy
                 cursor.execute(statement.format(password=password))
             cursor.execute(f"alter user lockstep identified by '{password}'")
         shop.create(root)
+        say("the shop has been open for a while, and its server has purged the log of that time")
+        with shop.Traffic(_connector(server), WORKERS, SEED, pause=0, first=WORKERS) as traffic:
+            sleep(SECONDS_BEFORE)
+            traffic.check()
+        with root.cursor() as cursor:
+            cursor.execute("flush binary logs")
+            cursor.execute("show binary logs")
+            newest = cursor.fetchall()[-1][0]
+            cursor.execute(f"purge binary logs to '{newest}'")
         root.close()
         yield server
+
+
+def _connector(server: RunningMySql) -> Callable[[], shop.Connection]:
+    def connect() -> shop.Connection:
+        connection: shop.Connection = open_connection(_root(server), database=shop.DATABASE)
+        return connection
+
+    return connect
 
 
 def _root(server: RunningMySql) -> ConnectionSettings:
@@ -126,10 +144,7 @@ def perform(
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
-    def connect() -> shop.Connection:
-        connection: shop.Connection = open_connection(_root(server), database=shop.DATABASE)
-        return connection
-
+    connect = _connector(server)
     runs: list[Ran] = []
     home = dagster_home(settings.state_folder)
     with Site(settings, on_warning=say) as site, open_instance(home) as instance:

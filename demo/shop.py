@@ -105,16 +105,23 @@ class Traffic:
 
     The same seed gives each of them the same wishes; who comes first is up to the
     server. `pause` is the rest, in seconds, that each takes between two transactions.
-    `connect` gives connections that use the shop's database.
+    `connect` gives connections that use the shop's database. `first`: the first of them, where
+    others were there before.
     """
 
     def __init__(
-        self, connect: Callable[[], Connection], workers: int, seed: int, *, pause: float = 0.002
+        self,
+        connect: Callable[[], Connection],
+        workers: int,
+        seed: int,
+        *,
+        pause: float = 0.002,
+        first: int = 0,
     ) -> None:
         self._closing = threading.Event()
         self._workers = [
             _Worker(connect, f"{seed}/{number}", number, pause, self._closing)
-            for number in range(workers)
+            for number in range(first, first + workers)
         ]
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="shop")
         self._ends: list[Future[None]] = []

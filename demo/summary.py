@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.guide import Ran, Told
+from pipeline.runs.context import CaptureReport
 
 
 def run_line(ran: Ran, number: int) -> str:
@@ -19,10 +20,15 @@ def run_line(ran: Ran, number: int) -> str:
     return (
         f"  run {number}  {captured.transactions:>6,} transactions  "
         f"[green]+{rows.inserted:,}[/] [yellow]~{rows.updated:,}[/] [red]-{rows.deleted:,}[/] rows"
-        f"  into {len(merged.merged)} tables  in {ran.seconds:.1f} s"
+        f"{_read(captured)}  into {len(merged.merged)} tables  in {ran.seconds:.1f} s"
         f" [dim](capture {captured.capture_seconds:.1f}, merge {merged.merge_seconds:.1f})[/]"
         f"  [dim]up to {captured.end.at}[/]"
     )
+
+
+def _read(captured: CaptureReport) -> str:
+    rows = sum(one.done for one in captured.loaded)
+    return f"  and [green]{rows:,}[/] rows from the tables" if captured.loaded else ""
 
 
 def tell(console: Console, told: Told, makefile_folder: Path) -> None:

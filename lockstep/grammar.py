@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 NOT_YET_COMMANDS = frozenset(
     {
         "replay",
-        "snapshot",
         "support",
         "versions",
     }
@@ -97,6 +96,20 @@ def make_parser() -> argparse.ArgumentParser:
     run = command("run", "one bounded run: capture, publish, merge, acknowledge")
     _source(run)
     _until(run)
+    snapshot = command("snapshot", "read tables from the source, and join them with the log")
+    snapshot.add_argument(
+        "tables",
+        nargs="*",
+        metavar="TABLE",
+        help="database.table, with * and ?: read these again (default: go on with those that are "
+        "being read)",
+    )
+    snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
+    snapshot.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    snapshot.add_argument(
+        "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
+    )
+    snapshot.add_argument("--source", metavar="NAME", help="which source, if there are several")
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
     _adopt(command("adopt", "continue with a lake folder that disagrees with this ledger"))
@@ -222,7 +235,11 @@ def _init(parser: argparse.ArgumentParser) -> None:
         "--tables", action="append", metavar="PATTERN", help="database.table, with * and ?"
     )
     parser.add_argument("--exclude", action="append", default=[], metavar="PATTERN")
-    parser.add_argument("--start", default="earliest", help="earliest, latest or file:offset")
+    parser.add_argument(
+        "--start",
+        help="snapshot: the tables as they are, then the log (default); earliest: all logs the "
+        "server has; latest, file:offset",
+    )
     parser.add_argument("--schedule", metavar="CRON", help='such as "*/10 * * * *"')
     parser.add_argument("--lake", default="lake", metavar="FOLDER", help="(lake)")
     parser.add_argument("--ledger", default="embedded", metavar="DSN", help="(embedded)")

@@ -21,6 +21,10 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "abandoned": list(plan.abandoned),
         "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
         "returns": _returns_json(plan.returns),
+        "loads": {
+            str(table): {"reason": one.why, "rows": one.rows, "estimated_rows": one.estimated}
+            for table, one in plan.loads.items()
+        },
         "start": _start_json(plan.start) if plan.start else None,
         "seconds": None if plan.seconds is None else round(plan.seconds, 1),
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
@@ -151,7 +155,8 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        nothing = not plan.reading.transactions and not gap and not plan.returns.orders
+        back = plan.returns.orders or plan.loads
+        nothing = not plan.reading.transactions and not gap and not back
         would = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
             would = f"read nothing: its end, {plan.reading.why}, is not after its start"
@@ -163,6 +168,10 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
     for batch, tables in plan.waiting.items():
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
     yield from return_lines(plan.returns)
+    for table, load in plan.loads.items():
+        rows = "" if load.estimated is None else f", about {load.estimated:,} rows"
+        done = f", {load.rows:,} of them are read" if load.rows else ""
+        yield f"  read    {table} from the source: {load.why}{rows}{done}"
     if plan.start is not None:
         yield f"  start   {start_line(plan.start)}"
         if plan.start.gap_tables:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
+from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.table import TableName
 
 
@@ -47,6 +49,13 @@ class LiveProgress:
     def search(self, *, read_bytes: int, total_bytes: int) -> None:
         told = f"{read_bytes / 1e6:,.1f} MB of the log"
         self._show("search", read_bytes, total_bytes, told)
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        done = sum(one.done for one in tables)
+        total = sum(max(one.done, one.estimated or 0) for one in tables)
+        reading = [one for one in tables if not one.finished]
+        told = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
+        self._show("read tables", done, total, told)
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         self._show("merge", done, total, f"{done} of {total} tables {table or ''}")

@@ -13,6 +13,7 @@ from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
+from pipeline.snapshot.progress import Progress
 from pipeline.table_state import Extent, SetAside
 
 if TYPE_CHECKING:
@@ -61,6 +62,19 @@ def partial_json(tables: Iterable[Extent]) -> list[dict[str, Any]]:
     ]
 
 
+def loading_json(tables: Iterable[Progress]) -> dict[str, dict[str, Any]]:
+    """Tables whose rows are being read from the source: rows so far, and what is left."""
+    return {
+        str(one.table): {
+            "rows": one.done,
+            "estimated_rows": one.estimated,
+            "percent": one.percent,
+            "remaining_seconds": _rounded(one.remaining),
+        }
+        for one in tables
+    }
+
+
 def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
     """`run --json` of one source; parts that were not reached are null."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
@@ -78,6 +92,8 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "tables": tables_json(merged, lake) if merged else {},
         "set_aside": aside_json(aside),
         "partial": partial_json(done.partial if done else ()),
+        "loading": loading_json(captured.loading if captured else ()),
+        "loaded": {str(one.table): one.done for one in captured.loaded} if captured else {},
         "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
@@ -163,6 +179,10 @@ def show_run(desk: Desk, record: RunRecord) -> None:
     show_table(desk, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():
         desk.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+    for one in captured.loaded:
+        desk.say(f"{one.sentence()} were read from the source")
+    for one in captured.loading:
+        desk.say(f"{one.sentence()}: the next run reads on")
     show_aside(desk, done.set_aside)
     for line in partial_lines(done.partial):
         desk.say(line)

@@ -13,6 +13,7 @@ from lockstep.report import (
     counted,
     error_json,
     lines,
+    loading_json,
     partial_json,
     partial_lines,
     position_json,
@@ -86,6 +87,7 @@ def status_json(standing: Standing, judged: Verdict) -> dict[str, Any]:
         "overlaps": [_overlap_json(one) for one in standing.overlaps],
         "set_aside": aside_json(standing.set_aside),
         "partial": partial_json(standing.partial),
+        "loading": loading_json(standing.loading),
         "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
@@ -208,6 +210,8 @@ def status_lines(standing: Standing, judged: Verdict, tables: Iterable[str] = ()
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield lines(pairs)
     yield from _scars(standing)
+    for table in standing.loading:
+        yield f"  being read from the source: {table.sentence()}"
     yield from partial_lines(standing.partial)
     yield from tables
     for done in standing.decisions[:_DECISIONS]:

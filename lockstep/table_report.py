@@ -53,12 +53,12 @@ def _way(one: Inactive) -> str:
 def inactive(
     states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
 ) -> tuple[Inactive, ...]:
-    """Those that are not active, by name."""
+    """Those that are neither active nor being loaded, by name."""
     of = {order.table: order for order in orders}
     return tuple(
         Inactive(state, of.get(table))
         for table, state in sorted(states.items())
-        if state.condition is not TableCondition.ACTIVE
+        if state.condition not in (TableCondition.ACTIVE, TableCondition.LOADING)
     )
 
 

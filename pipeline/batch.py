@@ -21,6 +21,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from pipeline.decisions import Continuity
+from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
 from pipeline.segment import Segment, SegmentFile, SourcePart
@@ -156,7 +157,9 @@ class CaptureRecord:
     that became partial with this capture, or whole. `set_witnesses`: one
     for each source of GTIDs that was read, that of the last transaction first. `life`: the
     server's before it was read. `scope`: the patterns it was captured with; None for a batch
-    that takes only tables which come back.
+    that takes only tables which come back. `followed`: loads whose tables are captured from
+    their low on now. `joined`: those whose rows, and the log behind them, are whole with this
+    batch; `snapshots` has the rows.
     """
 
     end: Position
@@ -180,6 +183,8 @@ class CaptureRecord:
     set_witnesses: tuple[SetWitness, ...] = ()
     life: ServerLife | None = None
     scope: TablePatterns | None = None
+    followed: tuple[LoadFollowed, ...] = ()
+    joined: tuple[LoadJoined, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Policy(StrEnum):
 
 
 class OnPositionLost(Policy):
-    """The log was purged before it was read: refuse; or re-read the tables (not built yet)."""
+    """The log was purged before it was read: refuse; or re-read the tables."""
 
     REFUSE = "refuse"
     RESNAPSHOT = "resnapshot"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeline.bounds import Budget
-from pipeline.places import Place
+from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.ports.source import ServerFacts
+from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.tables import TablePatterns
 
 
@@ -30,6 +31,17 @@ class StandbyPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """How tables are read from the source. `seconds`: so long at the most in one run, before it
+    goes on with the log; `connections`: so many at a time."""
+
+    seconds: float = 600.0
+    connections: int = 2
+    pace: Pace = field(default_factory=Pace)
+    limits: LoadLimits = field(default_factory=LoadLimits)
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
 
@@ -45,6 +57,12 @@ class SourcePlan:
     lake: LakePolicies = field(default_factory=LakePolicies)
     standby: StandbyPlan | None = None
     until: Place | None = None
+    snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
+
+    @property
+    def loads_new_tables(self) -> bool:
+        """Whether tables that are older than what is read of the log are read from the source."""
+        return isinstance(self.start, Snapshot)
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """The configured start of the server that answers."""

@@ -19,9 +19,11 @@ from pipeline.table import TableName
 
 
 class TableCondition(StrEnum):
-    """Only active tables are captured; active and dropped ones are merged."""
+    """Active and loading tables are captured; active and dropped ones are merged."""
 
     ACTIVE = "active"
+    LOADING = "loading"
+    """Its rows are read from the source; what the log has of it meanwhile waits for them."""
     QUARANTINED = "quarantined"
     """Set aside by the system."""
     PAUSED = "paused"
@@ -30,7 +32,7 @@ class TableCondition(StrEnum):
     """The source's table is gone; one that is made anew under its name is active again."""
 
 
-GOING: Final = (TableCondition.ACTIVE, TableCondition.DROPPED)
+GOING: Final = (TableCondition.ACTIVE, TableCondition.LOADING, TableCondition.DROPPED)
 """What may be set aside: the others are."""
 
 STOPPED: Final = (TableCondition.QUARANTINED, TableCondition.PAUSED)

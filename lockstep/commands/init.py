@@ -80,7 +80,7 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     ]
     if arguments.exclude:
         lines.append(f"exclude = [{', '.join(map(_toml, arguments.exclude))}]")
-    lines.append(f"start = {_toml(arguments.start)}")
+    lines.append(f"start = {_toml(arguments.start or 'snapshot')}")
     if arguments.schedule:
         lines.append(f"schedule = {_toml(arguments.schedule)}")
     return "\n".join(lines) + "\n"

@@ -34,14 +34,14 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                 outcomes[source.name] = report.refused(desk, source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
-            outcomes |= _run(ready, site, until, desk)
+            outcomes |= run_sources(ready, site, until, desk)
     return Outcome(
         exits.most_serious(code for code, _ in outcomes.values()),
         {"sources": {name: {**told, "exit_code": code} for name, (code, told) in outcomes.items()}},
     )
 
 
-def _run(
+def run_sources(
     sources: Sequence[str], site: Site, until: Place | None, desk: Desk
 ) -> dict[str, tuple[int, dict[str, Any]]]:
     """Each in turn, by the same Dagster instance, ledger and JVM."""

@@ -5,7 +5,8 @@ rows of before matter. Does not: columns (`lineage`), commits (`evolution`, `res
 
 Everything behind the last event that settles what the table holds counts, nothing before
 it: behind CREATED and TRUNCATED the table is empty, behind REREAD it is what was read. An
-event's place is a number that the images are compared with, so no file has to end there.
+event's place is a number that the images are compared with, so no file has to end there. That of
+a table that was read over several batches lies in the first of them.
 """
 
 from __future__ import annotations
@@ -61,17 +62,18 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
-    dropped = False
+    dropped, above = False, 0
     for part in parts:
         if part.snapshot is not None and part.snapshot.columns is not None:
             completion = part.snapshot
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
-            if event.kind in SETTLES:
-                settling = event
-                reread = event.kind is TableEventKind.REREAD
-                snapshot = part.snapshot if reread else None
-    above = 0 if settling is None else settling.sequence
+            if event.kind not in SETTLES:
+                continue
+            read = part.snapshot if event.kind is TableEventKind.REREAD else None
+            begins = event.sequence if read is None else read.low_sequence
+            if begins >= above:
+                settling, snapshot, above = event, read, begins
     if completion is not None and completion.low_sequence < above:
         completion = None
     segments = tuple(

@@ -30,6 +30,21 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadBegun:
+    """A batch captures it from the place on that rows are read behind, chunk by chunk."""
+
+    changelog: str
+    changelog_generation: int
+    mirror: str
+    """Counts for a table that is seen for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """All its rows are read, and a batch has captured the log behind them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """The source has it no more."""
 
@@ -132,6 +147,8 @@ class BatchAbandoned:
 Event = (
     Recorded
     | Followed
+    | LoadBegun
+    | Loaded
     | Dropped
     | Quarantined
     | Paused

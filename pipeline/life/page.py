@@ -16,6 +16,8 @@ _MAKER: Final = "pipeline.life.page"
 
 WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     events.Followed: ("followed", "a batch has rows of it, or a statement about it"),
+    events.LoadBegun: ("load begun", "its rows are being read from the source"),
+    events.Loaded: ("loaded", "all its rows are read, and the log behind them is captured"),
     events.Dropped: ("dropped", "the source drops it"),
     events.Quarantined: ("quarantined", "it cannot be captured or written as it is"),
     events.Paused: ("paused", "`lockstep pause TABLE --reason …`"),

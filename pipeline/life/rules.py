@@ -1,7 +1,10 @@
 """The life of a captured table, as prose and as the table that is the code.
 
 A table is *active* from the first batch that has something of it. Active tables are captured,
-published and merged. It stops being active in one of three ways:
+published and merged. One that has rows which are older than what was read of the log, or that is
+to be read again, is *loading* first: its rows are read from the source, in as many runs as it
+takes, and what the log has of it meanwhile is captured and published, and merged together with
+them. It stops being active or loading in one of three ways:
 
 - the source drops it: it is *dropped*. What was captured of it is still merged. A table that is
   made under its name makes it active again;
@@ -50,12 +53,19 @@ def _kept(lives: tuple[Life, ...], *kinds: type[events.Event]) -> dict[Moment, L
 
 
 TRANSITIONS: Final[Mapping[Moment, Life]] = MappingProxyType(
-    {(NEW, events.Followed): Life.ACTIVE, (NEW, events.Dropped): Life.DROPPED}
-    | _from(GOING, events.Followed, Life.ACTIVE)
+    {
+        (NEW, events.Followed): Life.ACTIVE,
+        (NEW, events.LoadBegun): Life.LOADING,
+        (NEW, events.Dropped): Life.DROPPED,
+    }
+    | _from((Life.ACTIVE, Life.DROPPED), events.Followed, Life.ACTIVE)
+    | _kept((Life.LOADING,), events.Followed)
+    | _from(_ANY, events.LoadBegun, Life.LOADING)
+    | _from(_ANY, events.Loaded, Life.ACTIVE)
     | _from(GOING, events.Dropped, Life.DROPPED)
     | _from(GOING, events.Quarantined, Life.QUARANTINED)
     | _from(_ANY, events.Paused, Life.PAUSED)
-    | _from((Life.ACTIVE,), events.Reloaded, Life.PAUSED)
+    | _from((Life.ACTIVE, Life.LOADING), events.Reloaded, Life.PAUSED)
     | _from(STOPPED, events.Rejoined, Life.ACTIVE)
     # What follows leaves a table in the state it is in.
     | _kept(STOPPED, events.Followed, events.Dropped, events.Quarantined, events.Reloaded)

@@ -19,6 +19,7 @@ from pipeline.table_state import Stopped, TableState
 from pipeline.table_state import TableCondition as Life
 
 NOWHERE = "nowhere in the log yet"
+_FIRST = (events.Followed, events.LoadBegun, events.Dropped)
 
 
 class NotAllowed(Exception):
@@ -42,7 +43,7 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
         unknown = UNKNOWN_TABLE if state is None else UNEXPECTED
         raise NotAllowed(REFUSALS.get(type(event), unknown))
     if state is None:
-        assert isinstance(event, events.Followed | events.Dropped), "the only ones for a new table"
+        assert isinstance(event, _FIRST), "the only ones for a new table"
         state = TableState(table, Life.ACTIVE, 1, event.mirror, event.changelog)
     return _after(state, event, life)
 
@@ -50,8 +51,12 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
 def _after(state: TableState, event: events.Event, life: Life) -> TableState:
     match event:
         case events.Followed(changelog, generation):
-            if life is Life.ACTIVE:
+            if life in (Life.ACTIVE, Life.LOADING):
                 return _going(state, life, changelog, generation, None)
+        case events.LoadBegun(changelog, generation):
+            return _going(state, life, changelog, generation, None)
+        case events.Loaded():
+            return _going(state, life, state.changelog, state.changelog_generation, None)
         case events.Dropped(changelog, generation, _, stopped):
             if life is Life.DROPPED:
                 return _going(state, life, changelog, generation, stopped)
@@ -63,13 +68,13 @@ def _after(state: TableState, event: events.Event, life: Life) -> TableState:
                     reason=reason,
                     hint=hint,
                     position=position,
-                    remedy=remedy,
+                    remedy=_lacking(state, remedy),
                     stopped=stopped,
                 )
         case events.Paused(reason, hint, remedy, stopped):
             return _paused(state, reason, hint, remedy, stopped)
         case events.Reloaded(reason, hint, stopped):
-            if state.condition is Life.ACTIVE:
+            if state.condition in (Life.ACTIVE, Life.LOADING):
                 return _paused(state, reason, hint, None, stopped)
         case events.Rejoined():
             return _going(state, life, state.changelog, state.changelog_generation, None)
@@ -98,7 +103,8 @@ def _going(
 def _paused(
     state: TableState, reason: str, hint: str, remedy: Remedy | None, here: Stopped | None
 ) -> TableState:
-    stopped = here if state.condition is Life.ACTIVE else state.stopped
+    going = state.condition in (Life.ACTIVE, Life.LOADING)
+    stopped = here if going else state.stopped
     position = state.position or (NOWHERE if stopped is None else str(stopped.at))
     return replace(
         state,
@@ -106,9 +112,16 @@ def _paused(
         reason=reason,
         hint=hint,
         position=position,
-        remedy=remedy,
+        remedy=_lacking(state, remedy),
         stopped=stopped,
     )
+
+
+def _lacking(state: TableState, remedy: Remedy | None) -> Remedy | None:
+    """What brings a table back that stops; one that was loading lacks rows of the source."""
+    if state.condition is not Life.LOADING or remedy is Remedy.RESNAPSHOT:
+        return remedy
+    return Remedy.RELEASED_RESNAPSHOT
 
 
 def _mirror_after(state: TableState, event: events.Event) -> TableState:
@@ -152,8 +165,9 @@ def replayed(
         if batch not in abandoned:
             with suppress(NotAllowed):
                 state = step(table, state, _moved(event, abandoned))
-        elif state is None and isinstance(event, events.Followed | events.Dropped):
-            seen = events.Followed(event.changelog, event.changelog_generation, event.mirror)
+        elif state is None and isinstance(event, _FIRST):
+            kind = events.LoadBegun if isinstance(event, events.LoadBegun) else events.Followed
+            seen = kind(event.changelog, event.changelog_generation, event.mirror)
             state = step(table, None, seen)
     return state
 

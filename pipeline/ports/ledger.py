@@ -13,6 +13,7 @@ from pipeline.ports.captures import Captures
 from pipeline.ports.decisions import Decisions
 from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
+from pipeline.ports.loads import Loads
 from pipeline.ports.orders import Orders
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.tables import Tables
@@ -20,7 +21,17 @@ from pipeline.ports.writes import Writes
 
 
 class Ledger(
-    Leases, Decisions, Batches, Captures, Schemas, Tables, Orders, Writes, LakeBooks, Protocol
+    Leases,
+    Decisions,
+    Batches,
+    Captures,
+    Schemas,
+    Tables,
+    Orders,
+    Loads,
+    Writes,
+    LakeBooks,
+    Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token
     (`LeaseLost` if another run took over) and is refused whole (`LedgerRefused`) when

@@ -53,6 +53,9 @@ class SegmentStore(Protocol):
         """`schema`: what every row has. `updated`: `layout.updated_field` is part of it, and
         the files' names say so."""
 
+    def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
+        """Rows of a table that is being loaded. What an earlier try left of the chunk is gone."""
+
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         """What is wrong with files that should be there (missing, other size, other
         checksum), a sentence each; empty when all are intact."""
@@ -69,6 +72,9 @@ class SegmentStore(Protocol):
     def discard(self, source: str, batch: int) -> int:
         """Delete every file of a batch below the source's changelogs and in its own tables;
         how many."""
+
+    def discard_load(self, folder: str, load: int) -> int:
+        """Delete every file of a load; how many."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table shows and nobody reads again. Repeating it changes

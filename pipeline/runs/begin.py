@@ -129,7 +129,16 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
         reached=_reach(work, override, facts) if override else None,
         known=known,
         reused=reused,
+        loading=_loading(work, facts) if cursor is None else None,
     )
+
+
+def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
+    """Where the first rows belong that a run read from this server before it died; nothing was
+    captured yet."""
+    readings = [one.reading for one in work.ledger.open_loads(work.source.name) if one.reading]
+    lows = (one.low for one in readings if one.server_uuid == facts.server_uuid)
+    return min(lows, default=None)
 
 
 def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
+from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.engines import why_refused
@@ -29,10 +30,18 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
+from pipeline.runs.loading.loads import (
+    Wanted,
+    begun_loads,
+    is_due,
+    load_tables,
+    new_tables,
+    order_new,
+)
 from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import Back, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
-from pipeline.runs.rejoining.resnapshot import Reread, due, reread
+from pipeline.runs.rejoining.resnapshot import Reread, due, reread_columns
 from pipeline.runs.repair import repair
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.start.decision import facts_json
@@ -87,7 +96,8 @@ def _ordinary(
     begun = begin(work, lease)
     bounds = bounds_of(work, begun)
     start_seconds = perf_counter() - clock
-    if not back.orders and _goes_on(begun) and bounds.reached(begun.start.at):
+    reads = back.orders or is_due(work) or new_tables(work, begun)
+    if not reads and _goes_on(begun) and bounds.reached(begun.start.at):
         require_whole(work, begun, bounds, begun.start.gtid_set)
         return _idle(work, lease, begun, bounds, repaired, start_seconds)
     return _capture(work, lease, begun, bounds, back, repaired, start_seconds)
@@ -150,18 +160,11 @@ def _capture(
         start_decision=None if decision.predecessor is not None else begun.decision_id,
     )
     source = work.source.name
-    rereads = reread(
-        work,
-        back.read,
-        batch.id,
-        back.why,
-        lambda order, schema: (
-            enough(work, order, schema) if isinstance(back.ways[order.table], Backfill) else None
-        ),
-    )
+    rereads = _read_from_source(work, lease, begun, batch, back)
     if rereads:
         begun = _reaching(work, begun, rereads)
     active = [one.table for one in back.orders]
+    active += [one.table for one in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, begun, bounds, batch.id, active))
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.begun))
@@ -193,6 +196,8 @@ def _capture(
     record = replace(
         record,
         snapshots=snapshots,
+        followed=tuple(segmenter.joining.followed),
+        joined=tuple(segmenter.joining.joined),
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=told.finish(record.history),
@@ -217,6 +222,29 @@ def _capture(
     ):
         work.progress.note(line)
     return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
+
+
+def _read_from_source(
+    work: Workplace, lease: Lease, begun: Begun, batch: Batch, back: Back
+) -> list[Reread]:
+    """Tables of which the log alone cannot tell all, or some of their columns."""
+    if work.source.until is not None:
+        order_new(work, lease, begun)
+        return []  # they wait for a run whose end nobody fixed
+    columns = [one for one in back.read if isinstance(back.ways[one.table], Backfill)]
+    found, whole = reread_columns(
+        work, columns, batch.id, lambda order, schema: enough(work, order, schema)
+    )
+    done = {one.table for one in found}
+    wanted = {
+        order.table: Wanted(
+            whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
+            order.author,
+        )
+        for order in back.read
+        if order.table not in done
+    }
+    return [*found, *load_tables(work, lease, begun, new_tables(work, begun) | wanted)]
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:

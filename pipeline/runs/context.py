@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import sleep
@@ -19,6 +19,7 @@ from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
 from pipeline.segment import RowCounts
+from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside
@@ -32,6 +33,9 @@ class Progress(Protocol):
 
     def search(self, *, read_bytes: int, total_bytes: int) -> None:
         """Bytes of the log looked through for a place, of those there are."""
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        """How far the tables are that are read from the source."""
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         """Tables merged of all to merge; `table` is the one just finished."""
@@ -47,6 +51,9 @@ class Unwatched:
         """Nobody asked."""
 
     def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        """Nobody asked."""
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
         """Nobody asked."""
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
@@ -84,7 +91,9 @@ class CaptureReport:
     `softened`: values that the lake shows otherwise, by "database.table.column": zero or
     partial dates that became NULL, texts with codes that have no character. `cut`: it
     ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
-    the end that a person fixed is not behind the start, whatever the log holds."""
+    the end that a person fixed is not behind the start, whatever the log holds. `loading`:
+    tables of which rows are still to be read from the source; `loaded`: those of which all were,
+    and that count from this batch on."""
 
     batch: int | None
     rule: str
@@ -103,6 +112,8 @@ class CaptureReport:
     continuity: Continuity | None = None
     cut: bool = False
     end_is_behind: bool = False
+    loading: tuple[LoadProgress, ...] = ()
+    loaded: tuple[LoadProgress, ...] = ()
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -134,6 +145,8 @@ class CaptureReport:
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
             cut=self.cut or other.cut,
+            loading=other.loading,
+            loaded=(*self.loaded, *other.loaded),
         )
 
 

@@ -101,7 +101,12 @@ def moment(asked: Question) -> Answer:
 def snapshot(asked: Question) -> Answer:
     if asked.cursor is not None or not isinstance(asked.configured, Snapshot):
         return None
-    return refusals.snapshot_not_yet()
+    where, what = asked.facts.head, "its end"
+    low = asked.loading
+    if low is not None and low.offset <= (size_of(low.file, asked.facts.binlogs) or 0):
+        where, what = low, "where the first rows were read, by a run that did not end:"
+    reason = f"start = 'snapshot': tables are read from the source, and the log from {what} {where}"
+    return Start(Rule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 
 
 def earliest(asked: Question) -> Answer:

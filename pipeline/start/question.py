@@ -48,6 +48,7 @@ class Rule(StrEnum):
     SET_UNPROVEN = "set-unproven"
     RESUME_SAME_SERVER = "resume-same-server"
     RESUME_AFTER_PURGE = "resume-after-purge"
+    TABLES_READ_AGAIN = "tables-read-again"
     POSITION_PURGED = "position-purged"
     RESUME_OTHER_SERVER = "resume-other-server"
     SOURCE_DIVERGED = "source-diverged"
@@ -97,6 +98,7 @@ class Question:
     reached: Reached | LockstepError | None = None
     known: SetReading = SetReading.NOT_KEPT
     reused: str = ""
+    loading: Coordinates | None = None
 
     @property
     def executed(self) -> GtidSet:

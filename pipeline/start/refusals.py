@@ -12,7 +12,6 @@ from pipeline.errors import (
     HistoryUnproven,
     LockstepError,
     NoRuleApplies,
-    NotYet,
     PositionPurged,
     SourceChanged,
     SourceDiverged,
@@ -22,7 +21,7 @@ from pipeline.errors import (
 )
 from pipeline.gtid import GtidSet
 from pipeline.places import AfterGtids
-from pipeline.policies import OnPositionLost, OnSourceChanged
+from pipeline.policies import OnSourceChanged
 from pipeline.position import LogFile
 from pipeline.start.question import Question, Refusal, Rule, WitnessReading
 
@@ -97,15 +96,6 @@ def set_unproven(asked: Question, cursor: Cursor) -> Refusal:
 
 
 def purged(rule: Rule, asked: Question, cursor: Cursor) -> Refusal:
-    if asked.policies.on_position_lost is OnPositionLost.RESNAPSHOT:
-        return Refusal(
-            rule,
-            NotYet(
-                f"the log after {cursor.position} is no longer on the server, and reading the "
-                "tables again (on_position_lost = 'resnapshot') is not built yet",
-                hint=f"restore the log files to the server, or accept what is missing: {_ANEW}",
-            ),
-        )
     oldest = asked.facts.binlogs[0].file if asked.facts.binlogs else "none"
     if asked.same_server:
         message = (
@@ -222,16 +212,6 @@ def no_files() -> Refusal:
         StartUnreachable(
             "start = 'earliest': the server lists no log file",
             hint="set log_bin in the server's configuration and restart it",
-        ),
-    )
-
-
-def snapshot_not_yet() -> Refusal:
-    return Refusal(
-        Rule.CONFIGURED_SNAPSHOT,
-        NotYet(
-            "start = 'snapshot' would read the tables first, which is not built yet",
-            hint="start = 'earliest' (all logs the server has), or 'latest'",
         ),
     )
 

@@ -11,7 +11,7 @@ from pipeline.decisions import Continuity
 from pipeline.places import (
     moment_text,
 )
-from pipeline.policies import OnSourceChanged
+from pipeline.policies import OnPositionLost, OnSourceChanged
 from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
@@ -98,6 +98,34 @@ def after_purge(asked: Question) -> Answer:
         f"{cursor.batch} and those before it had not read{_shown_by(asked)}"
     )
     return _after_set(Rule.RESUME_AFTER_PURGE, reason, cursor)
+
+
+def tables_read_again(asked: Question) -> Answer:
+    """Behind what is purged the log goes on at its end, and every table is read from the source."""
+    cursor = asked.cursor
+    if cursor is None or asked.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
+        return None
+    if not _file_is_gone(asked) and not _purged_elsewhere(asked):
+        return None
+    reason = (
+        f"the log after {cursor.position} is no longer on the server; by on_position_lost = "
+        f"'resnapshot' every table is read from the source, and the log from {asked.facts.head} on"
+    )
+    return Start(
+        Rule.TABLES_READ_AGAIN,
+        reason,
+        asked.facts.head,
+        follows=cursor.batch,
+        continuity=Continuity.GAP,
+    )
+
+
+def _purged_elsewhere(asked: Question) -> bool:
+    """Whether another server has the history that was read, but purged more of it."""
+    if asked.cursor is None or asked.same_server or not asked.by_gtid:
+        return False
+    read = asked.cursor.position.gtid_set
+    return asked.executed.contains(read) and not read.contains(asked.purged)
 
 
 def position_purged(asked: Question) -> Answer:

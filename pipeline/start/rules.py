@@ -103,11 +103,18 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.after_purge,
     ),
     Row(
+        Rule.TABLES_READ_AGAIN,
+        "any",
+        '`on_position_lost = "resnapshot"`; the file is gone, or another server that executed the '
+        "cursor's set has purged more",
+        "start at the log's head, behind a gap; every table is read from the source",
+        resumed.tables_read_again,
+    ),
+    Row(
         Rule.POSITION_PURGED,
         "of this server",
         "the file is gone",
-        'refuse `PositionPurged`; with `on_position_lost = "resnapshot"` as well, which is not '
-        "built yet",
+        "refuse `PositionPurged`",
         resumed.position_purged,
     ),
     Row(
@@ -200,7 +207,7 @@ TABLE: Final[tuple[Row, ...]] = (
         Rule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
-        "read the tables first; their low watermark is the start (refused as not yet)",
+        "the log's head; tables that have rows are read from the source as they are",
         configured.snapshot,
     ),
     Row(

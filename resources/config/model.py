@@ -35,6 +35,8 @@ from pipeline.policies import (
     Renames,
     StartPolicies,
 )
+from pipeline.snapshot.pace import LoadLimits
+from pipeline.source_plan import SnapshotPlan
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
@@ -172,6 +174,23 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS[match["unit"]]
 
 
+_SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
+
+
+class SnapshotPart(Part):
+    """How tables are read from the source."""
+
+    max_seconds: Annotated[
+        float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
+    ] = _SNAPSHOT.seconds
+    connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT.connections
+    chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT.pace.seconds
+    max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMITS.threads_running
+    max_replica_lag: (
+        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
+    ) = _LIMITS.replica_lag
+
+
 Uuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
 ]
@@ -207,6 +226,7 @@ class SourcePart(Part):
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
     bounds: BoundsPart = BoundsPart()
+    snapshot: SnapshotPart = SnapshotPart()
     standby: StandbyPart | None = None
     on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
     on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed

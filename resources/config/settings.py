@@ -14,7 +14,8 @@ from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
 from pipeline.places import Place
 from pipeline.policies import LakePolicies, StartPolicies
-from pipeline.source_plan import SourcePlan, StandbyPlan
+from pipeline.snapshot.pace import LoadLimits, Pace
+from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from resources.config.model import (
     File,
@@ -124,7 +125,16 @@ class SourceSettings:
             if standby is None
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
             until=until,
+            snapshot=self._snapshot(),
         )
+
+    def _snapshot(self) -> SnapshotPlan:
+        part = self.part.snapshot
+        limits = LoadLimits(
+            threads_running=part.max_threads_running, replica_lag=part.max_replica_lag
+        )
+        pace = Pace(seconds=part.chunk_seconds)
+        return SnapshotPlan(part.max_seconds, part.connections, pace, limits)
 
     def _pattern(self, text: str) -> str:
         try:

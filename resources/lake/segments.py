@@ -70,6 +70,15 @@ class ParquetSegments:
             self._lake / folder, names, schema, self._file_bytes, self._pool
         )
 
+    def open_chunk(
+        self, folder: str, *, load: int, chunk: int, schema: pa.Schema
+    ) -> ParquetSegmentWriter:
+        stem = f"load-{load:012d}-{chunk:06d}"
+        self._unlink(folder, f"{stem}-*.parquet")
+        return ParquetSegmentWriter(
+            self._lake / folder, _Names(stem, ""), schema, self._file_bytes, self._pool
+        )
+
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
 
@@ -97,6 +106,17 @@ class ParquetSegments:
                         path.unlink()
                         removed += 1
         return removed
+
+    def discard_load(self, folder: str, load: int) -> int:
+        return self._unlink(folder, f"load-{load:012d}-*.parquet")
+
+    def _unlink(self, folder: str, pattern: str) -> int:
+        below = self._lake / folder
+        with lake_errors(below):
+            found = list(below.glob(pattern))
+            for path in found:
+                path.unlink()
+        return len(found)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:

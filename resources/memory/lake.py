@@ -82,6 +82,12 @@ class MemorySegments:
         name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
+    def open_chunk(
+        self, folder: str, *, load: int, chunk: int, schema: pa.Schema
+    ) -> MemorySegmentWriter:
+        name = f"load-{load:012d}-{chunk:06d}-00000.parquet"
+        return MemorySegmentWriter(self._lake, folder, name, schema)
+
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return _damaged(self._lake, folder, files)
 
@@ -105,6 +111,13 @@ class MemorySegments:
             for path in self._lake.files
             if path.startswith(below) and f"/batch-{batch:012d}-v" in path
         ]
+        for path in gone:
+            del self._lake.files[path]
+        return len(gone)
+
+    def discard_load(self, folder: str, load: int) -> int:
+        begin = self._lake.path(f"{folder}/load-{load:012d}-")
+        gone = [path for path in self._lake.files if path.startswith(begin)]
         for path in gone:
             del self._lake.files[path]
         return len(gone)

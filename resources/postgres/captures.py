@@ -19,6 +19,7 @@ from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from pipeline.tables import TablePatterns
 from resources.postgres import lives, tables
+from resources.postgres.loads import record_loads
 from resources.postgres.orders import carry_out
 from resources.postgres.rows import Row, coordinates, of_coordinates, of_position, of_table, table
 from resources.postgres.schemas import record_history
@@ -39,6 +40,7 @@ class PostgresCaptures(Books):
                 tables=record.tables,
                 handovers=record.handovers,
                 set_aside=record.set_aside,
+                loaded=[one.table for one in record.joined],
             )
             lives.record(step, lease, told, batch)
             _record_segments(step, source, batch, record.segments)
@@ -47,9 +49,11 @@ class PostgresCaptures(Books):
                 _record_files(step, "record_source_file", part.files, **of)
             tables.record_handovers(step, source, batch, record.handovers)
             _record_events(step, source, batch, record)
+            record_loads(step, source, batch, record)
             tables.record_extents(step, source, batch, record.extents)
             for aside in record.set_aside:
                 tables.count_behind(step, source, aside.table)
+            step.run("count_behind_of_loading", source=source)
             _record_prepared(step, source, batch, record)
             if record.scope is not None:
                 include, exclude = list(record.scope.include), list(record.scope.exclude)

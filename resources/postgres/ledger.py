@@ -17,6 +17,7 @@ from resources.postgres.decisions import PostgresDecisions
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.lake_books import PostgresLakeBooks
 from resources.postgres.leases import PostgresLeases
+from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
 from resources.postgres.schemas import PostgresSchemas
@@ -50,6 +51,7 @@ class PostgresLedger(
     PostgresSchemas,
     PostgresTables,
     PostgresOrders,
+    PostgresLoads,
     PostgresWrites,
     PostgresLakeBooks,
 ):

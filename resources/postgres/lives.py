@@ -27,6 +27,8 @@ from resources.postgres.session import Step
 NAMES: Final[dict[type[events.Event], str]] = {
     events.Recorded: "recorded",
     events.Followed: "followed",
+    events.LoadBegun: "load begun",
+    events.Loaded: "loaded",
     events.Dropped: "dropped",
     events.Quarantined: "quarantined",
     events.Paused: "paused",

@@ -210,6 +210,78 @@ create table lockstep.ledger (
     constraint ledger_pk PRIMARY KEY (id)
 );
 
+create table lockstep.load_chunks (
+    load bigint not null,
+    number integer not null,
+    after json,
+    through json,
+    low_base text,
+    low_number bigint,
+    low_offset bigint,
+    high_base text,
+    high_number bigint,
+    high_offset bigint,
+    rows bigint,
+    seconds double precision,
+    constraint load_chunks_begin CHECK (((number = 0) = (after IS NULL))),
+    constraint load_chunks_counts CHECK ((number >= 0)),
+    constraint load_chunks_load FOREIGN KEY (load) REFERENCES lockstep.loads(id),
+    constraint load_chunks_pk PRIMARY KEY (load, number),
+    constraint load_chunks_read CHECK ((num_nonnulls(low_base, low_number, low_offset, high_base, high_number, high_offset, rows, seconds) = ANY (ARRAY[0, 8]))),
+    constraint load_chunks_rows_count CHECK (((rows >= 0) AND (seconds >= (0)::double precision)))
+);
+
+create table lockstep.load_files (
+    load bigint not null,
+    number integer not null,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint load_files_chunk FOREIGN KEY (load, number) REFERENCES lockstep.load_chunks(load, number),
+    constraint load_files_counts CHECK (((images > 0) AND (size > 0))),
+    constraint load_files_path CHECK ((path <> ''::text)),
+    constraint load_files_pk PRIMARY KEY (load, number, ordinal)
+);
+
+create table lockstep.loads (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    author text not null,
+    reason text not null,
+    ordered_at timestamp with time zone not null default clock_timestamp(),
+    schema json,
+    server_uuid text,
+    low_base text,
+    low_number bigint,
+    low_offset bigint,
+    estimated_rows bigint,
+    followed_batch bigint,
+    followed_sequence bigint,
+    followed_version integer,
+    joined_batch bigint,
+    void text,
+    constraint loads_authored CHECK (((btrim(author) <> ''::text) AND (btrim(reason) <> ''::text))),
+    constraint loads_end_once CHECK (((joined_batch IS NULL) OR (void IS NULL))),
+    constraint loads_estimate_counts CHECK ((estimated_rows >= 0)),
+    constraint loads_followed CHECK ((num_nonnulls(followed_batch, followed_sequence, followed_version) = ANY (ARRAY[0, 3]))),
+    constraint loads_followed_batch FOREIGN KEY (source, followed_batch) REFERENCES lockstep.batches(source, id),
+    constraint loads_followed_version FOREIGN KEY (source, database, name, followed_version) REFERENCES lockstep.table_versions(source, database, name, version),
+    constraint loads_followed_while_read CHECK (((followed_batch IS NULL) OR (schema IS NOT NULL))),
+    constraint loads_joined_batch FOREIGN KEY (source, joined_batch) REFERENCES lockstep.batches(source, id),
+    constraint loads_joined_behind CHECK ((joined_batch >= followed_batch)),
+    constraint loads_joined_followed CHECK (((joined_batch IS NULL) OR (followed_batch IS NOT NULL))),
+    constraint loads_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint loads_pk PRIMARY KEY (id),
+    constraint loads_reading CHECK ((num_nonnulls(schema, server_uuid, low_base, low_number, low_offset) = ANY (ARRAY[0, 5]))),
+    constraint loads_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint loads_void_explained CHECK ((btrim(void) <> ''::text))
+);
+
 create table lockstep.looked (
     source text not null,
     folder text not null,
@@ -437,8 +509,8 @@ create table lockstep.table_life (
     told jsonb not null,
     at timestamp with time zone not null default clock_timestamp(),
     constraint table_life_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
-    constraint table_life_event_known CHECK ((event = ANY (ARRAY['recorded'::text, 'followed'::text, 'dropped'::text, 'quarantined'::text, 'paused'::text, 'reloaded'::text, 'rejoined'::text, 'mirror written'::text, 'mirror handed over'::text, 'mirror replaced'::text, 'mirror removed'::text, 'lake restarted'::text, 'batch abandoned'::text]))),
-    constraint table_life_known CHECK ((life = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
+    constraint table_life_event_known CHECK ((event = ANY (ARRAY['recorded'::text, 'followed'::text, 'load begun'::text, 'loaded'::text, 'dropped'::text, 'quarantined'::text, 'paused'::text, 'reloaded'::text, 'rejoined'::text, 'mirror written'::text, 'mirror handed over'::text, 'mirror replaced'::text, 'mirror removed'::text, 'lake restarted'::text, 'batch abandoned'::text]))),
+    constraint table_life_known CHECK ((life = ANY (ARRAY['active'::text, 'loading'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
     constraint table_life_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint table_life_pk PRIMARY KEY (id),
     constraint table_life_told CHECK (((event = 'recorded'::text) OR (token IS NOT NULL)))
@@ -493,7 +565,7 @@ create table lockstep.table_states (
     constraint table_states_adopted_counts CHECK ((adopted >= 0)),
     constraint table_states_behind_batch FOREIGN KEY (source, behind_batch) REFERENCES lockstep.batches(source, id),
     constraint table_states_changelog_counts CHECK ((changelog_generation > 0)),
-    constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
+    constraint table_states_condition_known CHECK ((condition = ANY (ARRAY['active'::text, 'loading'::text, 'quarantined'::text, 'paused'::text, 'dropped'::text]))),
     constraint table_states_event FOREIGN KEY (event) REFERENCES lockstep.table_life(id),
     constraint table_states_generation_counts CHECK ((generation > 0)),
     constraint table_states_mirror_generation_counts CHECK ((mirror_generation > 0)),
@@ -514,7 +586,7 @@ END),
     constraint table_states_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
     constraint table_states_stopped CHECK ((num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) =
 CASE
-    WHEN (condition = 'active'::text) THEN 0
+    WHEN (condition = ANY (ARRAY['active'::text, 'loading'::text])) THEN 0
     WHEN ((condition = ANY (ARRAY['quarantined'::text, 'paused'::text])) AND (stopped_batch IS NULL)) THEN 0
     ELSE 4
 END)),
@@ -624,6 +696,12 @@ CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WH
 
 CREATE INDEX extents_newest ON lockstep.extents USING btree (source, database, name, batch, id);
 
+CREATE INDEX loads_followed ON lockstep.loads USING btree (followed_batch) WHERE (followed_batch IS NOT NULL);
+
+CREATE INDEX loads_joined ON lockstep.loads USING btree (joined_batch) WHERE (joined_batch IS NOT NULL);
+
+CREATE UNIQUE INDEX loads_one_open ON lockstep.loads USING btree (source, database, name) WHERE ((joined_batch IS NULL) AND (void IS NULL));
+
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
@@ -696,6 +774,14 @@ begin
     update lockstep.prepared set ended_by = null, committed = null
     where source = new.source and ended_by = new.id;
     update lockstep.table_orders set done_batch = null where done_batch = new.id;
+    update lockstep.loads l set joined_batch = null, void = (
+        select 'another one was ordered since' from lockstep.loads o
+        where (o.source, o.database, o.name) = (l.source, l.database, l.name)
+          and o.id <> l.id and o.joined_batch is null and o.void is null)
+    where l.joined_batch = new.id;
+    update lockstep.loads set
+        followed_batch = null, followed_sequence = null, followed_version = null
+    where followed_batch = new.id and void is null;
     return null;
 end
 $function$;
@@ -791,7 +877,11 @@ begin
     or exists (select from lockstep.table_events e where e.batch = a_batch.id
                and e.sequence not between a_batch.base and a_batch.base + a_batch.changes)
     or exists (select from lockstep.snapshots s where s.batch = a_batch.id
-               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes) then
+               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes
+               and not exists (
+                   select from lockstep.loads l where l.joined_batch = a_batch.id
+                   and (l.source, l.database, l.name) = (s.source, s.database, s.name)
+                   and l.followed_sequence = s.low_sequence)) then
         perform lockstep.refuse('batches_sequences_within', 'a sequence lies outside its batch');
     end if;
 end
@@ -1011,6 +1101,55 @@ begin
     if exists (select from lockstep.batches b where b.source = new.source and b.id <> new.batch
                and b.state in ('capturing', 'captured', 'merged')) then
         perform lockstep.refuse('handovers_alone', 'another batch of the source is unfinished');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.load_chunks_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.loads l where l.id = new.load and l.schema is not null
+                   and l.joined_batch is null and l.void is null) then
+        perform lockstep.refuse('load_chunks_while_reading', 'the load is not being read');
+    end if;
+    if tg_op = 'INSERT' and new.number > 0 and not exists (
+            select from lockstep.load_chunks c
+            where c.load = new.load and c.number = new.number - 1
+              and c.through::text = new.after::text) then
+        perform lockstep.refuse('load_chunks_go_on', 'a chunk begins where the one before it ends');
+    end if;
+    if tg_op = 'UPDATE' and (old.rows is not null
+            or (new.after::text, new.through::text) is distinct from
+               (old.after::text, old.through::text)) then
+        perform lockstep.refuse('load_chunks_read_once', 'a chunk that was read stays as it is');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.loads_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if old.void is not null then
+        perform lockstep.refuse('loads_void_once', 'a load that is void stays so');
+    end if;
+    if old.schema is not null and (
+        new.schema::text, new.server_uuid, new.low_base, new.low_number, new.low_offset)
+        is distinct from (
+        old.schema::text, old.server_uuid, old.low_base, old.low_number, old.low_offset) then
+        perform lockstep.refuse('loads_read_once', 'what a load was begun with stays');
+    end if;
+    if new.joined_batch is not null and old.joined_batch is null and (
+            not exists (select from lockstep.load_chunks c
+                        where c.load = new.id and c.through is null)
+            or exists (select from lockstep.load_chunks c
+                       where c.load = new.id and c.rows is null)) then
+        perform lockstep.refuse('loads_joined_whole', 'not all of its chunks are read');
     end if;
     return new;
 end
@@ -1340,6 +1479,10 @@ CREATE TRIGGER handovers_stay BEFORE DELETE OR UPDATE ON lockstep.handovers FOR 
 CREATE TRIGGER leases_stay BEFORE DELETE OR UPDATE ON lockstep.leases FOR EACH ROW EXECUTE FUNCTION lockstep.stays('leases_stay');
 
 CREATE TRIGGER ledger_stays BEFORE DELETE OR UPDATE ON lockstep.ledger FOR EACH ROW EXECUTE FUNCTION lockstep.stays('ledger_stays');
+
+CREATE TRIGGER load_chunks_begin BEFORE INSERT OR UPDATE ON lockstep.load_chunks FOR EACH ROW EXECUTE FUNCTION lockstep.load_chunks_begin();
+
+CREATE TRIGGER loads_move BEFORE UPDATE ON lockstep.loads FOR EACH ROW EXECUTE FUNCTION lockstep.loads_move();
 
 CREATE TRIGGER overrides_stay BEFORE DELETE OR UPDATE ON lockstep.overrides FOR EACH ROW EXECUTE FUNCTION lockstep.stays('overrides_stay');
 

@@ -38,3 +38,8 @@ where source = %(source)s and database = %(database)s and name = %(name)s
 -- name: count_behind_of_source
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and behind_batch is not null
+
+-- What is captured of a table that is loading waits for its rows.
+-- name: count_behind_of_loading
+update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
+where source = %(source)s and condition = 'loading'

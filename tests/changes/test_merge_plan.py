@@ -80,6 +80,18 @@ def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
     assert (plan.replaces, plan.snapshot, plan.segments) == (True, None, ())
 
 
+def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
+    """All that was captured since then comes over them, unless the table was emptied meanwhile."""
+    read = SnapshotPart(TABLE, 2, 10, ())
+    since, later = segment(2, 11, 20), segment(2, 31, 32)
+    joined = BatchPart(3, (later,), (event(TableEventKind.REREAD, 30, 2),), read)
+    plan = plan_merge([BatchPart(1, (segment(2, 1, 9),)), BatchPart(2, (since,)), joined])
+    assert (plan.above, plan.snapshot, plan.segments) == (10, read, (since, later))
+    emptied = BatchPart(2, (since,), (event(TableEventKind.TRUNCATED, 15, 2),))
+    plan = plan_merge([emptied, joined])
+    assert (plan.above, plan.snapshot, plan.segments) == (15, None, (since, later))
+
+
 def test_a_dropped_table_keeps_the_version_it_had() -> None:
     """The version that says dropped has no columns to show."""
     events = (event(TableEventKind.CHANGED, 4, 2), event(TableEventKind.DROPPED, 5, 3))

@@ -21,6 +21,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": model.LedgerPart,
     "sources": model.SourcePart,
     "sources.bounds": model.BoundsPart,
+    "sources.snapshot": model.SnapshotPart,
     "sources.standby": model.StandbyPart,
 }
 

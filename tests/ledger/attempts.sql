@@ -206,3 +206,33 @@ $$;
 create function pg_temp.carry_out(an_order bigint, a_batch bigint) returns void language sql as $$
     update lockstep.table_orders set done_batch = a_batch where id = an_order
 $$;
+
+create function pg_temp.load(a_source text, a_table text, is_read boolean default true)
+returns bigint language sql as $$
+    insert into lockstep.loads (source, token, database, name, author, reason, schema, server_uuid,
+        low_base, low_number, low_offset)
+    select a_source, 1, 'shop', a_table, 'x', 'x',
+        case when is_read then '{}'::json end, case when is_read then 'x' end,
+        case when is_read then 'binlog' end, case when is_read then 1 end,
+        case when is_read then 4 end
+    returning id
+$$;
+
+create function pg_temp.chunk(a_load bigint, a_number integer, an_after json, a_through json)
+returns bigint language sql as $$
+    insert into lockstep.load_chunks (load, number, after, through)
+    values (a_load, a_number, an_after, a_through) returning load
+$$;
+
+create function pg_temp.read_chunk(a_load bigint, a_number integer, some_rows bigint default 1)
+returns void language sql as $$
+    update lockstep.load_chunks set low_base = 'binlog', low_number = 1, low_offset = 4,
+        high_base = 'binlog', high_number = 1, high_offset = 4, rows = some_rows, seconds = 1
+    where load = a_load and number = a_number
+$$;
+
+create function pg_temp.follow(a_load bigint, a_batch bigint) returns void language sql as $$
+    update lockstep.loads set
+        followed_batch = a_batch, followed_sequence = 1, followed_version = 1
+    where id = a_load
+$$;

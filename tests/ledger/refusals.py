@@ -28,6 +28,7 @@ def _books(ledger: Ledger, source: str) -> list[object]:
         [ledger.table_events(source, batch.id) for batch in batches],
         [ledger.snapshots(source, batch.id) for batch in batches],
         ledger.pending(source),
+        ledger.open_loads(source),
         ledger.open_orders(source),
         ledger.open_intents(source),
         ledger.open_prepared(source),

@@ -806,3 +806,104 @@ insert into lockstep.looked values ('nobody', 'x', 0)
 insert into lockstep.looked values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
 -- rule: looked_version_counts
 insert into lockstep.looked values (%(s)s, 'x', -1)
+
+-- rule: loads_pk
+insert into lockstep.loads (id, source, token, database, name, author, reason)
+overriding system value
+select pg_temp.load(%(s)s, 'orders'), %(s)s, 1, 'shop', 'stock', 'x', 'x'
+-- rule: loads_source
+insert into lockstep.loads (source, token, database, name, author, reason)
+values ('nobody', 1, 'shop', 'orders', 'x', 'x')
+-- rule: loads_lease
+insert into lockstep.loads (source, token, database, name, author, reason)
+values (%(s)s, 99, 'shop', 'orders', 'x', 'x')
+-- rule: loads_authored
+insert into lockstep.loads (source, token, database, name, author, reason)
+values (%(s)s, 1, 'shop', 'orders', ' ', 'x')
+-- rule: loads_one_open
+select pg_temp.load(%(s)s, 'orders');
+select pg_temp.load(%(s)s, 'orders')
+-- rule: loads_reading
+insert into lockstep.loads (source, token, database, name, author, reason, server_uuid)
+values (%(s)s, 1, 'shop', 'orders', 'x', 'x', 'x')
+-- rule: loads_estimate_counts
+insert into lockstep.loads (source, token, database, name, author, reason, estimated_rows)
+values (%(s)s, 1, 'shop', 'orders', 'x', 'x', -1)
+-- rule: loads_followed
+select pg_temp.load(%(s)s, 'orders');
+update lockstep.loads set followed_batch = %(a)s where source = %(s)s
+-- rule: loads_followed_while_read
+select pg_temp.follow(pg_temp.load(%(s)s, 'orders', false), %(a)s)
+-- rule: loads_followed_batch
+select pg_temp.follow(pg_temp.load(%(s)s, 'orders'), 0)
+-- rule: loads_followed_version
+select pg_temp.load(%(s)s, 'orders');
+update lockstep.loads set followed_batch = %(a)s, followed_sequence = 1, followed_version = 99
+where source = %(s)s
+-- rule: loads_joined_batch
+select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(a)s);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
+update lockstep.loads set joined_batch = 999999 where source = %(s)s
+-- rule: loads_joined_behind
+select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(b)s);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
+update lockstep.loads set joined_batch = %(a)s where source = %(s)s
+-- rule: loads_joined_followed
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
+update lockstep.loads set joined_batch = %(a)s where source = %(s)s
+-- rule: loads_joined_whole
+select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, '[1]'), %(a)s);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
+update lockstep.loads set joined_batch = %(a)s where source = %(s)s
+-- rule: loads_joined_whole
+select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(a)s);
+update lockstep.loads set joined_batch = %(a)s where source = %(s)s
+-- rule: loads_void_explained
+select pg_temp.load(%(s)s, 'orders');
+update lockstep.loads set void = ' ' where source = %(s)s
+-- rule: loads_void_once
+select pg_temp.load(%(s)s, 'orders');
+update lockstep.loads set void = 'x' where source = %(s)s;
+update lockstep.loads set void = 'y' where source = %(s)s
+-- rule: loads_end_once
+select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(a)s);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
+update lockstep.loads set joined_batch = %(a)s, void = 'x' where source = %(s)s
+-- rule: loads_read_once
+select pg_temp.load(%(s)s, 'orders');
+update lockstep.loads set low_offset = 5 where source = %(s)s
+-- rule: load_chunks_pk
+select pg_temp.chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, null, null)
+-- rule: load_chunks_load
+alter table lockstep.load_chunks disable trigger load_chunks_begin;
+select pg_temp.chunk(0, 0, null, null)
+-- rule: load_chunks_counts
+alter table lockstep.load_chunks disable trigger load_chunks_begin;
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), -1, '[1]', null)
+-- rule: load_chunks_begin
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, '[1]', null)
+-- rule: load_chunks_while_reading
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders', false), 0, null, null)
+-- rule: load_chunks_go_on
+select pg_temp.chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, '[1]'), 1, '[2]', null)
+-- rule: load_chunks_read
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null);
+update lockstep.load_chunks set rows = 1
+-- rule: load_chunks_rows_count
+select pg_temp.read_chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, -1)
+-- rule: load_chunks_read_once
+select pg_temp.read_chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0);
+select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s
+-- rule: load_files_pk
+insert into lockstep.load_files
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, 'x', 1, 1, 'x';
+insert into lockstep.load_files select load, 0, 0, 'x', 1, 1, 'x' from lockstep.load_chunks
+-- rule: load_files_chunk
+insert into lockstep.load_files values (0, 0, 0, 'x', 1, 1, 'x')
+-- rule: load_files_counts
+insert into lockstep.load_files
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, 'x', 0, 1, 'x'
+-- rule: load_files_path
+insert into lockstep.load_files
+select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, '', 1, 1, 'x'

@@ -41,6 +41,8 @@ def in_state(life: Life) -> TableState:
     state = step(ORDERS, None, followed())
     here = Stopped(1, place(10))
     match life:
+        case Life.LOADING:
+            return step(ORDERS, state, events.LoadBegun(CHANGELOG, 1, MIRROR))
         case Life.QUARANTINED:
             return step(ORDERS, state, quarantined(here))
         case Life.PAUSED:
@@ -78,6 +80,8 @@ BETWEEN = ("pause", "quarantine", "reload", "write", "replace", "restart")
 
 SAMPLES: tuple[events.Event, ...] = (
     followed(),
+    events.LoadBegun(CHANGELOG, 2, MIRROR),
+    events.Loaded(),
     events.Dropped(CHANGELOG, 1, MIRROR, Stopped(2, place(20))),
     quarantined(Stopped(2, place(20))),
     events.Paused("bob", "resume it", None, Stopped(2, place(20))),

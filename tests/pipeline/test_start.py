@@ -10,7 +10,6 @@ from pipeline.decisions import Continuity
 from pipeline.errors import (
     HistoryRewritten,
     NoRuleApplies,
-    NotYet,
     PositionPurged,
     Recovery,
 )
@@ -191,13 +190,14 @@ def test_position_purged_when(case: str) -> None:
 
 
 @pytest.mark.parametrize("uuid", [A, B])
-def test_position_purged_by_policy_would_read_the_tables_again(uuid: str) -> None:
-    """`on_position_lost = "resnapshot"` is decided, on either server, and not built yet."""
+def test_tables_read_again_where_the_position_is_purged(uuid: str) -> None:
+    """`on_position_lost = "resnapshot"`, on either server: behind a gap, at the log's end."""
     found = facts(uuid, executed=f"{A}:1-120", purged=f"{A}:1-110")
     policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
-    refusal = refused(decide_start(Question(found, cursor(at(1), READ), policies=policies)))
-    rules = {A: Rule.POSITION_PURGED, B: Rule.PURGED_ON_OTHER_SERVER}
-    assert (refusal.rule, type(refusal.error)) == (rules[uuid], NotYet)
+    of = cursor(at(1), READ)
+    start = started(decide_start(Question(found, of, policies=policies)))
+    assert (start.rule, start.where) == (Rule.TABLES_READ_AGAIN, found.head)
+    assert (start.follows, start.continuity) == (of.batch, Continuity.GAP)
 
 
 def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:

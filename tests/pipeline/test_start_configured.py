@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.errors import NotYet, PositionPurged, SourceDiverged, StartNotChosen, StartUnreachable
+from pipeline.errors import PositionPurged, SourceDiverged, StartNotChosen, StartUnreachable
 from pipeline.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
@@ -118,10 +118,12 @@ def test_configured_moment() -> None:
     assert decided(place) == (Rule.CONFIGURED_MOMENT, Since(MOMENT))
 
 
-def test_configured_snapshot_is_not_built_yet() -> None:
-    """Decided, and refused where it would be carried out."""
-    rule, error, _ = refusal_of(Snapshot(), facts())
-    assert (rule, error) == (Rule.CONFIGURED_SNAPSHOT, NotYet)
+def test_configured_snapshot() -> None:
+    """At the log's end; or where a run that died had begun to read tables, while that is there."""
+    assert decided(Snapshot()) == (Rule.CONFIGURED_SNAPSHOT, at(4, 1000))
+    for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
+        asked = Question(facts(), configured=Snapshot(), loading=low)
+        assert started(decide_start(asked)).where == where
 
 
 def test_configured_earliest() -> None:

@@ -19,7 +19,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import CaptureReport, Unwatched, Workplace
 from pipeline.runs.merge import merge
-from pipeline.source_plan import SourcePlan, StandbyPlan
+from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.memory.claims import MemoryClaims
@@ -48,6 +48,7 @@ class Follower:
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
     pauses: list[float] = field(default_factory=list)
+    snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
 
     def work(self, until: str | None = None) -> Workplace:
         start: Place | None = parse_place(self.start) if self.start else None
@@ -60,6 +61,7 @@ class Follower:
             lake=self.lake_policies,
             standby=self.standby,
             until=parse_place(until) if until else None,
+            snapshot=self.snapshot,
         )
         return Workplace(
             source=plan,

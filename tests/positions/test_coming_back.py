@@ -191,7 +191,7 @@ def test_a_table_that_was_read_in_vain_is_read_again(
         def refuse(*_: object, **__: object) -> None:
             raise TableError("a value is too large", hint="make it smaller")
 
-        patch.setattr(MySqlServer, "snapshot", refuse)
+        patch.setattr(MySqlServer, "chunk", refuse)
         shop.run()
     assert shop.state("p").condition is TableCondition.QUARANTINED
     shop.do("insert into p values (4, 4)")

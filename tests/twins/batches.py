@@ -13,6 +13,7 @@ from pipeline.table import TableName
 from resources.postgres.refusals import refusal
 from tests.twins.books import ENDED, UNFINISHED, MemoryBooks, MemorySubject, covers
 from tests.twins.lives import forget
+from tests.twins.loads import forget_loads
 from tests.twins.prepared import abandon_prepared
 from tests.twins.writes import version_set_of
 
@@ -134,6 +135,7 @@ class MemoryBatches(MemorySubject):
             books.batches[batch] = replace(known, state=BatchState.ABANDONED)
             abandon_prepared(books, batch)
             forget(books, known)
+            forget_loads(books, known)
 
     def mark_merged(self, lease: Lease) -> list[int]:
         with self._step(lease) as books:

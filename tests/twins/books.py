@@ -19,6 +19,7 @@ from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDec
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.life.events import Event
+from pipeline.load import Load
 from pipeline.position import SetWitness
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.segment import Segment, SourcePart
@@ -50,6 +51,20 @@ class OrderEntry:
     done_batch: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LoadEntry:
+    """A load, the batch that joined it, and why it is void."""
+
+    source: str
+    load: Load
+    joined_batch: int | None = None
+    void: str | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.joined_batch is None and self.void is None
+
+
 @dataclass(slots=True)
 class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
@@ -75,6 +90,7 @@ class MemoryBooks:
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)
     ended_by: dict[tuple[int, Xid], int] = field(default_factory=dict)
+    loads: dict[int, LoadEntry] = field(default_factory=dict)
     scopes: dict[int, TablePatterns] = field(default_factory=dict)
     set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)

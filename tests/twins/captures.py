@@ -17,6 +17,7 @@ from resources.postgres.refusals import refusal
 from tests.twins import lives
 from tests.twins.batches import may_move
 from tests.twins.books import ENDED, MemoryBooks, MemorySubject
+from tests.twins.loads import load_of, record_loads
 from tests.twins.orders import carry_out
 from tests.twins.prepared import ended_prepared, open_prepared, record_prepared
 from tests.twins.schemas import record_history
@@ -42,9 +43,11 @@ class MemoryCaptures(MemorySubject):
                 tables=record.tables,
                 handovers=record.handovers,
                 set_aside=record.set_aside,
+                loaded=[one.table for one in record.joined],
             )
             lives.record(books, lease.source, told, begun)
             record_handovers(books, begun, record)
+            record_loads(books, begun, record)
             _record_events(books, begun, record)
             record_prepared(books, begun, record)
             record_extents(books, begun, record.extents)
@@ -56,6 +59,7 @@ class MemoryCaptures(MemorySubject):
             books.source_parts[batch] = _source_parts(record)
             for aside in record.set_aside:
                 lives.count_behind(books, lease.source, aside.table)
+            lives.count_behind_of_loading(books, lease.source)
             books.batches[batch] = replace(
                 begun,
                 state=BatchState.CAPTURED,
@@ -151,11 +155,21 @@ def _record_events(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> N
     if len({part.table for part in record.snapshots}) < len(record.snapshots):
         raise refusal("snapshots_once")
     numbers = [event.sequence for event in record.events]
-    numbers += [part.low_sequence for part in record.snapshots]
+    numbers += [part.low_sequence for part in record.snapshots if not _joins(books, batch, part)]
     if any(not batch.base <= one <= batch.base + record.changes for one in numbers):
         raise refusal("batches_sequences_within")
     books.events[batch.id] = tuple(sorted(record.events, key=lambda event: event.table))
     books.snapshots[batch.id] = tuple(sorted(record.snapshots, key=lambda part: part.table))
+
+
+def _joins(books: MemoryBooks, batch: Batch, part: SnapshotPart) -> bool:
+    """Whether the rows belong behind a change of an earlier batch, as their load says."""
+    load = load_of(books, batch, part.table)
+    return (
+        load is not None
+        and load.followed is not None
+        and (load.followed.sequence == part.low_sequence)
+    )
 
 
 def _require_recorded(

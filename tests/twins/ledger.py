@@ -12,6 +12,7 @@ from tests.twins.consumers import MemoryConsumers
 from tests.twins.decisions import MemoryDecisions
 from tests.twins.lake_books import MemoryLakeBooks
 from tests.twins.leases import MemoryLeases
+from tests.twins.loads import MemoryLoads
 from tests.twins.orders import MemoryOrders
 from tests.twins.schemas import MemorySchemas
 from tests.twins.tables import MemoryTables
@@ -26,6 +27,7 @@ class MemoryLedger(
     MemorySchemas,
     MemoryTables,
     MemoryOrders,
+    MemoryLoads,
     MemoryWrites,
     MemoryLakeBooks,
 ):

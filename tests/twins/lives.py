@@ -13,7 +13,7 @@ from pipeline.life.rules import ALWAYS_KEPT
 from pipeline.life.step import NotAllowed, replayed, step
 from pipeline.life.told import Told
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, Stopped
+from pipeline.table_state import STOPPED, Stopped, TableCondition
 from resources.postgres.refusals import refusal
 from tests.twins.books import ENDED, MemoryBooks
 
@@ -66,9 +66,17 @@ def forget(books: MemoryBooks, batch: Batch) -> None:
 def count_behind(books: MemoryBooks, source: str, table: TableName) -> None:
     """Note from which batch on the table's mirror lacks what others have."""
     state = books.states[source, table]
-    if state.behind is not None or state.condition in STOPPED:
+    waits = (*STOPPED, TableCondition.LOADING)
+    if state.behind is not None or state.condition in waits:
         behind = books.behind(source, table, state.behind)
         books.states[source, table] = replace(state, behind=behind)
+
+
+def count_behind_of_loading(books: MemoryBooks, source: str) -> None:
+    """What is captured of a table that is loading waits for its rows."""
+    for (of, table), state in list(books.states.items()):
+        if of == source and state.condition is TableCondition.LOADING:
+            count_behind(books, source, table)
 
 
 def captures_end(books: MemoryBooks, source: str) -> Stopped | None:

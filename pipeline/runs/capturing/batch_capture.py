@@ -20,6 +20,7 @@ from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import Numbers, Rules, TakenUp
 from pipeline.runs.context import CaptureReport
 from pipeline.segment import rows_by_table
+from pipeline.snapshot.progress import Progress
 from pipeline.table import TableName
 
 
@@ -91,6 +92,11 @@ class BatchCapture:
             life=self._basis.begun.facts.life,
         )
 
+    def _loading(self) -> tuple[Progress, ...]:
+        work = self._basis.work
+        loads = work.ledger.open_loads(work.source.name)
+        return tuple(one.progress for one in loads if work.source.patterns.matches(one.table))
+
     def report(
         self,
         record: CaptureRecord,
@@ -119,4 +125,6 @@ class BatchCapture:
             capture_seconds=perf_counter() - began,
             continuity=begun.decision.continuity,
             cut=self.reading.cut,
+            loading=self._loading(),
+            loaded=self.segmenter.joining.loaded,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.segment import GROUP_ROWS, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
+    GOING,
     Handover,
     SetAside,
     TableCondition,
@@ -34,6 +36,8 @@ from pipeline.table_state import (
 GROUP_BYTES = 48 << 20
 """A table's images are written when there are enough for a row group, or when they take so many
 bytes."""
+
+_NONE: Mapping[TableName, bool] = MappingProxyType({})
 
 HELD_BYTES = 128 << 20
 """Images of all tables are held up to this size; then the largest are written."""
@@ -86,7 +90,9 @@ class _Before:
 
 class CapturedTables:
     """`states`: those of the ledger; tables not there are new. `past`: the ranges that
-    earlier runs read, with their patterns. `updated`: updates say which columns changed."""
+    earlier runs read, with their patterns. `updated`: updates say which columns changed.
+    `loading`: tables whose rows are read from the source, and whether an earlier batch captured
+    their log from there on."""
 
     def __init__(
         self,
@@ -97,6 +103,7 @@ class CapturedTables:
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
         updated: bool = False,
+        loading: Mapping[TableName, bool] = _NONE,
     ) -> None:
         self.updated = updated
         self._store = store
@@ -104,25 +111,54 @@ class CapturedTables:
         self._states = dict(states)
         self._past = past
         self._created: set[TableName] = set()
+        self._read: set[TableName] = set()
         self._open: dict[tuple[TableName, int], CapturedTable] = {}
         self._held_bytes = 0
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
         self.handovers: list[Handover] = []
         self.set_aside: dict[TableName, SetAside] = {}
+        self._held = {
+            *(table for table, followed in loading.items() if not followed and table not in states),
+            *(
+                table
+                for table, state in states.items()
+                if state.condition is TableCondition.LOADING and not loading.get(table)
+            ),
+        }
         self.rereads: dict[TableName, SetAside] = {}
         """Those of `set_aside` that the next run reads from the source."""
 
     def wanted(self, table: TableName) -> bool:
         """Whether a table's rows are taken: it is not set aside."""
         state = self._states.get(table)
-        return table not in self.set_aside and (
-            state is None or state.condition in (TableCondition.ACTIVE, TableCondition.DROPPED)
-        )
+        aside = table in self.set_aside or table in self._held
+        return not aside and (state is None or state.condition in GOING)
 
     def known(self, table: TableName) -> bool:
         """Whether there is anything in the lake, or on its way there."""
         return table in self._states
+
+    def loading(self, table: TableName) -> bool:
+        """Whether its rows are being read from the source, and its log is captured."""
+        state = self._states.get(table)
+        loads = state is not None and state.condition is TableCondition.LOADING
+        return loads and self.wanted(table)
+
+    def load_begins(self, version: SchemaVersion) -> None:
+        """From here on the log of the table is captured, and not merged until it is loaded."""
+        self._held.discard(version.table)
+        self._read.add(version.table)
+        self._touch(version, TableCondition.LOADING)
+
+    def loaded(self, table: TableName) -> None:
+        """All its rows are read from the source."""
+        self._held.discard(table)
+        self._read.add(table)
+        state = self._states.get(table)
+        if state is not None and state.condition is not TableCondition.ACTIVE:
+            state = replace(state, condition=TableCondition.ACTIVE, stopped=None)
+            self._states[table] = self.touched[table] = state
 
     def concerns(self, table: TableName) -> bool:
         """Whether the capture has anything of the table."""
@@ -176,10 +212,8 @@ class CapturedTables:
         table = version.table
         if kind is TableEventKind.CREATED:
             self._created.add(table)
-        condition = TableCondition.ACTIVE
-        if kind is TableEventKind.DROPPED:
-            condition = TableCondition.DROPPED
-        self._touch(version, condition)
+        dropped = kind is TableEventKind.DROPPED
+        self._touch(version, TableCondition.DROPPED if dropped else TableCondition.ACTIVE)
         self.events.append(
             TableEvent(table, kind, sequence, version.version, version.since, reason)
         )
@@ -285,6 +319,9 @@ class CapturedTables:
         """The table's state, which goes on under that version."""
         table = version.table
         before = self._states.get(table)
+        loads = before is not None and before.condition is TableCondition.LOADING
+        if loads and condition is TableCondition.ACTIVE:
+            condition = TableCondition.LOADING
         state = replace(
             before or new_table(self._source, table),
             condition=condition,
@@ -298,7 +335,7 @@ class CapturedTables:
     def _require_no_hole(self, version: SchemaVersion) -> None:
         table = version.table
         known = table in self._states
-        if not known and table in self._created:
+        if table in self._read or (not known and table in self._created):
             return
         missed = hole(table, (version.batch or self._batch) if known else None, self._past)
         if missed is not None:

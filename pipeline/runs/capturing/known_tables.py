@@ -26,12 +26,15 @@ def tables_of(
     before: int | None = None,
 ) -> CapturedTables:
     """The tables that the capture of `batch` from `start` on finds. `active`: those that it
-    takes up again. `before`: what patterns left out counts up to that batch only, because the
-    log behind it is read now."""
+    takes up again, or begins to load. `before`: what patterns left out counts up to that batch
+    only, because the log behind it is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
+    loads = {one.table: one.followed is not None for one in work.ledger.open_loads(source)}
     for table in active:
-        states[table] = _taken_up(states[table])
+        loads.pop(table, None)
+        if table in states:
+            states[table] = _taken_up(states[table])
     past = [
         one
         for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
@@ -44,6 +47,7 @@ def tables_of(
         states=states,
         past=past,
         updated=work.source.lake.updated_columns,
+        loading=loads,
     )
 
 

@@ -1,55 +1,123 @@
 """Tables read from the source, joined with the log while it is read.
 
-Belongs here: where a table's rows begin to count again, and what the ledger records of it.
-Does not: reading the table (`resnapshot`), rows of the log (`segment_builder`).
+Belongs here: where a table's rows begin to count again, where all that was read of it is whole,
+and what the ledger records of it. Does not: reading the table (`pipeline.runs.loading`), rows of
+the log (`segment_builder`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Coordinates
 from pipeline.runs.rejoining.resnapshot import Reread
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
+from pipeline.snapshot.progress import Progress
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart
+
+
+class Reached(Enum):
+    """What a place in the log means to a table that is read from the source."""
+
+    LOW = auto()
+    """From here on the log counts."""
+    HIGH = auto()
+    """Nothing that was read lies behind it, and all was."""
+    BOTH = auto()
+    """All was read at one moment: what lies between the two counts as what comes behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """`version`: of the structure that was read; None of a table that is gone, or that could not
+    be read. Where only columns were read, it is that of the log."""
+
+    reread: Reread
+    what: Reached
+    version: SchemaVersion | None
 
 
 class Joining:
     """The tables of `rereads` that still wait for their place in the log."""
 
     def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
-        self._waiting = {one.table: one for one in rereads}
+        followed = [one for one in rereads if one.load is not None and one.load.followed]
+        self._lows = {one.table: one for one in rereads if one not in followed}
+        self._highs = {one.table: one for one in followed if one.complete}
+        self._partial = {one.table for one in followed}
         self._structures = structures
         self.snapshots: list[SnapshotPart] = []
+        self.followed: list[LoadFollowed] = []
+        self.joined: list[LoadJoined] = []
+        self._whole: list[Progress] = []
 
     def waits(self, table: TableName) -> bool:
         """Whether the log tells nothing of the table yet."""
-        return table in self._waiting and self._waiting[table].columns is None
+        return table in self._lows and self._lows[table].columns is None
 
-    def passed(self, at: Coordinates | None) -> Iterator[tuple[Reread, SchemaVersion | None]]:
-        """Tables whose rows from `at` on are changes to what was read (None: the log is
-        over), each with the version that was read; None for one that is gone. Where only
-        columns were read, the version is that of the log."""
-        for table, one in list(self._waiting.items()):
+    def is_read(self, table: TableName) -> bool:
+        """Whether the place is between those at which its chunks were read, or are to be."""
+        return table in self._partial
+
+    def passed(self, at: Coordinates | None) -> Iterator[Passed]:
+        """Places up to `at` that were waited for (None: the log is over)."""
+        for table, one in list(self._lows.items()):
             if at is None or one.low <= at:
-                del self._waiting[table]
-                if one.columns is not None:
-                    yield one, self._structures.version(table)
-                    continue
-                there = one.schema if one.error is None else None
-                version = None if there is None else self._structures.adopt(there, one.low)
-                yield one, version
+                del self._lows[table]
+                yield self._low(one)
+        for table, one in list(self._highs.items()):
+            if at is None or one.high <= at:
+                del self._highs[table]
+                self._partial.discard(table)
+                yield Passed(one, Reached.HIGH, self._structures.version(table))
+
+    def _low(self, one: Reread) -> Passed:
+        if one.columns is not None:
+            return Passed(one, Reached.BOTH, self._structures.version(one.table))
+        if one.error is not None or one.schema is None:
+            return Passed(one, Reached.BOTH, None)
+        version = self._structures.adopt(one.schema, one.low)
+        if one.complete and one.at_once:
+            return Passed(one, Reached.BOTH, version)
+        self._partial.add(one.table)
+        if one.complete:
+            self._highs[one.table] = one
+        return Passed(one, Reached.LOW, version)
+
+    def begin(self, one: Reread, version: int, sequence: int) -> None:
+        """The log of the table counts behind the change of that number."""
+        if one.load is not None:
+            self.followed.append(LoadFollowed(one.load.id, one.table, sequence, version))
 
     def record(self, one: Reread, version: int, sequence: int) -> None:
         """The table's rows belong behind the change of that number."""
+        if one.load is not None:
+            self.joined.append(LoadJoined(one.load.id, one.table))
+            self._whole.append(one.load.progress)
         part = SnapshotPart(one.table, version, sequence, one.files, one.columns)
         self.snapshots.append(part)
+
+    @property
+    def loaded(self) -> tuple[Progress, ...]:
+        """What was read of the tables that are whole now."""
+        return tuple(self._whole)
+
+    def place(self, one: Reread) -> tuple[int, int]:
+        """Behind which change, of which version, the rows of a load belong."""
+        assert one.load is not None, "only loads are read in several places"
+        if one.load.followed is not None:
+            return one.load.followed.sequence, one.load.followed.version
+        (begun,) = (begun for begun in self.followed if begun.load == one.load.id)
+        return begun.sequence, begun.version
 
 
 def behind(run: Run, events: Integers, low: Coordinates) -> Integers:

@@ -22,7 +22,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import Lost
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.snapshot_join import Joining
+from pipeline.runs.capturing.snapshot_join import Joining, Reached
 from pipeline.runs.rejoining.resnapshot import Reread, in_vain, owed
 from pipeline.runs.schema_choice import engine_hint, release_hint
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
@@ -44,6 +44,8 @@ _OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 
 GONE: Final = "the source has it not"
 """Why a table ends that was to be read from the source."""
+
+ALTERED: Final = "it was altered while its rows were read from the source"
 
 
 @dataclass(slots=True)
@@ -145,18 +147,18 @@ class Following:
         """Tables that waited for a place before `at` (None: the log is over)."""
         for back, given in self.coming_back.reached(at):
             self._take_word(back, given)
-        for one, version in self.joining.passed(at):
+        for passed in self.joining.passed(at):
+            one, version = passed.reread, passed.version
             if one.error is not None:
                 self.put_aside(one.table, one.low, in_vain(one.error, one.columns))
             elif one.columns is not None:
                 self._completed(one, version)
+            elif passed.what is Reached.HIGH:
+                self._loaded(one, version)
             elif version is None:
                 self._gone(one)
             else:
-                now = self._rules.clock()
-                self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
-                self._happened(TableEventKind.REREAD, version, one.why)
-                self.joining.record(one, version.version, self._numbers.last)
+                self._counts_from(one, version, passed.what)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew from its changelog. One that was set aside or dropped
@@ -210,6 +212,8 @@ class Following:
         elif one.action is Action.REREAD:
             remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
             self._reread(table, logged.end, owed(one.reason, remedy))
+        elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
+            self._reread(table, logged.end, owed(ALTERED))
         elif kind is not None and version is not None:
             if one.action in _OF_KNOWN and not self._tables.known(table):
                 return
@@ -233,6 +237,33 @@ class Following:
     def _take_word(self, one: Comeback, version: SchemaVersion) -> None:
         reason = f"{one.order.author} gave its structure"
         self._happened(TableEventKind.CHANGED, version, reason)
+
+    def _counts_from(self, one: Reread, version: SchemaVersion, what: Reached) -> None:
+        """The log of a table counts again, over rows that are read, or are being read."""
+        if what is Reached.LOW:
+            self._tables.load_begins(version)
+        else:
+            self._tables.loaded(one.table)
+        now = self._rules.clock()
+        self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
+        self.joining.begin(one, version.version, self._numbers.last)
+        if what is Reached.BOTH:
+            self._happened(TableEventKind.REREAD, version, one.why)
+            self.joining.record(one, version.version, self._numbers.last)
+        self._wants_changed()
+
+    def _loaded(self, one: Reread, version: SchemaVersion | None) -> None:
+        """All chunks of a table are read, and the log behind the last of them. One that was
+        stopped, or dropped, meanwhile has no use for them."""
+        if version is None or not self._tables.loading(one.table):
+            return
+        sequence, read = self.joining.place(one)
+        if version.version != read:
+            self._reread(one.table, one.high, owed(ALTERED))
+            return
+        self._tables.loaded(one.table)
+        self._happened(TableEventKind.REREAD, version, one.why)
+        self.joining.record(one, read, sequence)
 
     def _gone(self, one: Reread) -> None:
         version = self._structures.version(one.table)

@@ -36,8 +36,11 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
 
 
 def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
-    """Tables of the source that the lake can have but a part of."""
-    return tuple(one for one in ledger.partial(source) if patterns.matches(one.table))
+    """Tables of the source that the lake can have but a part of, and whose rows nobody is reading
+    from the source."""
+    reading = {one.table for one in ledger.open_loads(source)}
+    partial = (one for one in ledger.partial(source) if one.table not in reading)
+    return tuple(one for one in partial if patterns.matches(one.table))
 
 
 def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:

@@ -28,6 +28,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
 from pipeline.runs.inspecting.merge_forecast import foreseen_merges
+from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoining.log_reach import Returns, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen
@@ -80,9 +81,20 @@ class PlannedReading:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    """A table that would be read from the source, or read on: why, and how many rows of how many
+    are read, as the server estimates (None: it does not)."""
+
+    why: str
+    rows: int
+    estimated: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
-    the tables that are still to be merged. `returns`: how tables that stopped come back.
+    the tables that are still to be merged. `returns`: how tables that stopped come back;
+    `loads`: tables that are read from the source for another reason.
     `seconds`: to capture it, if earlier batches say
     how fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
     now."""
@@ -96,6 +108,7 @@ class Plan:
     set_aside: tuple[SetAside, ...]
     busy: LeaseView | None
     returns: Returns = field(default_factory=Returns)
+    loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
 
 
 def make_plan(work: Workplace) -> Plan:
@@ -108,6 +121,7 @@ def make_plan(work: Workplace) -> Plan:
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
     returns = Returns()
+    loads: dict[TableName, PlannedLoad] = {}
     try:
         looked = _looked(work, abandoned)
         returns = returns_of(work, foreseen_orders(work))
@@ -117,6 +131,7 @@ def make_plan(work: Workplace) -> Plan:
         elif looked.begun is not None:
             with naming(work.source.name):
                 reading = _read(work, looked.begun, returns)
+                loads = _loads(work, looked.begun)
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -133,7 +148,20 @@ def make_plan(work: Workplace) -> Plan:
         set_aside=tables_set_aside(work),
         busy=lease if lease is not None and lease.live else None,
         returns=returns,
+        loads=loads,
     )
+
+
+def _loads(work: Workplace, begun: Begun) -> dict[TableName, PlannedLoad]:
+    """None in a run whose end a person fixed."""
+    if work.source.until is not None:
+        return {}
+    new = new_tables(work, begun)
+    estimates = work.server.estimated_rows(new) if new else {}
+    found = {table: PlannedLoad(one.why, 0, estimates.get(table)) for table, one in new.items()}
+    for load in work.ledger.open_loads(work.source.name):
+        found[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated)
+    return dict(sorted(found.items()))
 
 
 def next_start(work: Workplace) -> PlannedStart:
@@ -257,7 +285,8 @@ class _NoSegments:
     def _never(self, *_: object, **__: object) -> NoReturn:
         raise RuntimeError("a plan writes nothing")
 
-    open = damaged = pieces = unpacked = discard = remove = _never
+    open = open_chunk = damaged = pieces = unpacked = _never
+    discard = discard_load = remove = _never
 
 
 # -- how long it would take ----------------------------------------------------------------

@@ -90,6 +90,7 @@ def stand(
         decisions=tuple(decisions),
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
+        loading=tuple(one.progress for one in ledger.open_loads(source)),
         astray=() if isinstance(work, LockstepError) else _astray(work),
     )
 

@@ -11,7 +11,7 @@ watermark is part of it. What the log holds of the table behind the low watermar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,13 +27,13 @@ from pipeline.errors import (
     TableBusy,
     TableError,
 )
+from pipeline.load import Load
 from pipeline.position import Coordinates
 from pipeline.retries import TABLE_READ
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.rejoin import why_owed
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -49,9 +49,9 @@ class Reread:
     """A table as it was read: `schema` None where the source has it no more, `error` where
     it cannot be read. The rows belong between `low` and `high`. `why` it was read. `columns`:
     those that were read beside the key of a table that goes on through the log, as `version`
-    names them; None: all."""
+    names them; None: all, or what was read of `load` so far."""
 
-    order: TableOrder
+    table: TableName
     why: str
     schema: TableSchema | None
     low: Coordinates
@@ -60,10 +60,16 @@ class Reread:
     error: TableError | None = None
     columns: tuple[str, ...] | None = None
     version: int = 0
+    load: Load | None = None
 
     @property
-    def table(self) -> TableName:
-        return self.order.table
+    def complete(self) -> bool:
+        return self.load is None or self.load.complete
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it was read in one consistent read."""
+        return self.load is None or len(self.load.chunks) == 1
 
 
 def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
@@ -125,30 +131,33 @@ Wanted = tuple[int, tuple[str, ...]]
 """A version of a table, and columns of it."""
 
 
-def reread(
+def reread_columns(
     work: Workplace,
     orders: Sequence[TableOrder],
     batch: int,
-    why: Mapping[TableName, str],
-    wanted: Callable[[TableOrder, TableSchema], Wanted | None] = lambda order, schema: None,
-) -> list[Reread]:
-    """Read each table; its rows are durable in files of the batch. `why`: where that is not
-    what its order says. `wanted`: what is enough of a table, asked once its structure is
-    known."""
-    found = []
+    wanted: Callable[[TableOrder, TableSchema], Wanted | None],
+) -> tuple[list[Reread], dict[TableName, str]]:
+    """Read new columns of tables by key; their values are durable in files of the batch. And the
+    tables of which all must be read, each with the reason. `wanted`: what is enough of a table,
+    asked once its structure is known."""
+    found, whole = list[Reread](), dict[TableName, str]()
     for order in orders:
-        reason = why.get(order.table) or order.reason or order.kind.value
-        found.append(_reread(work, order, reason, batch, wanted))
-    return found
+        one = _columns_of(work, order, batch, wanted)
+        if one is None:
+            whole[order.table] = order.reason or order.kind.value
+        else:
+            found.append(one)
+    return found, whole
 
 
-def _reread(
+def _columns_of(
     work: Workplace,
     order: TableOrder,
-    why: str,
     batch: int,
     wanted: Callable[[TableOrder, TableSchema], Wanted | None],
-) -> Reread:
+) -> Reread | None:
+    """None where that is not enough, or the table kept being altered."""
+    why = order.reason or order.kind.value
     for _ in TABLE_READ.tries():
         try:
             baseline = work.server.baseline([order.table])
@@ -156,13 +165,13 @@ def _reread(
             continue
         except TableError as error:
             head = work.server.facts().head
-            return Reread(order, why, None, head, head, error=error)
-        if not baseline.tables:
-            return Reread(order, why, None, baseline.low, baseline.high)
-        schema = baseline.tables[0]
-        version, columns = wanted(order, schema) or (0, None)
+            return Reread(order.table, why, None, head, head, error=error)
+        enough = wanted(order, baseline.tables[0]) if baseline.tables else None
+        if enough is None:
+            return None
+        schema, (version, columns) = baseline.tables[0], enough
         read = Reread(
-            order, why, schema, baseline.low, baseline.high, columns=columns, version=version
+            order.table, why, schema, baseline.low, baseline.high, columns=columns, version=version
         )
         try:
             return _read(work, read, schema, batch)
@@ -170,25 +179,15 @@ def _reread(
             continue
         except TableError as error:
             return replace(read, error=error)
-    head = work.server.facts().head
-    again = _HINTS[Remedy.RESNAPSHOT]
-    altered = TableBusy("it kept being altered while it was read", hint=again)
-    return Reread(order, why, None, head, head, error=altered)
+    return None
 
 
 def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
     if why := why_refused(schema.engine):
         raise TableError(why, hint=engine_hint(one.table))
-    keyless = not row_structure(schema).primary_key
-    told = "" if one.columns is None else f", only {', '.join(one.columns)} by key"
-    work.progress.note(f"{one.table} is read from the source{told}: {one.why}")
-    with work.server.snapshot(schema, one.columns, exact=keyless) as rows:
-        if keyless and not rows.exact:
-            raise TableError(
-                "it has no PRIMARY KEY, and no moment was found in which nothing was written",
-                hint="give the table a PRIMARY KEY, or release it again when there are fewer "
-                "writes",
-            )
+    names = ", ".join(one.columns or ())
+    work.progress.note(f"{one.table} is read from the source, only {names} by key: {one.why}")
+    with work.server.snapshot(schema, one.columns) as rows:
         writer = work.segments.open(
             snapshot_path(work.source.name, one.table),
             batch=batch,

@@ -1,0 +1,84 @@
+"""`lockstep snapshot`: read tables from the source until all are read; join them with the log."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits, report
+from lockstep.commands import run
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError
+from lockstep.holder import holder
+from pipeline.errors import NothingMatches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipeline.ports.source import SourceTable
+    from pipeline.runs.context import Workplace
+    from resources.config import SourceSettings
+
+WHY = "`lockstep snapshot`"
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """Runs of the source, one after the other, until no table is being read any more, or one of
+    them fails. Each is a run like any other: what others' tables have in the log goes on."""
+    from pipeline.runs.context import Unwatched
+    from resources.site import Site
+
+    source = _source(desk.sources(arguments.source))
+    with Site(desk.settings, on_warning=desk.note) as site:
+        work = site.workplace(source.name, Unwatched())
+        chosen = _chosen(work, arguments.tables)
+        _foresee(desk, source.name, chosen)
+        if arguments.dry_run:
+            desk.say("nothing is read (--dry-run)")
+            return Outcome(exits.DONE, {"source": source.name, "tables": _json(chosen)})
+        if chosen:
+            with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
+                author = arguments.author or getpass.getuser()
+                for one in chosen:
+                    reason = arguments.reason or WHY
+                    work.ledger.order_load(lease, one.name, author=author, reason=reason)
+        while True:
+            code, told = run.run_sources([source.name], site, None, desk)[source.name]
+            if code not in (exits.DONE, exits.SET_ASIDE) or not told["loading"]:
+                return Outcome(code, {"source": source.name, **told})
+
+
+def _source(sources: Sequence[SourceSettings]) -> SourceSettings:
+    if len(sources) == 1:
+        return sources[0]
+    raise UsageError(
+        f"There are several sources: {', '.join(one.name for one in sources)}.",
+        hint="say which one: --source NAME",
+    )
+
+
+def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
+    """The source's tables that the patterns name, of those that are captured."""
+    from pipeline.tables import TablePatterns
+
+    captured = [one for one in work.server.tables() if work.source.patterns.matches(one.name)]
+    for pattern in patterns:
+        if not any(TablePatterns((pattern,), ()).matches(one.name) for one in captured):
+            raise NothingMatches(
+                f"no captured table of {work.source.name} is called {pattern}",
+                hint="`lockstep tables` lists what there is, and what is captured",
+            )
+    asked = TablePatterns(tuple(patterns), ())
+    return [one for one in captured if patterns and asked.matches(one.name)]
+
+
+def _foresee(desk: Desk, source: str, tables: Sequence[SourceTable]) -> None:
+    if tables:
+        rows = sum(one.rows for one in tables)
+        count = report.counted(len(tables), "table")
+        desk.say(f"{source}: {count}, about {rows:,} rows, to be read from the source")
+
+
+def _json(tables: Iterable[SourceTable]) -> dict[str, Any]:
+    return {str(one.name): {"estimated_rows": one.rows} for one in tables}

@@ -1,0 +1,181 @@
+"""A table's load: rows read from the source chunk by chunk, over as many runs as it takes.
+
+    ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
+       │                                       │      captured behind the last of them──▶ joined
+       └──────────────── void ◀────────────────┘
+
+Belongs here: what the ledger keeps of a load, and whether it can go on. Does not: how a table is
+cut (`keys`, `bounds`), reading (`pipeline.runs.loading`), joining with the log
+(`pipeline.runs.capturing.snapshot_join`).
+
+A load's rows belong behind `low`, a place of the log that was read before the first chunk. From
+there on the log of the table is captured like any other's, but not merged: once the last chunk is
+read and the log behind it is captured, the chunks are what the mirror begins with, and all that
+was captured behind `low` comes over them, key by key. So nobody has to know which chunk a key is
+in. What changes rows without a word in the log, and any change of the table's structure, voids
+what was read before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipeline.position import Coordinates
+from pipeline.schema.model import TableSchema
+from pipeline.segment import SegmentFile
+from pipeline.snapshot.bounds import Range
+from pipeline.snapshot.keys import chunk_key
+from pipeline.snapshot.progress import Progress
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """A chunk as it was read: whatever was committed before `low` is in its rows, and nothing
+    behind `high`; `files` have them. `seconds`: from its opening to its last row."""
+
+    low: Coordinates
+    high: Coordinates
+    rows: int
+    seconds: float
+    files: tuple[SegmentFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A range of a table's keys. Numbers count from 0, in the order of the keys; `read`: None
+    until it is."""
+
+    number: int
+    range: Range
+    read: ChunkRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A load that has begun: the table's structure as it is read, the place in the log of
+    `server_uuid` that its rows belong behind, and the server's estimate of its rows."""
+
+    schema: TableSchema
+    server_uuid: str
+    low: Coordinates
+    estimated_rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """From where on the log of a table that is loading is captured: behind the change `sequence`
+    of a batch, under that version of its structure."""
+
+    batch: int
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFollowed:
+    """A capture tells from where on it has the log of a load's table."""
+
+    load: int
+    table: TableName
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJoined:
+    """A capture tells that it has all of the log up to a load's high."""
+
+    load: int
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`reading`: None while it is only ordered; `followed`: None until a batch has captured the
+    log from its low on."""
+
+    id: int
+    table: TableName
+    author: str
+    reason: str
+    ordered_at: datetime
+    reading: Reading | None = None
+    followed: Followed | None = None
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def planned(self) -> bool:
+        """Whether all of the table is cut into chunks."""
+        return bool(self.chunks) and self.chunks[-1].range.through is None
+
+    @property
+    def unread(self) -> tuple[Chunk, ...]:
+        return tuple(one for one in self.chunks if one.read is None)
+
+    @property
+    def complete(self) -> bool:
+        return self.planned and not self.unread
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the table cannot be cut: it is read in one piece, behind whose very place the
+        log counts."""
+        return self.reading is not None and not chunk_key(self.reading.schema)
+
+    @property
+    def rows(self) -> int:
+        """Rows read so far."""
+        return sum(one.read.rows for one in self.chunks if one.read is not None)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that reading them took, one chunk behind the other."""
+        return sum(one.read.seconds for one in self.chunks if one.read is not None)
+
+    @property
+    def low(self) -> Coordinates | None:
+        """Where the log begins to count over what was read. A table of one chunk has the very
+        place of that; one that is read on has a place that no later chunk can be short of."""
+        if self.reading is None:
+            return None
+        if not self.complete:
+            return self.reading.low
+        lows = [one.read.low for one in self.chunks if one.read is not None]
+        return max(min(lows), self.reading.low)
+
+    @property
+    def high(self) -> Coordinates | None:
+        """Nothing that was read lies behind it; None before the first chunk."""
+        return max((one.read.high for one in self.chunks if one.read is not None), default=None)
+
+    @property
+    def progress(self) -> Progress:
+        estimated = None if self.reading is None else self.reading.estimated_rows
+        return Progress(self.table, self.rows, estimated, self.seconds, self.complete)
+
+    @property
+    def files(self) -> tuple[SegmentFile, ...]:
+        read = (one.read for one in self.chunks if one.read is not None)
+        return tuple(file for one in read for file in one.files)
+
+
+def why_void(
+    load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
+) -> str | None:
+    """Why what was read of a load counts no more; None where it goes on. `start`: where the log is
+    read from now, on the server that answers; `gap`: whether log was passed over since its low."""
+    if load.reading is None:
+        return None
+    if load.reading.server_uuid != server_uuid:
+        return "another server answers than the one that it was read from"
+    if load.followed is None:
+        behind = load.reading.low < start
+        return "the log behind its rows was not captured for it" if behind else None
+    if gap:
+        return "part of the log since then was not read"
+    if state is None or state.condition is not TableCondition.LOADING:
+        return "it was set aside, or dropped, while it was read"
+    return None

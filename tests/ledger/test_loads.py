@@ -1,0 +1,171 @@
+"""Loads: chunks in order, each recorded once, and what batches say of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.decisions import Lease
+from pipeline.load import ChunkRows, Load, LoadFollowed, LoadJoined, Reading
+from pipeline.ports.ledger import Ledger
+from pipeline.segment import SegmentFile
+from pipeline.snapshot.bounds import Bound, Range
+from pipeline.table_state import SnapshotPart, TableCondition, TableEvent, TableEventKind
+from tests.ledger.made import (
+    ORDERS,
+    first_captured,
+    following,
+    merged,
+    place,
+    record,
+    schema,
+    state,
+)
+from tests.ledger.refusals import refused
+
+READING = Reading(schema(ORDERS), "server", place(100), 1000)
+MIDDLE = Bound(("id",), ("5",))
+FIRST, SECOND = Range(None, MIDDLE), Range(MIDDLE, None)
+FILE = SegmentFile("load.parquet", 5, 1000, "0" * 64)
+
+
+def _begun(ledger: Ledger, lease: Lease) -> None:
+    """A first batch with the table, merged."""
+    batch = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 0)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+
+
+def rows(offset: int, *files: SegmentFile) -> ChunkRows:
+    return ChunkRows(place(offset - 5), place(offset), 5, 0.5, files)
+
+
+def the_load(ledger: Ledger, lease: Lease) -> Load:
+    (load,) = ledger.open_loads(lease.source)
+    return load
+
+
+def read_load(ledger: Ledger, lease: Lease) -> Load:
+    """A load of two chunks, both read."""
+    load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
+    ledger.begin_load(lease, load.id, READING)
+    for number, part in enumerate((FIRST, SECOND)):
+        ledger.plan_chunk(lease, load.id, number, part)
+    ledger.record_chunk(lease, load.id, 1, rows(130))
+    ledger.record_chunk(lease, load.id, 0, rows(120, FILE))
+    return the_load(ledger, lease)
+
+
+def follows(batch: Batch, load: Load) -> CaptureRecord:
+    """The batch begins to capture the load's table, from its base on."""
+    return replace(
+        record(batch, ORDERS),
+        tables=(replace(state(ORDERS), condition=TableCondition.LOADING),),
+        followed=(LoadFollowed(load.id, ORDERS, batch.base, 1),),
+    )
+
+
+def joins(batch: Batch, load: Load) -> CaptureRecord:
+    assert load.followed is not None
+    sequence, version = load.followed.sequence, load.followed.version
+    return replace(
+        record(batch),
+        events=(TableEvent(ORDERS, TableEventKind.REREAD, batch.base, 1, place(200), "loaded"),),
+        snapshots=(SnapshotPart(ORDERS, version, sequence, load.files),),
+        joined=(LoadJoined(load.id, ORDERS),),
+    )
+
+
+def test_a_load_is_ordered_once_until_it_is_read(ledger: Ledger, lease: Lease) -> None:
+    load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
+    assert (load.table, load.author, load.reading, load.complete) == (ORDERS, "ada", None, False)
+    again = ledger.order_load(lease, ORDERS, author="bob", reason="me too")
+    assert again == load
+    ledger.begin_load(lease, load.id, READING)
+    assert the_load(ledger, lease).reading == READING
+    with refused(ledger, lease, "loads_one_open"):
+        ledger.order_load(lease, ORDERS, author="bob", reason="me too")
+
+
+def test_chunks_go_on_and_are_read_once(ledger: Ledger, lease: Lease) -> None:
+    load = read_load(ledger, lease)
+    assert [one.range for one in load.chunks] == [FIRST, SECOND]
+    assert (load.complete, load.rows, load.high, load.files) == (True, 10, place(130), (FILE,))
+    with refused(ledger, lease, "load_chunks_read_once"):
+        ledger.record_chunk(lease, load.id, 0, rows(140))
+    with refused(ledger, lease, "load_chunks_go_on"):
+        ledger.plan_chunk(lease, load.id, 2, Range(Bound(("id",), ("9",)), None))
+    with refused(ledger, lease, "load_chunks_known"):
+        ledger.record_chunk(lease, load.id, 7, rows(140))
+
+
+def test_a_void_load_frees_its_table(ledger: Ledger, lease: Lease) -> None:
+    load = read_load(ledger, lease)
+    ledger.void_load(lease, load.id, "it was altered")
+    assert ledger.open_loads(lease.source) == []
+    with refused(ledger, lease, "load_chunks_while_reading"):
+        ledger.plan_chunk(lease, load.id, 2, SECOND)
+    other = ledger.order_load(lease, ORDERS, author="ada", reason="again")
+    assert other.id != load.id
+
+
+def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Lease) -> None:
+    """What is captured of it meanwhile waits; then it is pending from where it was followed."""
+    _begun(ledger, lease)
+    load = read_load(ledger, lease)
+    begun = following(ledger, lease)
+    ledger.record_capture(lease, begun.id, follows(begun, load))
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.LOADING
+    assert ledger.pending(lease.source) == {}
+    assert ledger.table_states(lease.source)[ORDERS].behind == begun.id
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, begun.id)
+    last = following(ledger, lease)
+    ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
+    assert ledger.open_loads(lease.source) == []
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert list(ledger.pending(lease.source)[ORDERS]) == [begun.id, last.id]
+
+
+def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> None:
+    _begun(ledger, lease)
+    load = read_load(ledger, lease)
+    begun = following(ledger, lease)
+    ledger.record_capture(lease, begun.id, follows(begun, load))
+    last = following(ledger, lease)
+    ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
+    ledger.abandon(lease, last.id, "damaged")
+    kept = the_load(ledger, lease)
+    assert kept.followed is not None
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.LOADING
+    ledger.abandon(lease, begun.id, "damaged")
+    assert the_load(ledger, lease) == load
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_only_a_whole_load_is_joined(ledger: Ledger, lease: Lease, whole: bool) -> None:
+    _begun(ledger, lease)
+    load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
+    ledger.begin_load(lease, load.id, READING)
+    ledger.plan_chunk(lease, load.id, 0, Range(None, None))
+    if whole:
+        ledger.record_chunk(lease, load.id, 0, rows(120, FILE))
+    begun = following(ledger, lease)
+    told = follows(begun, load)
+    both = replace(
+        told,
+        tables=(state(ORDERS),),
+        joined=(LoadJoined(load.id, ORDERS),),
+        snapshots=(SnapshotPart(ORDERS, 1, begun.base, (FILE,)),),
+    )
+    if whole:
+        ledger.record_capture(lease, begun.id, both)
+        assert ledger.open_loads(lease.source) == []
+        assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    else:
+        with refused(ledger, lease, "loads_joined_whole"):
+            ledger.record_capture(lease, begun.id, both)

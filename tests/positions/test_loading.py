@@ -1,0 +1,239 @@
+"""Tables that are older than the log: read chunk by chunk over several runs, while others write,
+and joined with the log exactly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
+import pymysql
+import pytest
+
+from pipeline.runs.loading import read_chunks
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
+from pipeline.table_state import TableCondition, TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.paused import Shop
+
+ROWS = 500
+SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
+"""Chunks of fifty rows."""
+
+ONE_CHUNK = SnapshotPlan(seconds=1e-9, connections=1, pace=SMALL)
+"""Nothing is read in a run but what `no_time` lets it."""
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    """Tables with rows, and a log that has none of them."""
+    values = ", ".join(f"({number}, {number})" for number in range(ROWS))
+    mysql.execute(
+        "create table a (id int primary key, v int)",
+        "create table b (id int primary key, v int)",
+        "create table bare (id int primary key, v int)",
+        "create table keyless (id int, v int)",
+        f"insert into a values {values}",
+        "insert into b values (1, 1)",
+        "insert into keyless values (1, 1), (1, 1)",
+        "flush binary logs",
+        database=database,
+    )
+    source = server(mysql)
+    follower = Follower(source, [f"{database}.*"], start="snapshot")
+    return Shop(mysql, database, follower)
+
+
+@pytest.fixture
+def piecemeal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """How many chunks a run may read."""
+    shop.follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=SMALL)
+    left = [0]
+    may = read_chunks.ChunkReader._may
+
+    def counted(reader: read_chunks.ChunkReader) -> bool:
+        left[0] -= 1
+        return left[0] >= 0 and may(reader)
+
+    monkeypatch.setattr(read_chunks.ChunkReader, "_may", counted)
+
+    def chunks(number: int) -> None:
+        left[0] = number
+
+    return chunks
+
+
+def loading(shop: Shop) -> set[str]:
+    states = shop.follower.ledger.table_states(SOURCE)
+    return {t.name for t, one in states.items() if one.condition is TableCondition.LOADING}
+
+
+def require_all(shop: Shop) -> None:
+    for table in ("a", "b", "keyless"):
+        shop.require_whole(table, rereads=1)
+
+
+def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
+    report = shop.run()
+    assert (report.rule, report.loading, report.set_aside) == ("configured-snapshot", (), ())
+    require_all(shop)
+    shop.do("update a set v = -1 where id < 10", "insert into bare values (1, 1)")
+    shop.run()
+    require_all(shop)
+    shop.require_whole("bare", rereads=1)
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+def test_chunk_by_chunk_over_several_runs(shop: Shop, piecemeal: Callable[[int], None]) -> None:
+    """What is written meanwhile is captured; the others are merged; each chunk is read once."""
+    seen = []
+    for number in range(20):
+        piecemeal(3)
+        report = shop.run()
+        shop.do(
+            f"update a set v = v + 1000 where id % 7 = {number % 7}",
+            f"delete from a where id = {number * 11 + 3}",
+            f"insert into a values ({ROWS + number}, 0)",
+            f"update a set id = id + 10000 where id = {number * 13 + 5}",
+            f"insert into b values ({number + 2}, 0)",
+        )
+        seen.append(loading(shop))
+        if not report.loading:
+            break
+    assert seen[0] >= {"a"}
+    assert seen[-1] == set()
+    assert len(seen) > 3
+    shop.run()
+    require_all(shop)
+    assert shop.events("a").count(TableEventKind.REREAD) == 1
+
+
+def test_a_run_that_dies_loses_no_chunk(
+    shop: Shop, piecemeal: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piecemeal(5)
+    ledger = shop.follower.ledger
+    with monkeypatch.context() as patch, suppress(RuntimeError):
+        patch.setattr(ledger, "record_capture", _dies)
+        shop.run()
+    read = [one for load in ledger.open_loads(SOURCE) for one in load.chunks if one.read]
+    assert len(read) >= 3
+    shop.do("delete from a where id < 20")
+    piecemeal(1000)
+    shop.run()
+    require_all(shop)
+    joined = [part for batch in shop.batches() for part in ledger.snapshots(SOURCE, batch.id)]
+    files = {file.path for part in joined for file in part.files}
+    assert {file.path for one in read if one.read for file in one.read.files} <= files
+
+
+def _dies(*_: object) -> None:
+    raise RuntimeError("killed")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter table a add column w int",
+        "alter table a modify v bigint",
+        "truncate table a",
+        "drop table a; create table a (id int primary key, v int); insert into a values (1, 2)",
+        "rename table a to a2, b to a, a2 to b",
+        "alter table a add column w int; alter table a drop column w",
+    ],
+)
+def test_a_table_that_changes_while_it_is_read(
+    shop: Shop, piecemeal: Callable[[int], None], change: str
+) -> None:
+    piecemeal(4)
+    shop.run()
+    assert "a" in loading(shop)
+    shop.do(*change.split("; "))
+    shop.do("insert into a (id, v) values (77777, 1)")
+    for _ in range(4):
+        piecemeal(1000)
+        shop.run()
+    mirror = shop.follower.mirror(f"{shop.name}.a")
+    assert sorted(map(str, mirror)) == sorted(map(str, shop.rows("a")))
+    mirror = shop.follower.mirror(f"{shop.name}.b")
+    assert sorted(map(str, mirror)) == sorted(map(str, shop.rows("b")))
+    assert loading(shop) == set()
+
+
+def test_a_paused_load_is_read_again(shop: Shop, piecemeal: Callable[[int], None]) -> None:
+    piecemeal(4)
+    shop.run()
+    shop.pause("a")
+    shop.do("update a set v = 5")
+    piecemeal(1000)
+    shop.run()
+    shop.resume("a")
+    shop.do("update a set v = 6 where id > 3")
+    piecemeal(1000)
+    shop.run()
+    shop.run()
+    mirror = shop.follower.mirror(f"{shop.name}.a")
+    assert sorted(map(str, mirror)) == sorted(map(str, shop.rows("a")))
+
+
+def test_a_new_table_is_loaded_where_the_log_does_not_make_it(shop: Shop) -> None:
+    shop.run()
+    shop.do("create table made (id int primary key, v int)", "insert into made values (1, 1)")
+    shop.run()
+    shop.require_whole("made")
+    assert TableEventKind.REREAD not in shop.events("made")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_while_four_write(shop: Shop, seed: int) -> None:
+    """Several connections, and runs of a few chunks each."""
+    random = Random(seed)
+    pace = Pace(seconds=1e-9, least=20, first=20, most=20)
+    shop.follower.snapshot = SnapshotPlan(seconds=0.05, connections=3, pace=pace)
+    stop = threading.Event()
+    writers = [
+        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
+        for _ in range(4)
+    ]
+    for one in writers:
+        one.start()
+    try:
+        for _ in range(60):
+            if not shop.run().loading:
+                break
+    finally:
+        stop.set()
+        for one in writers:
+            one.join()
+    shop.run()
+    for table in ("a", "b"):
+        shop.require_whole(table, rereads=1)
+    keyless = shop.state("keyless")
+    if keyless.condition is TableCondition.QUARANTINED:
+        assert "no moment was found in which nothing was written" in (keyless.reason or "")
+        shop.release("keyless")
+        shop.run()
+    shop.require_whole("keyless", rereads=1)
+
+
+def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
+    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
+        while not stop.is_set():
+            key, other = random.randrange(ROWS * 2), random.randrange(ROWS * 2)
+            statement = random.choice(
+                (
+                    f"update a set v = v + 1 where id = {key}",
+                    f"insert into a values ({key}, 0) on duplicate key update v = v - 1",
+                    f"delete from a where id = {key}",
+                    f"update ignore a set id = {other} where id = {key}",
+                    "insert into keyless values (2, 2)",
+                    "delete from keyless where id = 2 limit 1",
+                )
+            )
+            with suppress(pymysql.err.OperationalError):  # a deadlock
+                cursor.execute(statement)
+            stop.wait(0.002)
