@@ -35,6 +35,9 @@ _WHOLE: Final = 0xFFFFFF
 
 _FIRST_BYTES: Final = 1 << 20
 _ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
+_LEAST_ERROR_BYTES: Final = 3
+"""With its number; what it says may be left out."""
+
 
 # Places in the state.
 _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
@@ -66,11 +69,12 @@ class Ending:
 
 
 class ErrorPacket(Exception):
-    """The server ended its answer with an error; `payload` is the packet's."""
+    """The server ended its answer with an error: its number, and what it says."""
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, number: int, text: str) -> None:
         super().__init__("an error packet")
-        self.payload = payload
+        self.number = number
+        self.text = text
 
 
 def broken(what: str) -> SourceUnavailable:
@@ -81,12 +85,17 @@ def broken(what: str) -> SourceUnavailable:
     )
 
 
+def memory(least: int, better: int) -> Bytes:
+    """Bytes to write to: `least` are needed, `better` spare growing again soon."""
+    return np.empty(max(least, better), np.uint8)
+
+
 class Rows:
     """The rows of a result, so many at a time: at most `most_rows`, and none that begins behind
     `most_bytes`. `sequence`: the number of the first packet."""
 
     def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
-        self.data: Bytes = np.empty(_FIRST_BYTES, np.uint8)
+        self.data: Bytes = memory(0, _FIRST_BYTES)
         self.starts: Integers = np.zeros(most_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
         self.ending: Ending | None = None
@@ -128,27 +137,34 @@ class Rows:
         """The rows were taken; the memory is used again, and given back where a large row took
         it."""
         if len(self.data) > 2 * self._most_bytes:
-            self.data = np.empty(_FIRST_BYTES, np.uint8)
+            self.data = memory(0, _FIRST_BYTES)
         self._state[_PUT] = self._state[_ROWS] = 0
 
     def _grow(self) -> None:
         wanted = int(self._state[_PUT] + self._state[_LEFT])
         if wanted - int(self.starts[len(self)]) > MAX_ROW_BYTES:
             raise broken("a row is larger than any server sends")
-        larger = np.empty(max(wanted, 2 * len(self.data)), np.uint8)
+        larger = memory(wanted, 2 * len(self.data))
         larger[: len(self.data)] = self.data
         self.data = larger
 
     def _other(self) -> Ending:
         begin, end = int(self.starts[len(self)]), int(self._state[_PUT])
         payload = self.data[begin:end].tobytes()
-        if payload[0] == _ERROR:
-            raise ErrorPacket(payload)
+        if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
+            raise _error(payload)
         if int(self._state[_AT]) != len(self._piece):
             raise broken("something comes behind its end")
         return read_ending(payload)
 
 
+def _error(payload: bytes) -> ErrorPacket:
+    """Of an ERR packet: number 2, and, as a rule, # and five characters before the text."""
+    text = payload[_STATE_END:] if payload[3:4] == b"#" else payload[_LEAST_ERROR_BYTES:]
+    return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
+
+
+_STATE_END: Final = 9
 _EOF_BYTES: Final = 5
 _MORE_RESULTS: Final = 0x0008
 

@@ -80,7 +80,7 @@ class Answer:
         """The packets' bytes, cut anywhere; a silent peer is a TimeoutError within the
         connection's read timeout. A piece is good until the next is asked for."""
         read_ahead = self._stream._rfile.peek()
-        first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8)
+        first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
         if self._receiver is not None:
             yield from self._receiver.received()

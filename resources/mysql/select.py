@@ -175,7 +175,7 @@ def _checked(
             yield rows
     except ErrorPacket as error:
         answer.finish()
-        pymysql.err.raise_mysql_exception(error.payload)
+        raise pymysql.err.OperationalError(error.number, error.text) from None
     answer.finish()
     if batches.ending is not None and batches.ending.warnings:
         names = names_of(structure.name, structure.names)

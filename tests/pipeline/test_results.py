@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,29 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.binlog.values.table import DECODED_BY
-from pipeline.errors import SourceUnavailable, TableError
-from pipeline.resultset.columns import READ_BY, Batches
+from pipeline.errors import SourceUnavailable
+from pipeline.resultset.columns import READ_BY
 from pipeline.resultset.forms import CODES, Definition, unlike
 from pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
 from pipeline.table import Column
-from tests.pipeline.results_made import EOF, KINDS, OK, Kind, counted, packets, pieces, row
+from tests.pipeline.results_made import EOF, KINDS, OK, packets, row
+from tests.pipeline.results_read import batches, values
 
 INT = next(kind for kind in KINDS if kind.column == Column("", "int"))
 TEXT = next(kind for kind in KINDS if kind.column.type == "varchar")
 BLOB = next(kind for kind in KINDS if kind.column.type == "varbinary")
-
-
-def batches(
-    kinds: Sequence[Kind], data: bytes, borders: Sequence[int] = (), **options: Any
-) -> Batches:
-    columns = [replace(kind.column, name=f"c{number}") for number, kind in enumerate(kinds)]
-    definitions = [kind.definition for kind in kinds]
-    options = {"sequence": 0, **options}
-    return Batches(columns, definitions, pieces(data, borders), **options)
-
-
-def values(found: Batches) -> list[list[Any]]:
-    return [list(row.values()) for batch in found for row in batch.to_pylist()]
 
 
 def shown(rows: Sequence[Sequence[Any]]) -> str:
@@ -111,13 +98,15 @@ def test_batches_are_bounded() -> None:
 
 def test_an_error_comes_behind_the_rows_before_it() -> None:
     """Those that filled a batch; the server's error is handed on as it is."""
-    error = b"\xff" + struct.pack("<H", 1317) + b"#70100Query execution was interrupted"
-    sent = packets([row([INT.cell(n)]) for n in range(3)] + [error])
-    read = iter(batches([INT], sent, most_rows=2))
-    assert next(read).num_rows == 2
-    with pytest.raises(ErrorPacket) as caught:
-        next(read)
-    assert caught.value.payload == error
+    number, said = struct.pack("<H", 3024), "Query execution was interrupted"
+    for state, text in ((b"#HY000", said.encode()), (b"", said.encode()), (b"", b"")):
+        error = b"\xff" + number + state + text
+        sent = packets([row([INT.cell(n)]) for n in range(3)] + [error])
+        read = iter(batches([INT], sent, most_rows=2))
+        assert next(read).num_rows == 2
+        with pytest.raises(ErrorPacket) as caught:
+            next(read)
+        assert (caught.value.number, caught.value.text) == (3024, text.decode())
 
 
 GOOD = row([INT.cell(7), TEXT.cell("seven")])
@@ -129,6 +118,7 @@ BROKEN = {
     "a packet of another kind": packets([GOOD, b"\x01\x00\x00", EOF]),
     "behind its end": packets([GOOD, EOF, GOOD]),
     "another result": packets([GOOD, b"\xfe\x00\x00\x0a\x00"]),
+    "an error that is cut": packets([GOOD, b"\xff\x10"]),
     "an end that is cut": packets([GOOD, b"\xfe\x00\x00"]),
     "an end of lengths": packets([GOOD, b"\xfe\xfe\xfd"]),
     "no bitmap": packets([b"\x00", EOF]),
@@ -156,125 +146,6 @@ def test_a_row_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = packets([row([BLOB.cell(b"x" * (1 << 25))]), EOF])
     with pytest.raises(SourceUnavailable, match="larger"):
         values(batches([BLOB], sent))
-
-
-def _date(year: int, month: int, day: int) -> bytes:
-    return struct.pack("<BHBB", 4, year, month, day)
-
-
-def _clock(hour: int, minute: int, second: int, micros: int = 0) -> bytes:
-    return struct.pack("<BHBBBBBI", 11, 2024, 1, 1, hour, minute, second, micros)
-
-
-def _time(days: int, hour: int, minute: int, second: int, micros: int = 0) -> bytes:
-    return struct.pack("<BBIBBBI", 12, 0, days, hour, minute, second, micros)
-
-
-def kind_of(name: str, **parts: Any) -> Kind:
-    return next(
-        kind
-        for kind in KINDS
-        if kind.column.type == name
-        and all(getattr(kind.column, part) == value for part, value in parts.items())
-    )
-
-
-NO_VALUES = [
-    *(("date", {}, _date(*day)) for day in ((2024, 2, 30), (2023, 2, 29), (1900, 2, 29))),
-    *(("date", {}, _date(*day)) for day in ((2024, 4, 31), (2024, 13, 1), (10_000, 1, 1))),
-    ("date", {}, _clock(1, 1, 1)),
-    ("datetime", {}, struct.pack("<BHBB", 4, 2024, 2, 31)),
-    *(("datetime", {}, _clock(*c)) for c in ((24, 0, 0), (0, 60, 0), (0, 0, 60), (0, 0, 0, 10**6))),
-    ("timestamp", {}, counted(b"\0" * 5)),
-    *(("time", {}, _time(*t)) for t in ((34, 23, 0, 0), (0, 0, 60, 0), (0, 0, 0, 60))),
-    ("time", {}, _time(0, 0, 0, 0, 10**6)),
-    ("time", {}, _time(2**32 - 1, 0, 0, 0)),
-    ("time", {}, counted(b"\0" * 7)),
-    *(
-        ("decimal", {"precision": 12}, counted(t))
-        for t in (b"", b"-", b"1", b"1.2", b".12", b"-.12")
-    ),
-    *(("decimal", {"precision": 12}, counted(t)) for t in (b"1.2e", b"1 .12", b"10000000000.00")),
-    ("decimal", {"precision": 18, "scale": 0}, counted(b"9" * 19)),
-    ("decimal", {"precision": 18, "scale": 0}, counted(b"1" + b"0" * 40)),
-    *(("decimal", {"precision": 38, "scale": 0}, counted(t)) for t in (b"", b"1" * 39, b"1.1")),
-    *(("decimal", {"precision": 38, "scale": 38}, counted(t)) for t in (b"1." + b"0" * 38, b"0.0")),
-    *(("decimal", {"precision": 65}, counted(t)) for t in (b"", b".", b"1.2.3", b"1-2", b"NaN")),
-    *(("geometry", {}, counted(g)) for g in (b"\0", b"\0" * 8, b"\0" * 4 + b"\2" + b"\0" * 8)),
-    ("vector", {}, counted(b"\0" * 5)),
-]
-
-
-@pytest.mark.parametrize(("name", "parts", "cell"), NO_VALUES)
-def test_what_is_no_value_of_its_type_is_said(
-    name: str, parts: dict[str, Any], cell: bytes
-) -> None:
-    """Dates of no calendar, digits that are none, geometry without a head."""
-    with pytest.raises(TableError, match=f"'c0' holds a value that is no {name}"):
-        values(batches([kind_of(name, **parts)], packets([row([cell]), EOF])))
-
-
-def test_text_is_utf_8() -> None:
-    """What a server converted to something else is never taken for text."""
-    with pytest.raises(TableError, match="not in the character set it says"):
-        values(batches([TEXT], packets([row([counted(b"\xed\xa0\x80")]), EOF])))
-
-
-@pytest.mark.parametrize(
-    ("name", "cell"),
-    [
-        ("date", b"\0"),
-        ("date", _date(0, 1, 1)),
-        ("datetime", b"\0"),
-        ("datetime", struct.pack("<BHBBBBB", 7, 2024, 0, 1, 2, 3, 4)),
-        ("timestamp", b"\0"),
-        ("timestamp", _date(2024, 1, 0)),
-    ],
-)
-def test_zero_and_partial_dates_are_null(name: str, cell: bytes) -> None:
-    """As in the log's path; year 0 makes a date partial."""
-    kind = kind_of(name)
-    sent = packets([row([cell]), row([_date(2024, 1, 1)]), EOF])
-    (batch,) = batches([kind], sent)
-    assert batch.column(0).null_count == 1
-    assert batch.column(0)[0].as_py() is None
-
-
-ZEROFILLED = [
-    (12, 2, b"0000000000.50", "0.50"),
-    (18, 0, b"000000000000000007", "7"),
-    (38, 2, b"000000000000000000000000000000000000.50", "0.50"),
-    (39, 2, b"0000000000000000000000000000000000000.50", "0.50"),
-    (40, 0, b"0" * 40, "0"),
-    (40, 0, b"0" * 39 + b"7", "7"),
-]
-
-
-@pytest.mark.parametrize(("precision", "scale", "sent", "expected"), ZEROFILLED)
-def test_zeros_in_front_are_no_digits(
-    precision: int, scale: int, sent: bytes, expected: str
-) -> None:
-    """Of ZEROFILL."""
-    column = Column("", "decimal", precision=precision, scale=scale)
-    kind = replace(KINDS[0], column=column, definition=Definition(246, True, 42))
-    ((value,),) = values(batches([kind], packets([row([counted(sent)]), EOF])))
-    assert str(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        ("e6100000" + "00" + "00000001" + "00" * 16, "00" + "20000001" + "000010e6" + "00" * 16),
-        ("e6100000" + "01" + "01000000" + "00" * 16, "01" + "01000020" + "e6100000" + "00" * 16),
-        ("00000000" + "00" + "00000001" + "00" * 16, "00" + "00000001" + "00" * 16),
-        ("", ""),
-    ],
-)
-def test_ewkb_keeps_the_byte_order(stored: str, expected: str) -> None:
-    """Type word and spatial reference are written in the order of the value itself."""
-    cell = counted(bytes.fromhex(stored))
-    ((value,),) = values(batches([kind_of("geometry")], packets([row([cell]), EOF])))
-    assert value.hex() == expected
 
 
 def test_every_type_of_the_log_is_read_from_rows_too() -> None:
