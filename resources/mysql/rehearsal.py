@@ -1,7 +1,8 @@
 """Compiles the engine before it is needed: `python -m resources.mysql.rehearsal`.
 
 A made log with one table of every type is read once, and an answer to a SELECT with a column
-of every type, so that the first run does not wait for the compiler. `make setup` calls it; without it the first run does the same, later.
+of every type, so that the first run does not wait for the compiler. `make setup` calls it;
+without it the first run does the same, later.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pymysql
 import pytest
@@ -16,6 +16,9 @@ from resources.mysql.reader import explained, reading
 from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
+
+
+_FILES: Final = Path("/proc/self/fd")
 
 
 @pytest.fixture(params=["mysql", "mariadb"])
@@ -132,7 +135,7 @@ def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None
     """Before the first row, in the middle, at the end: no thread and no file stays behind."""
     source = server(stand)
     structure = source.structure(table)
-    before, files = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
+    before, files = set(threading.enumerate()), len(list(_FILES.iterdir()))
     for wanted in (0, 1, 99):
         with source.rows(structure) as batches:
             for _ in zip(range(wanted), batches, strict=False):
@@ -140,7 +143,7 @@ def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None
         with pytest.raises((ValueError, StopIteration)):
             next(batches)
     assert set(threading.enumerate()) == before
-    assert len(os.listdir("/proc/self/fd")) == files
+    assert len(list(_FILES.iterdir())) == files
 
 
 def test_a_column_of_another_type_is_told(stand: MySqlStand, table: TableName) -> None:
