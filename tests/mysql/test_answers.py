@@ -17,7 +17,6 @@ from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 
-
 _FILES: Final = Path("/proc/self/fd")
 
 
