@@ -94,11 +94,13 @@ class Results:
 
 
 def _cell(chance: Random, kind: Kind) -> bytes | None:
-    """A value of the kind, or, rarely, bytes of its size that are none."""
+    """A value of the kind, or, rarely, bytes that are none."""
     if chance.random() < 0.1:
         return None
     if kind.definition.size:
         return chance.randbytes(kind.definition.size)
+    if chance.random() < 0.1:
+        return counted(chance.randbytes(chance.randrange(14)))
     match kind.column.type:
         case "decimal":
             precision, scale = kind.column.precision or 0, kind.column.scale or 0

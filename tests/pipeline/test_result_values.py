@@ -41,7 +41,7 @@ def kind_of(name: str, **parts: Any) -> Kind:
 NO_VALUES = [
     *(("date", {}, _date(*day)) for day in ((2024, 2, 30), (2023, 2, 29), (1900, 2, 29))),
     *(("date", {}, _date(*day)) for day in ((2024, 4, 31), (2024, 13, 1), (10_000, 1, 1))),
-    ("date", {}, _clock(1, 1, 1)),
+    *(("date", {}, cell) for cell in (_clock(1, 1, 1), counted(b"\xe8\x07\2"), counted(b"\0"))),
     ("datetime", {}, struct.pack("<BHBB", 4, 2024, 2, 31)),
     *(("datetime", {}, _clock(*c)) for c in ((24, 0, 0), (0, 60, 0), (0, 0, 60), (0, 0, 0, 10**6))),
     ("timestamp", {}, counted(b"\0" * 5)),
