@@ -60,8 +60,8 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a socket gave: `data[begin:end]`. The bytes before `begin`, 64 KiB of them, may
-    be written over; all of it is the dump's again at its next step."""
+    """What a socket gave: `data[begin:end]`. The bytes before `begin`, of a dump 64 KiB of
+    them, may be written over; all of it is the sender's again at its next step."""
 
     data: npt.NDArray[np.uint8]
     begin: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from pipeline.errors import LockstepError, SourceUnavailable, StructureMoved, TableBusy, TableError
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.reader import explained, reading
+from resources.mysql.receiving import ANSWER, Receiver
 from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
@@ -128,6 +130,21 @@ def test_a_query_killed_half_way_is_the_table_s_matter(stand: MySqlStand, table:
         with pytest.raises(TableBusy, match="interrupted"), explained(chosen, table):
             list(batches)
         assert len(rows(select_rows(cursor, structure, limit=2))) == 2
+
+
+def test_who_stops_leaves_what_comes_next_to_others() -> None:
+    """Behind the last packet the connection is its owner's: nothing more is read ahead."""
+    near, far = socket.socketpair()
+    with near, far:
+        near.settimeout(10)
+        receiver = Receiver(near, ANSWER)
+        far.sendall(b"abc")
+        piece = next(receiver.received())
+        assert bytes(piece.data[piece.begin : piece.end]) == b"abc"
+        receiver.stop()
+        far.sendall(b"d")
+        assert near.recv(9) == b"d"
+        receiver.stop()
 
 
 def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None:
