@@ -2,8 +2,8 @@
 
 Sans-I/O, like `pipeline.binlog`: pieces of a socket's stream come in, batches go out. Rows are
 those of the binary protocol (MySQL manual, "Binary Protocol Resultset Row"), in which a server
-sends numbers and moments as they are, and need not print them: half the server's time, and a
-FLOAT to the bit.
+sends numbers and moments as they are: it need not print them, nor we read digits, and a FLOAT
+comes to the bit.
 
 This is the path that proves the log's decoder, and is proven by it: what bytes mean is written
 here a second time, from another page of the manual, and nothing of `pipeline.binlog.values` is

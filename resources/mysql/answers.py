@@ -5,7 +5,7 @@ whose turn it is on the connection: its owner's again behind the last packet, no
 rest is left. Does not: what the rows' bytes mean (`pipeline.resultset`).
 
 A server answers a prepared statement with numbers and moments as they are, where it prints each
-for any other one: half of its time. Definitions, a few packets, are read by PyMySQL.
+for any other one. Definitions, a few packets, are read by PyMySQL.
 
 Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE".
 """
