@@ -29,7 +29,7 @@ _CREATE = (
 _NUMBERS = (
     "with recursive s as (select {first} n union all select n + 1 from s where n < {last})"
     " select n, n * 7919 * 1000003 % 9000000000000, crc32(n) >> 1, (n * 37 % 1000000000) / 100,"
-    " concat('name ', n % 100000), concat('a longer note about the row number ', n,"
+    " concat('name ', n % 100000), concat('a note about the row number ', n,"
     " repeat('x', n % 20)), timestamp'2024-01-01 00:00:00.123' + interval n * 1001000 microsecond,"
     " timestamp'2023-01-01 00:00:00' + interval n second, sqrt(n), n % 127 from s"
 )
