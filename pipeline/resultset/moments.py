@@ -105,6 +105,7 @@ def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 @kernel
 def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     nulls = 0
+    known, days = 0, _NULL
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
@@ -116,7 +117,11 @@ def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
                 and count != _ALL_BYTES
             ):
                 return -1
-            days = _days(data, place) if count else _NULL
+            # Neighbours mostly have the same day.
+            date = u32(data, place) if count else 0
+            if date != known:
+                known = date
+                days = _days(data, place) if date else _NULL
             micros = 0
             if count >= _CLOCK_BYTES:
                 hour, minute, second = u8(data, place + 4), u8(data, place + 5), u8(data, place + 6)

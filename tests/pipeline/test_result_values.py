@@ -79,6 +79,10 @@ def test_text_is_utf_8() -> None:
         values(batches([TEXT], packets([row([counted(b"\xed\xa0\x80")]), EOF])))
 
 
+def _read(kind: Kind, sent: bytes) -> list[list[Any]]:
+    return values(batches([kind, kind_of("int")], sent))
+
+
 @pytest.mark.parametrize(
     ("name", "cell"),
     [
@@ -91,12 +95,13 @@ def test_text_is_utf_8() -> None:
     ],
 )
 def test_zero_and_partial_dates_are_null(name: str, cell: bytes) -> None:
-    """As in the log's path; year 0 makes a date partial."""
-    kind = kind_of(name)
-    sent = packets([row([cell]), row([_date(2024, 1, 1)]), EOF])
-    (batch,) = batches([kind], sent)
-    assert batch.column(0).null_count == 1
-    assert batch.column(0)[0].as_py() is None
+    """As in the log's path, whatever stands before and behind them; year 0 makes a date
+    partial."""
+    some, another = _date(2024, 1, 1), _date(2024, 1, 2)
+    like_a_date = struct.pack("<i", int.from_bytes(another[1:], "little"))
+    sent = packets([row([c, like_a_date]) for c in (cell, some, cell, another, cell)] + [EOF])
+    read = [None if value is None else value.day for value, _ in _read(kind_of(name), sent)]
+    assert read == [None, 1, None, 2, None]
 
 
 ZEROFILLED = [
