@@ -1,7 +1,7 @@
 """What structures cost a run: reading all of a server's, and asking the history for them.
 
 Belongs here: a server with few tables and with many, captures in this process that meet no
-DDL, one table read whole. Does not: how the history grows (`history.py`).
+DDL. Does not: how the history grows (`history.py`), reading rows (`reading.py`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-from pymysql.cursors import SSCursor
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
-from benchmarks.runs import COLUMNS, insert_rows
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.schemas import Schemas
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.table import TableName
 from resources.config import load_settings
 from resources.memory.lake import MemoryLake, MemoryMirrors
 from resources.mysql.server import MySqlServer
@@ -53,10 +50,9 @@ _TWELVE = (
 
 
 def measure_structures(console: Console) -> None:
-    """Print a line for each size of a server, then what reading structures and rows costs.
-    BENCH_HISTORY_TABLES and BENCH_ROWS are sizes."""
+    """Print a line for each size of a server, then what reading structures costs.
+    BENCH_HISTORY_TABLES is its size."""
     many = int(os.environ.get("BENCH_HISTORY_TABLES", "5000"))
-    rows = int(os.environ.get("BENCH_ROWS", "1000000"))
     lines = Table(title="A capture without DDL", title_justify="left", box=box.MARKDOWN)
     for column in ("tables", "first capture, s", "capture, s", "history, ms", "questions"):
         lines.add_column(column, justify="right")
@@ -73,7 +69,6 @@ def measure_structures(console: Console) -> None:
             lines.add_row(f"{tables:,}", *_captures(place, tables))
         console.print(lines)
         console.print(_baseline(place, many))
-        console.print(_snapshot(place, rows))
 
 
 # -- runs -------------------------------------------------------------------------------
@@ -147,7 +142,7 @@ def _workplace(place: Ground, name: str) -> Iterator[Workplace]:
         yield replace(site.workplace("bench", Unwatched()), mirrors=mirrors)
 
 
-# -- structures and rows ------------------------------------------------------------------
+# -- structures -------------------------------------------------------------------------
 
 
 def _baseline(place: Ground, tables: int) -> str:
@@ -172,29 +167,3 @@ def _seconds(work: Callable[[], object]) -> float:
     clock = perf_counter()
     work()
     return perf_counter() - clock
-
-
-def _snapshot(place: Ground, rows: int) -> str:
-    """One table of 6 columns read whole into Arrow, beside the driver's own tuples."""
-    place.execute(f"create table {DATABASE}.big {COLUMNS}")
-    insert_rows(place, "big", 1, rows)
-    server = MySqlServer(place.settings())
-    (schema,) = server.baseline([TableName(DATABASE, "big")]).tables
-
-    def read() -> None:
-        with server.snapshot(schema) as found:
-            if sum(batch.num_rows for batch in found.batches) != rows:
-                raise SystemExit("the snapshot lacks rows")
-
-    def fetch() -> None:
-        with place.connect() as connection, connection.cursor(SSCursor) as cursor:
-            cursor.execute(f"select * from {DATABASE}.big")
-            while cursor.fetchmany(10_000):
-                pass
-
-    ours = min(_seconds(read) for _ in range(BEST_OF))
-    driver = min(_seconds(fetch) for _ in range(BEST_OF))
-    return (
-        f"{rows:,} rows of 6 columns read from the source: {rows / ours:,.0f} rows/s, by the "
-        f"driver alone {rows / driver:,.0f} rows/s ({driver / ours:.2f} x)"
-    )

@@ -57,6 +57,7 @@ _MEANINGS: Final = {
         1184: "aborted connection",
         1203: "too many connections of this user",
         1226: "the user's limit of queries or connections",
+        1461: "no more prepared statements (max_prepared_stmt_count)",
         1927: "connection killed (MariaDB)",
         3032: "server in offline mode",
         3168: "server is not available",

@@ -20,6 +20,7 @@ PACKAGES = ("demo", "lockstep", "assets", "resources", "pipeline")
 OFFENCES = {
     "one-direction": ("resources/offence.py", "import assets"),
     "inside-the-pipeline": ("pipeline/position.py", "import pipeline.runs"),
+    "two-paths": ("pipeline/resultset/walk.py", "import pipeline.binlog.values"),
     "systems-apart": ("resources/mysql/offence.py", "import resources.postgres"),
     "configuration-apart": ("resources/config/offence.py", "import pipeline.runs"),
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),

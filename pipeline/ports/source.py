@@ -63,8 +63,8 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a socket gave: `data[begin:end]`. The bytes before `begin`, 64 KiB of them, may
-    be written over; all of it is the dump's again at its next step."""
+    """What a socket gave: `data[begin:end]`. The bytes before `begin`, of a dump 64 KiB of
+    them, may be written over; all of it is the sender's again at its next step."""
 
     data: npt.NDArray[np.uint8]
     begin: int
@@ -120,7 +120,10 @@ class TableSnapshot:
     `exact`: nothing that concerns the table was committed between; `low` is `high` then,
     and the changes behind it are all that is missing, also for a table without a key.
     `batches` can be read once; each has the columns of `schema`, in no particular order of
-    rows. Reading raises what `SourceServer.snapshot` raises.
+    rows, and at least one row: at most 10,000 (fewer of a table of more than some 400 columns),
+    and none that begins behind 32 MiB of a batch's bytes as they come, so that memory stays
+    flat but for one large row. They are views of nothing: whoever has one keeps it. Reading raises
+    what `SourceServer.snapshot` raises.
 
     `prepared`: XA transactions that may have been prepared before `low` and are not in
     `batches`: their rows stand in the log before `low`, their commit behind it, or is still to
@@ -161,8 +164,8 @@ class SourceServer(Protocol):
         """All base tables this account can see, system databases left out, sorted."""
 
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """The table's rows in one consistent read, columns typed by `schema.types`; `TableError`
-        as for `snapshot`."""
+        """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
+        `TableSnapshot` has them; `TableError` as for `snapshot`."""
 
     def structure(self, table: TableName) -> TableStructure:
         """The table's structure now, from information_schema; `NothingMatches` where the

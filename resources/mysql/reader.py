@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pymysql
-from pymysql.cursors import Cursor, SSCursor
+from pymysql.cursors import Cursor
 
 from pipeline.changes.keys import key_columns
 from pipeline.errors import StructureMoved, TableBusy, TableError
@@ -24,6 +24,7 @@ from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import Meaning, meaning_of, names_of, told
 from pipeline.source_warnings import LIMITS
 from pipeline.table import TableName, TableStructure
+from resources.mysql.answers import ReadingCursor
 from resources.mysql.connection import (
     ConnectionSettings,
     connect,
@@ -45,12 +46,12 @@ ER_TABLE_DEF_CHANGED."""
 
 
 @contextmanager
-def reading(settings: ConnectionSettings) -> Iterator[Cursor]:
+def reading(settings: ConnectionSettings) -> Iterator[ReadingCursor]:
     """An unbuffered cursor in a session that may read whole tables. Rows that were not
     fetched are left behind: the connection goes without them."""
     with translated(settings):
-        connection = open_connection(settings, cursorclass=SSCursor, conv={})
-        cursor = connection.cursor()
+        connection = open_connection(settings)
+        cursor = connection.cursor(ReadingCursor)
         try:
             prepare_session(cursor)
             yield cursor
@@ -84,7 +85,7 @@ def open_snapshot(
 
 def take(
     settings: ConnectionSettings,
-    cursor: Cursor,
+    cursor: ReadingCursor,
     table: TableSchema | TableStructure,
     columns: Sequence[str] | None = None,
     *,
@@ -114,7 +115,7 @@ def take(
         low_set=low.executed,
         high_set=high.executed,
         exact=opened.exact,
-        batches=_told(settings, whole, cursor, opened.batches),
+        batches=_told(settings, whole, opened.batches),
         prepared=opened.marks.prepared,
     )
 
@@ -177,21 +178,16 @@ def _about(
 
 
 def _told(
-    settings: ConnectionSettings,
-    table: TableStructure,
-    cursor: Cursor,
-    batches: Iterator[pa.RecordBatch],
+    settings: ConnectionSettings, table: TableStructure, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """ValueError where the snapshot is closed before all of it was read."""
     with explained(settings, table.name, table.names):
         yield from batches
-    connection: Any = cursor.connection  # None once it is closed
-    if connection is None or not connection.open:
-        raise ValueError(f"the snapshot of {table.name} is closed, and was not read to its end")
 
 
-def _leave(connection: pymysql.Connection[Any], cursor: Cursor) -> None:
+def _leave(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
     """PyMySQL would read a result to its end before it closes."""
+    if cursor.answer is not None and cursor.answer.leave():
+        return
     stream: Any = connection
     result = stream._result
     if result is not None and result.unbuffered_active:

@@ -1,11 +1,13 @@
 """A socket read ahead of its reader, into a few buffers that are used again.
 
-Belongs here: the one thread of a dump. It lets the socket's copy run beside the decoding,
-which holds no lock of Python's, and stops by itself when all buffers are full.
+Belongs here: the one thread of a dump, or of an answer that is read as it comes. It lets the
+socket's copy run beside the decoding, which holds no lock of Python's, and stops by itself when
+all buffers are full.
 """
 
 from __future__ import annotations
 
+import os
 import queue
 import select
 import socket
@@ -14,6 +16,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -30,18 +33,42 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """Linger for no second: what was not sent or read is thrown away (socket(7))."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is received: its name in messages; free bytes before each piece; how many
+    milliseconds a piece that is not half full waits for more."""
+
+    name: str
+    headroom: int
+    patience: int
+
+
+DUMP: Final = Stream("log", HEADROOM, 0)
+ANSWER: Final = Stream("answer", 0, 2)
+"""A table's rows come as fast as the server makes them: in few large pieces, then."""
+
+
+class _Stopped(Exception):
+    """Nobody wants the rest."""
+
+
 class Receiver:
     """Reads `sock` until it is closed; its timeout bounds every wait for a silent peer."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, stream: Stream = DUMP) -> None:
         self._sock = sock
+        self._stream = stream
+        self._wake, self._waker = os.pipe()
         self._at_hand = select.poll()  # unlike `select`, for any number of open files
         self._at_hand.register(sock, select.POLLIN)
+        self._at_hand.register(self._wake, select.POLLIN)
         self._free: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
         self._full: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
         for _ in range(BUFFERS):
-            self._free.put(np.empty(HEADROOM + BUFFER_BYTES, np.uint8))
-        self._thread = threading.Thread(target=self._read, name="lockstep-dump", daemon=True)
+            self._free.put(np.empty(stream.headroom + BUFFER_BYTES, np.uint8))
+        self._thread = threading.Thread(
+            target=self._read, name=f"lockstep-{stream.name}", daemon=True
+        )
 
     def received(self) -> Iterator[Received]:
         """What comes, in order; what went wrong is raised behind what came before it."""
@@ -60,9 +87,20 @@ class Receiver:
         with suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._sock.shutdown(socket.SHUT_RDWR)
+        self.stop()
+
+    def stop(self) -> None:
+        """End the reading, and leave the connection as it is: for whoever has read to the end of
+        what the server sends unasked. The thread is gone when this returns."""
+        if self._waker < 0:
+            return
         self._free.put(None)
+        os.write(self._waker, b"\0")
         if self._thread.is_alive():
             self._thread.join()
+        os.close(self._wake)
+        os.close(self._waker)
+        self._waker = -1
 
     def _read(self) -> None:
         try:
@@ -73,23 +111,34 @@ class Receiver:
 
     def _fill(self, data: npt.NDArray[np.uint8]) -> Received:
         """At least half a buffer, unless the socket has less at hand."""
-        view = data.data
-        at = HEADROOM
+        view, begin = data.data, self._stream.headroom
+        self._require_bytes()
+        at = begin
         while True:
             count = self._sock.recv_into(view[at:])
-            if count == 0 and at > HEADROOM:
+            if count == 0 and at > begin:
                 # A server closes behind its last packet; whoever reads that one stops.
-                return Received(data, HEADROOM, at)
+                return Received(data, begin, at)
             if count == 0:
                 raise SourceUnavailable(
-                    "the server closed the connection in the middle of its log",
+                    f"the server closed the connection in the middle of its {self._stream.name}",
                     hint="run again; if that fails, look at the server's error log",
                 )
             at += count
-            if at - HEADROOM >= _HALF or not self._more():
-                return Received(data, HEADROOM, at)
+            if at - begin >= _HALF or not self._comes(self._stream.patience):
+                return Received(data, begin, at)
 
-    def _more(self) -> bool:
+    def _require_bytes(self) -> None:
+        """TimeoutError if none come in time."""
+        seconds = self._sock.gettimeout()
+        if not self._comes(None if seconds is None else int(seconds * 1000)):
+            raise TimeoutError("timed out")
+
+    def _comes(self, milliseconds: int | None) -> bool:
+        """Whether something is at hand within that time, be it the end."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        return bool(self._at_hand.poll(0))
+        found = self._at_hand.poll(milliseconds)
+        if any(file == self._wake for file, _ in found):
+            raise _Stopped
+        return bool(found)

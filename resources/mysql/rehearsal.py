@@ -1,7 +1,8 @@
 """Compiles the engine before it is needed: `python -m resources.mysql.rehearsal`.
 
-A made log with one table of every type is read once, so that the first run does not wait
-for the compiler. `make setup` calls it; without it the first run does the same, later.
+A made log with one table of every type is read once, and an answer to a SELECT with a column
+of every type, so that the first run does not wait for the compiler. `make setup` calls it;
+without it the first run does the same, later.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
+from pipeline.resultset.columns import Batches
+from pipeline.resultset.forms import Definition
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
 
@@ -57,6 +60,24 @@ _COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
 )
 """One of each way to decode: column, type code and metadata."""
 
+_RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
+    (Column("", "tinyint"), Definition(1, False, 4)),
+    (Column("", "smallint"), Definition(2, False, 6)),
+    (Column("", "int"), Definition(3, False, 11)),
+    (Column("", "bigint"), Definition(8, False, 20)),
+    (Column("", "decimal", precision=10, scale=2), Definition(246, False, 12)),
+    (Column("", "decimal", precision=30, scale=2), Definition(246, False, 32)),
+    (Column("", "decimal", precision=50, scale=2), Definition(246, False, 52)),
+    (Column("", "year"), Definition(13, True, 4)),
+    (Column("", "date"), Definition(10, False, 10)),
+    (Column("", "time", length=0), Definition(11, False, 10)),
+    (Column("", "datetime", length=0), Definition(12, False, 19)),
+    (_TEXT, Definition(253, False, 40)),
+    (Column("", "geometry"), Definition(255, False, 40)),
+    (Column("", "vector"), Definition(242, False, 40)),
+)
+"""One of each way to read: column and how a result defines it."""
+
 _EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
 _START: Final = Coordinates(LogFile("binlog", 1), 4)
 
@@ -80,6 +101,16 @@ def rehearse() -> None:
                 schema = arrow_schema(structure)
                 list(TableDecoder(structure, layouts, schema, updated=True).decode(events))
         buffer.ack()
+    _rehearse_result()
+
+
+def _rehearse_result() -> None:
+    """A row of NULLs, and the packet behind it."""
+    nulls = b"\0" + b"\xff" * ((len(_RESULT) + 9) // 8)
+    made = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
+    piece = Received(np.frombuffer(made, np.uint8).copy(), 0, len(made))
+    columns, definitions = zip(*_RESULT, strict=True)
+    list(Batches(columns, definitions, [piece], sequence=0))
 
 
 def _wire() -> bytes:

@@ -1,13 +1,14 @@
 """One table's rows by SELECT as Arrow: the statement and its batches.
 
-Belongs here: the settings such a session needs, the statement, rows into columns. Does
-not: how one value is asked for and read (`values`), places in the log (`reader`).
+Belongs here: the settings such a session needs, the statement, what is refused of its rows. Does
+not: how rows become columns (`pipeline.resultset`), how they are received (`answers`), places in
+the log (`reader`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,22 +16,17 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import TableError
+from pipeline.errors import StructureMoved, TableError
+from pipeline.resultset.columns import Batches
+from pipeline.resultset.forms import unlike
+from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import names_of
 from pipeline.source_warnings import require_harmless
 from pipeline.table import Column, TableName, TableStructure
-from resources.mysql.stored import require_text, stored
-from resources.mysql.values import Converter, converter, selected
-from resources.mysql.warnings import KEEP_ALL, read_warnings, warning_count
-
-_ROWS_PER_BATCH: Final = 10_000
-_BYTES_PER_BATCH: Final = 32 << 20
-_ROWS_AT_ONCE: Final = 100
-_NARROW: Final = 3_000
-"""Bytes of the widest row of a table whose rows need no counting."""
-
-_WIDE: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
+from resources.mysql.answers import Answer, ReadingCursor
+from resources.mysql.stored import require_text, stored, stored_as
+from resources.mysql.warnings import KEEP_ALL, read_warnings
 
 LOCK_SECONDS: Final = 20
 """A reader that waits for a lock keeps writers waiting behind it."""
@@ -67,20 +63,25 @@ def prepare_session(cursor: Cursor) -> None:
 
 
 def select_rows(
-    cursor: Cursor,
+    cursor: ReadingCursor,
     structure: TableStructure,
     key: Collection[str] = (),
     *,
     where: str | None = None,
+    parameters: Sequence[object] = (),
+    order: Sequence[str] = (),
+    limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Every row, columns as `schema.types` types them, in no particular order. `key`: columns
-    that rows may be told by, besides those that the structure names. `where`: a condition in
-    complete SQL, for those rows only.
+    """The table's rows, columns as `schema.types` types them, at most so many in a batch as
+    `pipeline.ports.source` says. `key`: columns that rows may be told by, besides those that
+    the structure names.
 
-    The statement runs before the first batch is asked for. `cursor` is an unbuffered one
-    of a connection with `conv={}`, in a prepared session. TableError for a value no Arrow
-    type holds, for a column that no statement can name, and where the source warned of
-    something that is not known to be harmless.
+    `where`: a condition with a `%s` for each parameter; `order`: columns to sort by, upwards, no
+    order if there is none; `limit`: rows at most. The statement runs before the first batch is
+    asked for. `cursor` is one of `reader.reading`. TableError for a value no Arrow type holds, for
+    a column that no statement can name, and where the source warned of something that is not
+    known to be harmless; StructureMoved where the answer has other columns; ValueError where the
+    cursor was left before the end.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
@@ -89,14 +90,25 @@ def select_rows(
                 "log, and cannot be selected",
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
+    arrow_schema(structure)
     keys = frozenset((*structure.primary_key, *key))
     beside = {
         column: asked
         for column in structure.columns
         if (asked := stored(column, quoted(column.name), keyed=column.name in keys)) is not None
     }
-    cursor.execute(_statement(structure, beside, where))
-    return _batches(cursor, structure, tuple(beside), keys)
+    if where is not None:
+        where = cursor.mogrify(where, tuple(parameters)) if parameters else where
+    answer = cursor.ask(_statement(structure, beside, where, order, limit))
+    columns = (*structure.columns, *(stored_as(column) for column in beside))
+    if (other := unlike(columns, answer.definitions)) is not None:
+        raise StructureMoved(
+            f"{structure.name} does not have the structure it should be read with: another "
+            f"definition of {other.name}",
+            hint="run again: its structure is read again",
+        )
+    batches = Batches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
+    return _checked(cursor, answer, batches, structure, tuple(beside), keys)
 
 
 def quoted(name: str) -> str:
@@ -107,78 +119,80 @@ def quoted_table(name: TableName) -> str:
     return f"{quoted(name.database)}.{quoted(name.name)}"
 
 
-def _statement(structure: TableStructure, beside: Mapping[Column, str], where: str | None) -> str:
+def selected(column: Column, quoted: str) -> str:
+    """The SQL expression whose answer is the column's value; `quoted` is the column's name.
+
+    BIT and VECTOR would come as bytes that say nothing of their length. What is BINARY to the log
+    may be MariaDB's INET6 or UUID.
+    """
+    match column.type:
+        case "bit":
+            return f"{quoted} + 0"
+        case "vector":
+            return f"cast({quoted} as binary)"
+        case "binary":
+            return f"cast({quoted} as binary({column.length}))"
+        case _:
+            return quoted
+
+
+def _statement(
+    structure: TableStructure,
+    beside: Mapping[Column, str],
+    where: str | None,
+    order: Sequence[str],
+    limit: int | None,
+) -> str:
     columns = [selected(column, quoted(column.name)) for column in structure.columns]
     listed = ", ".join([*columns, *beside.values()])
-    every = f"select {listed} from {quoted_table(structure.name)}"
-    return every if where is None else f"{every} where {where}"
+    return "".join(
+        (
+            f"select {listed} from {quoted_table(structure.name)}",
+            "" if where is None else f" where {where}",
+            f" order by {', '.join(map(quoted, order))}" if order else "",
+            "" if limit is None else f" limit {limit:d}",
+        )
+    )
 
 
-Row = Sequence[str | bytes | None]
-
-
-def _batches(
-    cursor: Cursor, structure: TableStructure, beside: Sequence[Column], key: frozenset[str]
+def _checked(
+    cursor: ReadingCursor,
+    answer: Answer,
+    batches: Batches,
+    structure: TableStructure,
+    beside: Sequence[Column],
+    key: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
-    """`beside`: columns whose stored values stand behind all that is printed."""
-    schema = arrow_schema(structure)
-    converters = [converter(column) for column in structure.columns]
-    for rows in _chunks(cursor, structure):
-        values = list(zip(*rows, strict=True))
-        printed = dict(zip(structure.columns, values, strict=False))
-        for column, twice in zip(beside, values[len(structure.columns) :], strict=True):
-            require_text(column, printed[column], twice, keyed=column.name in key)
-        columns = zip(structure.columns, converters, schema, printed.values(), strict=True)
-        batch = pa.RecordBatch.from_arrays([_array(*parts) for parts in columns], schema=schema)
-        _refuse_softened(batch, key)
-        yield batch
-    if count := warning_count(cursor):
-        names = names_of(structure.name, structure.names)
-        require_harmless(structure.name, count, read_warnings(cursor), names)
-
-
-def _chunks(cursor: Cursor, structure: TableStructure) -> Iterator[Sequence[Row]]:
-    """Rows for a batch: so many of them, or as many as make so many bytes."""
-    if _is_narrow(structure):
-        while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-            yield rows
-        return
-    waiting: list[Row] = []
-    size = 0
-    while rows := cursor.fetchmany(_rows_at_once(waiting, size)):
-        waiting += rows
-        size += sum(len(value) for row in rows for value in row if value is not None)
-        if size >= _BYTES_PER_BATCH or len(waiting) >= _ROWS_PER_BATCH:
-            yield waiting
-            waiting, size = [], 0
-    if waiting:
-        yield waiting
-
-
-def _rows_at_once(waiting: Sequence[Row], size: int) -> int:
-    """Few where rows are long; the first of a batch one by one."""
-    if not waiting:
-        return 1
-    return max(1, min(_ROWS_AT_ONCE, (_BYTES_PER_BATCH - size) * len(waiting) // (4 * size + 1)))
-
-
-def _is_narrow(structure: TableStructure) -> bool:
-    columns = structure.columns
-    if any(column.type in _WIDE for column in columns):
-        return False
-    return sum(column.length or 0 for column in columns) <= _NARROW
-
-
-def _array(
-    column: Column, convert: Converter, field: pa.Field, values: Iterable[str | bytes | None]
-) -> pa.Array:
+    """`beside`: columns whose stored values stand behind all that is shown."""
+    width = len(structure.columns)
     try:
-        return pa.array([None if v is None else convert(v) for v in values], field.type)
-    except ValueError as error:
-        raise TableError(
-            f"column {column.name!r} holds a value that is no {column.type}",
-            hint="correct those rows in the source, or exclude the table",
-        ) from error
+        for batch in _until_left(answer, batches, structure.name):
+            for place, column in enumerate(beside, start=width):
+                shown = batch.column(structure.names.index(column.name))
+                require_text(column, shown, batch.column(place), keyed=column.name in key)
+            rows = batch.select(range(width)) if beside else batch
+            _refuse_softened(rows, key)
+            yield rows
+    except ErrorPacket as error:
+        answer.finish()
+        raise pymysql.err.OperationalError(error.number, error.text) from None
+    answer.finish()
+    if batches.ending is not None and batches.ending.warnings:
+        names = names_of(structure.name, structure.names)
+        warnings = read_warnings(cursor)
+        require_harmless(structure.name, batches.ending.warnings, warnings, names)
+    answer.forget()
+
+
+def _until_left(answer: Answer, batches: Batches, table: TableName) -> Iterator[pa.RecordBatch]:
+    coming = iter(batches)
+    while True:
+        if answer.left:
+            raise ValueError(f"the reading of {table} is closed, and did not come to its end")
+        batch = next(coming, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _refuse_softened(batch: pa.RecordBatch, key: frozenset[str]) -> None:

@@ -7,7 +7,7 @@ for codes that mean the same. Does not: what is printed (`values`), the statemen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pyarrow as pa
 
 from pipeline.binlog.text.charsets import Decoder, text_decoder
 from pipeline.binlog.text.twins import astray, comes_back, is_own_number, is_whole, may_stray
@@ -23,28 +23,29 @@ def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
     the column's name, `keyed`: rows may be told by it."""
     if column.type in TEXT_TYPES:
         return None if is_whole(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
-    return f"{quoted} + 0" if keyed and may_stray(column) else None
+    return f"cast({quoted} as unsigned)" if keyed and may_stray(column) else None
 
 
-def require_text(
-    column: Column,
-    printed: Sequence[str | bytes | None],
-    values: Sequence[str | bytes | None],
-    *,
-    keyed: bool,
-) -> None:
-    """TableError where a stored value is no text, or, in a key, does not come back."""
+def stored_as(column: Column) -> Column:
+    """What `stored` asks for, as a column: bytes, or a member's number."""
+    if column.type in TEXT_TYPES:
+        return Column(column.name, "blob")
+    return Column(column.name, "bigint", unsigned=True)
+
+
+def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: bool) -> None:
+    """TableError where a stored value is no text, or, in a key, does not come back. `printed` is
+    string; `values`, row by row what is stored, binary, or decimal for a member's number."""
     if column.type not in TEXT_TYPES:
-        numbers = {int(value) for value in values if value is not None}
+        numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
         if not all(is_own_number(column, number) for number in numbers):
             raise astray(column, _WHERE)
         return
     charset = column.charset or "utf8mb4"
     read, back = text_decoder(charset), comes_back(charset)
-    for text, value in zip(printed, values, strict=True):
-        if value is None:
+    for text, raw in zip(printed.to_pylist(), values.to_pylist(), strict=True):
+        if raw is None:
             continue
-        raw = value.encode("latin-1") if isinstance(value, str) else value
         if not _is(text, raw, read):
             raise TableError(
                 f"column {column.name!r} holds bytes that are no {charset} text",
@@ -54,7 +55,7 @@ def require_text(
             raise astray(column, _WHERE)
 
 
-def _is(text: str | bytes | None, raw: bytes, read: Decoder) -> bool:
+def _is(text: str | None, raw: bytes, read: Decoder) -> bool:
     try:
         return read(raw) == text
     except UnicodeDecodeError:

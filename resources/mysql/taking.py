@@ -26,6 +26,7 @@ from pipeline.retries import COMMITTED, COMMITTED_SOON, QUIET, QUIET_WITHOUT_LOC
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.table import TableName, TableStructure
+from resources.mysql.answers import ReadingCursor
 from resources.mysql.defaults import with_values
 from resources.mysql.dialect import Dialect
 from resources.mysql.prepared import committed_count, prepared_if_told
@@ -73,7 +74,7 @@ class Taking:
     """`cursor` reads, `questions` is the other session's. `key`: columns that rows are told by;
     `where`: the condition for the rows that are read, all of them without one."""
 
-    cursor: Cursor
+    cursor: ReadingCursor
     questions: Cursor
     structure: TableStructure
     dialect: Dialect

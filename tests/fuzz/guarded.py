@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline import resultset
 from pipeline.binlog import values
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
@@ -123,7 +124,8 @@ def guard_outputs(count: int = 64, most: int = 1 << 18) -> None:
 
     decoders: list[Any] = [
         module
-        for found in iter_modules(values.__path__, f"{values.__name__}.")
+        for package in (values, resultset)
+        for found in iter_modules(package.__path__, f"{package.__name__}.")
         if hasattr(module := import_module(found.name), "room")
     ]
     assert decoders, "they get their memory elsewhere now"

@@ -38,6 +38,7 @@ from tests.fuzz.guarded import GuardedBuffer, GuardedPieces
 from tests.fuzz.lies import lying_log
 from tests.fuzz.mutations import cut, disturbed, framed, sent
 from tests.fuzz.recorded import AT, Corpus
+from tests.fuzz.results import Results
 from tests.pipeline.made import received, rotate
 
 _RING_BYTES: Final = 1 << 12
@@ -57,6 +58,7 @@ def ways_in(corpus: Corpus) -> Mapping[str, Callable[[Random], int]]:
         "spill": decoding.spill,
         "documents": decoding.documents,
         "lies": dumps.lies,
+        "results": Results().read,
     }
 
 

@@ -31,6 +31,7 @@ FEW: Final = {
     "spill": 1000,
     "documents": 2000,
     "lies": 60,
+    "results": 3000,
 }
 MILLION: Final = {
     "stream": 150_000,
@@ -40,6 +41,7 @@ MILLION: Final = {
     "spill": 30_000,
     "documents": 38_000,
     "lies": 2_000,
+    "results": 170_000,
 }
 """Half of it: each server's log is damaged so often."""
 

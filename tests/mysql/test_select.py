@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.table import Column, TableName
-from resources.mysql.values import converter
+from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 
@@ -104,28 +103,6 @@ def test_a_select_gives_these_values(
 def _shown(array: pa.Array) -> tuple[pa.DataType, str]:
     """The one value's type and its `repr`, which shows a zero's sign."""
     return array.type, repr(array[0].as_py())
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        ("e6100000" + "00" + "00000001" + "00" * 16, "00" + "20000001" + "000010e6" + "00" * 16),
-        ("e6100000" + "01" + "01000000" + "00" * 16, "01" + "01000020" + "e6100000" + "00" * 16),
-        ("00000000" + "00" + "00000001" + "00" * 16, "00" + "00000001" + "00" * 16),
-        ("", ""),
-    ],
-)
-def test_ewkb_keeps_the_byte_order(stored: str, expected: str) -> None:
-    """Type word and spatial reference are written in the order of the value itself."""
-    convert = converter(Column("g", "geometry", length=4))
-    assert convert(bytes.fromhex(stored)).hex() == expected
-
-
-@pytest.mark.parametrize("stored", ["00", "e6100000", "e610000001010000", "e61000000201000000"])
-def test_bytes_that_are_no_geometry_are_refused(stored: str) -> None:
-    """Cut off before the type word, or of a byte order that there is not."""
-    with pytest.raises(ValueError, match="well-known"):
-        converter(Column("g", "geometry", length=4))(bytes.fromhex(stored))
 
 
 def test_padding_is_not_selected(mysql: MySqlStand, database: str) -> None:

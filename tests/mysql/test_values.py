@@ -21,6 +21,7 @@ from tests.mysql.logged import Logged, Rows, exact, logged
 from tests.mysql.oracle import heard
 from tests.mysql.oracle_faults import differences, unreadable
 from tests.mysql.reading import server
+from tests.mysql.text_values import rows_by_text
 
 SERVERS = {"mysql": "mysql", "mariadb": "mariadb", "mariadb11": "mariadb"}
 """Fixtures, and whose dialect of the log they speak."""
@@ -115,6 +116,20 @@ def test_a_snapshot_says_what_the_log_says(told: Told) -> None:
         rows.sort(key=lambda row: int(row["id"]))
         kept = [row for row in log.rows("update_postimage") if row["id"] % 2 == 0]
         if exact(rows) != exact(kept):
+            wrong.append(told.tables.cases[table].name)
+    assert wrong == []
+
+
+def test_rows_are_what_the_text_protocol_prints(told: Told) -> None:
+    """Read in the binary protocol by compiled code, and as text by the driver: the same values,
+    floats to the bit."""
+    wrong = []
+    for table, structure in told.structures.items():
+        if table not in told.tables.cases:
+            continue
+        with told.source.rows(structure) as batches:
+            rows = [row for batch in batches for row in batch.to_pylist()]
+        if exact(rows) != exact(rows_by_text(told.tables.stand, structure)):
             wrong.append(told.tables.cases[table].name)
     assert wrong == []
 

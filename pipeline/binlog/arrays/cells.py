@@ -126,9 +126,14 @@ class Cells:
         """Arrow's validity bitmap; None if every value is there."""
         if not self.nulls and not self.softened:
             return None
-        bitmap = pa.allocate_buffer((len(self.at) + 7) // 8)
-        _validity(self.at, np.frombuffer(bitmap, np.uint8))
-        return bitmap
+        return validity(self.at)
+
+
+def validity(at: Places) -> pa.Buffer:
+    """Arrow's validity bitmap: a bit for each place, set where there is one."""
+    bitmap = pa.allocate_buffer((len(at) + 7) // 8)
+    _validity(at, np.frombuffer(bitmap, np.uint8))
+    return bitmap
 
 
 @kernel

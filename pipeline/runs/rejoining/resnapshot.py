@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pyarrow as pa
-
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.engines import why_refused
@@ -32,6 +30,7 @@ from pipeline.position import Coordinates
 from pipeline.retries import TABLE_READ
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.rejoin import why_owed
+from pipeline.runs.rejoining.row_groups import row_groups
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -195,8 +194,8 @@ def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Rere
             schema=rows.schema,
         )
         try:
-            for piece in rows.batches:
-                writer.write(pa.Table.from_batches([piece]))
+            for group in row_groups(rows.batches):
+                writer.write(group)
         except (TableError, StructureMoved):
             writer.drop(0)
             raise

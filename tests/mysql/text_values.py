@@ -1,8 +1,7 @@
-"""What a SELECT answers → values for Arrow: the independent path of verification.
+"""Rows of a SELECT by the text protocol and PyMySQL's tuples: an opinion on how they are read.
 
-Belongs here: how each type is asked for, and how one answer becomes one value. Shares
-nothing with the log's decoder but the target types, so that the two can prove each
-other. With `conv={}` PyMySQL hands over text, and bytes for whatever is binary.
+With `conv={}` PyMySQL hands over text, and bytes for whatever is binary. FLOAT prints six digits
+and FLOAT(7,2) two of them; as a double each prints all it has.
 """
 
 from __future__ import annotations
@@ -13,30 +12,49 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from pipeline.schema.types import MAX_DECIMAL_DIGITS
-from pipeline.table import Column
+import pyarrow as pa
+
+from pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_schema
+from pipeline.table import Column, TableStructure
+from resources.mysql.connection import connect
+from resources.mysql.select import prepare_session
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings
 
 Converter = Callable[[Any], Any]
 
 
-def selected(column: Column, quoted: str) -> str:
-    """The SQL expression whose answer `converter` reads; `quoted` is the column's name.
+def rows_by_text(stand: MySqlStand, structure: TableStructure) -> list[dict[str, Any]]:
+    """Every row of the table, values as `pyarrow` gives them to Python."""
+    columns = structure.columns
+    listed = ", ".join(_selected(column) for column in columns)
+    table = f"`{structure.name.database}`.`{structure.name.name}`"
+    chosen = settings(stand)
+    with connect(chosen, conv={}) as connection, connection.cursor() as cursor:
+        prepare_session(cursor)
+        cursor.execute(f"select {listed} from {table}")
+        rows = list(cursor)
+    schema = arrow_schema(structure)
+    read = [
+        pa.array([None if row[n] is None else converter(column)(row[n]) for row in rows], kind)
+        for n, (column, kind) in enumerate(zip(columns, schema.types, strict=True))
+    ]
+    return list(pa.RecordBatch.from_arrays(read, schema=schema).to_pylist())
 
-    FLOAT prints six digits, FLOAT(7,2) and DOUBLE(7,2) two of them; as a plain double each
-    prints all it has, the sign of zero included. BIT and VECTOR print bytes that the
-    driver takes for ASCII. What is BINARY to the log may be MariaDB's INET6 or UUID.
-    """
+
+def _selected(column: Column) -> str:
+    name = "`" + column.name.replace("`", "``") + "`"
     match column.type:
         case "float" | "double":
-            return f"{quoted} * 1e0"
+            return f"{name} * 1e0"
         case "bit":
-            return f"{quoted} + 0"
+            return f"{name} + 0"
         case "vector":
-            return f"cast({quoted} as binary)"
+            return f"cast({name} as binary)"
         case "binary":
-            return f"cast({quoted} as binary({column.length}))"
+            return f"cast({name} as binary({column.length}))"
         case _:
-            return quoted
+            return name
 
 
 def converter(column: Column) -> Converter:

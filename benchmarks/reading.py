@@ -1,0 +1,141 @@
+"""A whole table read from the server: ours beside the bare socket, ConnectorX, a cursor.
+
+Belongs here: the table that is read, measuring and printing. Does not: the contestants
+(`tables.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.engine import SERVER_OPTIONS
+from benchmarks.ground import DATABASE, Ground, ground, timed
+from benchmarks.tables import READERS, Pass
+
+_CREATE = (
+    "(id int primary key, big bigint, num int, amount decimal(12,2), name varchar(20),"
+    " note varchar(60), made datetime(3), seen timestamp null, ratio double, flag tinyint)"
+)
+_NUMBERS = (
+    "with recursive s as (select {first} n union all select n + 1 from s where n < {last})"
+    " select n, n * 7919 * 1000003 % 9000000000000, crc32(n) >> 1, (n * 37 % 1000000000) / 100,"
+    " concat('name ', n % 100000), concat('a note about the row number ', n,"
+    " repeat('x', n % 20)), timestamp'2024-01-01 00:00:00.123' + interval n * 1001000 microsecond,"
+    " timestamp'2023-01-01 00:00:00' + interval n second, sqrt(n), n % 127 from s"
+)
+_SLOW = "cursor, written"
+_SLOW_ROWS = 1_000_000
+"""A reader of some ten thousand rows a second is given no more."""
+
+
+PASSES = 2
+"""Of a process; the first loads compiled code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows of the table, and how often each reader's turn comes."""
+
+    rows: int
+    rounds: int
+
+    @classmethod
+    def of(cls, environment: os._Environ[str]) -> Sizes:
+        """BENCH_READING_ROWS, BENCH_BEST_OF."""
+        rows = int(environment.get("BENCH_READING_ROWS", "1000000"))
+        return cls(rows, int(environment.get("BENCH_BEST_OF", "3")))
+
+
+def measure_reading(console: Console) -> None:
+    """Print each reader's line."""
+    sizes = Sizes.of(os.environ)
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder), SERVER_OPTIONS) as place,
+    ):
+        _fill(place, "large", sizes.rows)
+        _fill(place, "small", few := min(sizes.rows // 5, _SLOW_ROWS))
+        readers = [reader for reader in READERS if _at_hand(reader, console)]
+        tables = {"small": few, "large": sizes.rows}
+        passes: dict[str, list[Pass]] = {reader: [] for reader in readers}
+        for _ in range(sizes.rounds):
+            for reader in readers:
+                table, count = ("small", 1) if reader == _SLOW else ("large", PASSES)
+                passes[reader].append(_read(place, reader, table, tables[table], count))
+        flat = {n: _read(place, "ours", table, n, 1) for table, n in tables.items()}
+    found = {reader: min(each, key=lambda one: one.seconds) for reader, each in passes.items()}
+    console.print(_table(found, sizes.rows, few))
+    for rows, one in flat.items():
+        console.print(
+            f"ours, once over {rows:,} rows: {one.peak / 2**20:,.0f} MiB resident at most"
+        )
+
+
+def _at_hand(reader: str, console: Console) -> bool:
+    if reader == "mysqldump" and not (which("mysqldump") or which("mariadb-dump")):
+        console.print("mysqldump is not on the PATH: left out")
+        return False
+    return True
+
+
+def _fill(place: Ground, table: str, rows: int) -> None:
+    place.execute(f"create table {DATABASE}.{table} {_CREATE}")
+    with place.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set cte_max_recursion_depth = 4294967295, time_zone = '+00:00'")
+        for first in range(1, rows + 1, 500_000):
+            last = min(first + 499_999, rows)
+            numbers = _NUMBERS.format(first=first, last=last)
+            cursor.execute(f"insert into {DATABASE}.{table} {numbers}")
+        cursor.execute(f"analyze table {DATABASE}.{table}")
+
+
+def _read(place: Ground, reader: str, table: str, rows: int, passes: int) -> Pass:
+    with place.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select @@pid_file")
+        ((file,),) = cursor.fetchall()
+    server = place.server
+    given = {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+        "reader": reader,
+        "database": DATABASE,
+        "table": table,
+        "folder": str(place.folder),
+        "rows": rows,
+        "passes": passes,
+        "pid": int(Path(file).read_text()),
+    }
+    command = [sys.executable, "-m", "benchmarks.tables"]
+    return Pass(**json.loads(timed(command, place.folder, {}, json.dumps(given))[1]))
+
+
+def _table(found: dict[str, Pass], rows: int, few: int) -> Table:
+    lines = Table(title="A table read whole", title_justify="left", box=box.MARKDOWN)
+    for name in ("reader", "rows/s", "MB/s", "µs/row: reader", "server", "peak MiB", "of socket"):
+        lines.add_column(name, justify="left" if name == "reader" else "right")
+    socket = found["socket"]
+    for reader, one in found.items():
+        count = few if reader == _SLOW else rows
+        rate = count / one.seconds
+        lines.add_row(
+            reader,
+            f"{rate:,.0f}",
+            f"{rate * socket.received / rows / 1e6:,.0f}",
+            f"{one.processor / count * 1e6:.2f}",
+            f"{one.server / count * 1e6:.2f}",
+            f"{one.peak / 2**20:,.0f}",
+            f"{rate / (rows / socket.seconds):.2f}",
+        )
+    return lines

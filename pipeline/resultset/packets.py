@@ -1,0 +1,249 @@
+"""Pieces of a socket's stream → the bytes of whole rows, one behind the other.
+
+Belongs here: packets, those of 16 MiB that are continued, numbers of packets, and the packet that
+ends a result. Does not: what is in a row (`walk`).
+
+Pieces may be cut anywhere. Rows are copied once, so that one that came in several pieces or
+packets lies in one place; room is made for what a packet declares, at most 16 MiB, when its
+head has arrived.
+
+Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet", "Protocol::OK_Packet" (which
+ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.binlog.arrays.array_access import Bytes, copy, u8, u32
+from pipeline.binlog.arrays.compiled import kernel
+from pipeline.errors import SourceUnavailable
+
+Integers = npt.NDArray[np.int64]
+
+MAX_ROW_BYTES: Final = (1 << 30) + (1 << 25)
+"""No server sends more (`max_allowed_packet` ends at 1 GiB)."""
+
+_HEAD: Final = 4
+_WHOLE: Final = 0xFFFFFF
+"""A packet of so many bytes is continued by the next."""
+
+_FIRST_BYTES: Final = 1 << 20
+_ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
+_LEAST_ERROR_BYTES: Final = 3
+"""With its number; what it says may be left out."""
+
+
+# Places in the state.
+_AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
+
+
+class Outcome(IntEnum):
+    """Why the loop came back."""
+
+    MORE = 0
+    """The piece is used up."""
+    FULL = 1
+    """So many rows, or so many bytes, as were asked for."""
+    ROOM = 2
+    """The packet at hand does not fit."""
+    OTHER = 3
+    """A packet that is no row."""
+    WRONG = 4
+    """What no server sends."""
+
+
+_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(one) for one in Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a result ended: with so many warnings."""
+
+    warnings: int
+
+
+class ErrorPacket(Exception):
+    """The server ended its answer with an error: its number, and what it says."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__("an error packet")
+        self.number = number
+        self.text = text
+
+
+def broken(what: str) -> SourceUnavailable:
+    """The answer is not what the protocol demands."""
+    return SourceUnavailable(
+        f"MySQL's answer broke off: {what}",
+        hint="run again; if it happens every time, look at what stands between here and the server",
+    )
+
+
+def memory(least: int, better: int) -> Bytes:
+    """Bytes to write to: `least` are needed, `better` spare growing again soon."""
+    return np.empty(max(least, better), np.uint8)
+
+
+class Rows:
+    """The rows of a result, so many at a time: at most `most_rows`, and none that begins behind
+    `most_bytes`. `sequence`: the number of the first packet."""
+
+    def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
+        self.data: Bytes = memory(0, _FIRST_BYTES)
+        self.starts: Integers = np.zeros(most_rows + 1, np.int64)
+        """`data[starts[n] : starts[n + 1]]` is row n."""
+        self.ending: Ending | None = None
+        self._most_bytes = most_bytes
+        self._state: Integers = np.zeros(8, np.int64)
+        self._state[_SEQUENCE] = sequence
+        self._piece: Bytes = np.empty(0, np.uint8)
+
+    def __len__(self) -> int:
+        """Whole rows."""
+        return int(self._state[_ROWS])
+
+    def put(self, piece: Bytes) -> None:
+        """The next bytes; they stay the caller's once `fill` is False."""
+        self._piece = piece
+        self._state[_AT] = 0
+
+    def fill(self) -> bool:
+        """Take rows out of the piece; False if it is used up. Otherwise there are as many as
+        fit, to be taken with `clear`, or the result has ended.
+
+        ErrorPacket for the server's error, SourceUnavailable for what no server sends.
+        """
+        while self.ending is None:
+            match _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes):
+                case Outcome.MORE:
+                    return False
+                case Outcome.FULL:
+                    return True
+                case Outcome.ROOM:
+                    self._grow()
+                case Outcome.OTHER:
+                    self.ending = self._other()
+                case _:
+                    raise broken("a packet is not the next one, or no row")
+        return True
+
+    def clear(self) -> None:
+        """The rows were taken; the memory is used again, and given back where a large row took
+        it."""
+        if len(self.data) > 2 * self._most_bytes:
+            self.data = memory(0, _FIRST_BYTES)
+        self._state[_PUT] = self._state[_ROWS] = 0
+
+    def _grow(self) -> None:
+        wanted = int(self._state[_PUT] + self._state[_LEFT])
+        if wanted - int(self.starts[len(self)]) > MAX_ROW_BYTES:
+            raise broken("a row is larger than any server sends")
+        larger = memory(wanted, 2 * len(self.data))
+        larger[: len(self.data)] = self.data
+        self.data = larger
+
+    def _other(self) -> Ending:
+        begin, end = int(self.starts[len(self)]), int(self._state[_PUT])
+        payload = self.data[begin:end].tobytes()
+        if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
+            raise _error(payload)
+        if int(self._state[_AT]) != len(self._piece):
+            raise broken("something comes behind its end")
+        return read_ending(payload)
+
+
+def _error(payload: bytes) -> ErrorPacket:
+    """Of an ERR packet: number 2, and, as a rule, # and five characters before the text."""
+    text = payload[_STATE_END:] if payload[3:4] == b"#" else payload[_LEAST_ERROR_BYTES:]
+    return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
+
+
+_STATE_END: Final = 9
+_EOF_BYTES: Final = 5
+_MORE_RESULTS: Final = 0x0008
+
+
+def read_ending(payload: bytes) -> Ending:
+    """Of an EOF packet, or of an OK packet that stands for one. SourceUnavailable for another
+    packet, and where further results are said to follow."""
+    if payload[0] != _END:
+        raise broken("a packet is no row and no end")
+    if len(payload) == _EOF_BYTES:
+        warnings, status = payload[1:3], payload[3:5]
+    else:
+        at = _behind(payload, _behind(payload, 1))
+        status, warnings = payload[at : at + 2], payload[at + 2 : at + 4]
+    if len(status) < 2 or len(warnings) < 2:
+        raise broken("its last packet ends too early")
+    if int.from_bytes(status, "little") & _MORE_RESULTS:
+        raise broken("another result follows")
+    return Ending(int.from_bytes(warnings, "little"))
+
+
+def _behind(payload: bytes, at: int) -> int:
+    """The place behind a length-encoded integer."""
+    first = payload[at] if at < len(payload) else 0
+    return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
+
+
+@kernel
+def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_bytes: int) -> int:
+    at, put, rows = state[_AT], state[_PUT], state[_ROWS]
+    held, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
+    continued, sequence = state[_CONTINUED], state[_SEQUENCE]
+    end, room, most_rows = len(piece), len(data), len(starts) - 1
+    outcome = -1
+    while outcome < 0:
+        if held < _HEAD:
+            if held == 0 and not continued and (rows == most_rows or put >= most_bytes):
+                outcome = _FULL
+                break
+            if held == 0 and end - at >= _HEAD:
+                head = u32(piece, at)
+                at += _HEAD
+                held = _HEAD
+            else:
+                while held < _HEAD and at < end:
+                    head |= u8(piece, at) << 8 * held
+                    at += 1
+                    held += 1
+                if held < _HEAD:
+                    outcome = _MORE
+                    break
+            if head >> 24 != sequence:
+                outcome = _WRONG
+                break
+            sequence = sequence + 1 & 0xFF
+            left = head & _WHOLE
+        if room - put < left:
+            outcome = _ROOM
+            break
+        count = min(left, end - at)
+        copy(data, put, piece, at, count)
+        put += count
+        at += count
+        left -= count
+        if left:
+            outcome = _MORE
+            break
+        continued = 1 if head & _WHOLE == _WHOLE else 0
+        held = 0
+        head = 0
+        if not continued:
+            if put == starts[rows]:
+                outcome = _WRONG
+            elif u8(data, starts[rows]) != _ROW:
+                outcome = _OTHER
+            else:
+                rows += 1
+                starts[rows] = put
+    state[_AT], state[_PUT], state[_ROWS] = at, put, rows
+    state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT] = held, head, left
+    state[_CONTINUED], state[_SEQUENCE] = continued, sequence
+    return outcome

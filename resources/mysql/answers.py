@@ -1,0 +1,106 @@
+"""One statement's answer in the binary protocol, received as it comes.
+
+Belongs here: COM_STMT_PREPARE and COM_STMT_EXECUTE, the definitions of the answer's columns, and
+whose turn it is on the connection: its owner's again behind the last packet, nobody's if the
+rest is left. Does not: what the rows' bytes mean (`pipeline.resultset`).
+
+A server answers a prepared statement with numbers and moments as they are, where it prints each
+for any other one. Definitions, a few packets, are read by PyMySQL.
+
+Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pymysql
+from pymysql.cursors import Cursor, SSCursor
+from pymysql.protocol import FieldDescriptorPacket
+
+from pipeline.ports.source import Received
+from pipeline.resultset.forms import Definition
+from resources.mysql.receiving import ANSWER, Receiver
+
+_PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
+_PREPARED: Final = struct.Struct("<xIHH")
+"""A zero byte, the statement's number 4, its columns 2, its parameters 2."""
+
+_RUN: Final = struct.Struct("<IBI")
+"""The statement's number 4, no cursor 1, once 4."""
+
+_UNSIGNED: Final = 0x20
+
+
+class ReadingCursor(SSCursor):
+    """An unbuffered cursor that can also hand out an answer's packets; one answer at a time."""
+
+    answer: Answer | None = None
+
+    def ask(self, statement: str) -> Answer:
+        """The answer to a statement without parameters, whose first packets are read.
+        `pymysql.MySQLError` where the server refuses it."""
+        connection: Any = self.connection
+        self.answer = Answer(connection, statement)
+        return self.answer
+
+
+class Answer:
+    """`definitions`: of its columns. `sequence`: the number of the packet that comes first. `left`:
+    it was closed before its end."""
+
+    def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
+        # PyMySQL has no public call for a command of one's own, nor for its socket.
+        stream: Any = connection
+        self._stream = stream
+        self._stream._execute_command(_PREPARE, statement)
+        prepared = self._stream._read_packet().get_all_data()
+        self._number, columns, parameters = _PREPARED.unpack_from(prepared)
+        if parameters:
+            raise ValueError("the statement has parameters")
+        self._definitions(columns)
+        self._stream._execute_command(_EXECUTE, _RUN.pack(self._number, 0, 1))
+        columns = self._stream._read_packet().read_length_encoded_integer()
+        self.definitions = self._definitions(columns)
+        self.sequence: int = self._stream._next_seq_id
+        self.left = False
+        self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER)
+
+    def _definitions(self, count: int) -> list[Definition]:
+        packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
+        self._stream._read_packet()  # EOF
+        return [
+            Definition(one.type_code, bool(one.flags & _UNSIGNED), one.length) for one in packets
+        ]
+
+    def pieces(self) -> Iterator[Received]:
+        """The packets' bytes, cut anywhere; a silent peer is a TimeoutError within the
+        connection's read timeout. A piece is good until the next is asked for."""
+        read_ahead = self._stream._rfile.peek()
+        first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
+        yield Received(first, 0, len(first))
+        if self._receiver is not None:
+            yield from self._receiver.received()
+
+    def finish(self) -> None:
+        """Its last packet was received: the connection is its owner's again."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+
+    def forget(self) -> None:
+        """The server keeps the statement no longer. It answers nothing to that."""
+        self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
+
+    def leave(self) -> bool:
+        """Whether its rest is not wanted: then the connection is gone."""
+        if self._receiver is None:
+            return False
+        self._receiver.close()
+        self._receiver = None
+        self._stream._force_close()
+        self.left = True
+        return True
