@@ -101,11 +101,13 @@ def test_what_is_prepared_at_a_chunk_s_low_mark_is_named(place: Sliced) -> None:
     source, schema = _asking(place), place.schema()
     with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
         _prepare(cursor, 7)
-        for open_read in (source.chunk(schema, Range()), source.snapshot(schema)):
-            with open_read as snapshot:
-                assert rows_of(snapshot) == {}
-                assert snapshot.prepared == frozenset({Xid(1, b"7", b"")})
-        cursor.execute("xa commit '7'")
+        try:
+            for open_read in (source.chunk(schema, Range()), source.snapshot(schema)):
+                with open_read as snapshot:
+                    assert rows_of(snapshot) == {}
+                    assert snapshot.prepared == frozenset({Xid(1, b"7", b"")})
+        finally:
+            cursor.execute("xa commit '7'")
     assert place.chunks(5) == [{(7,): 1}]
 
 
