@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -92,8 +93,10 @@ class Answer:
             self._receiver = None
 
     def forget(self) -> None:
-        """The server keeps the statement no longer. It answers nothing to that."""
-        self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
+        """The server keeps the statement no longer. It answers nothing to that; one that ended
+        the session meanwhile keeps nothing either."""
+        with suppress(pymysql.MySQLError, OSError):
+            self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
 
     def leave(self) -> bool:
         """Whether its rest is not wanted: then the connection is gone."""

@@ -16,14 +16,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-import pyarrow as pa
-
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import StructureMoved, TableError
 from pipeline.load import Chunk, ChunkRows, Load
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Workplace
+from pipeline.runs.rejoining.row_groups import row_groups
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
@@ -204,10 +203,10 @@ class ChunkReader:
                 folder, load=load.id, chunk=chunk.number, schema=rows.schema
             )
             try:
-                for piece in rows.batches:
-                    count += piece.num_rows
-                    size += piece.nbytes
-                    writer.write(pa.Table.from_batches([piece]))
+                for group in row_groups(rows.batches):
+                    count += group.num_rows
+                    size += group.nbytes
+                    writer.write(group)
             except BaseException:
                 writer.drop(0)
                 raise
