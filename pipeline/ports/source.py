@@ -19,6 +19,7 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, ServerLife
+from pipeline.proof.hashes import Hashes, Part, RowSum
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
@@ -130,6 +131,47 @@ class TableSnapshot:
     batches: Iterator[pa.RecordBatch]
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where the log was around a consistent read.
+
+    Whatever was committed before `low` (the transactions of `low_set`) is in what was read, and
+    nothing that was committed behind `high`. `ordered`: transactions become visible in the order
+    of the log, so that what was read is the table behind some transaction between the two.
+    """
+
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSum:
+    """A table's rows, summed by the server."""
+
+    sum: RowSum
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHashes:
+    """A table's rows, a pair of hashes each: of its key, of all of it. `batches` can be read
+    once; in no particular order."""
+
+    marks: Marks
+    batches: Iterator[tuple[Hashes, Hashes]]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Some of a table's rows, columns typed by `schema.types`."""
+
+    marks: Marks
+    rows: pa.Table
+
+
 class SourceServer(Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
@@ -190,6 +232,19 @@ class SourceServer(Protocol):
         what the server refuses of it, and for a warning that may stand for another value
         (`TableBusy` where others keep it from being read now).
         """
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        """The hashes of all rows of a table that is built like that (`proof.hashes`), added up
+        by the server in one consistent read. `StructureMoved` where it is built otherwise;
+        `TableError` as for `snapshot`."""
+
+    def row_hashes(
+        self, structure: TableStructure, part: Part
+    ) -> AbstractContextManager[SourceHashes]:
+        """Those of a part of the rows, one by one; raises as `row_sum`."""
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+        """The rows whose keys have these hashes, a few hundred of them; raises as `row_sum`."""
 
 
 @dataclass(frozen=True, slots=True)

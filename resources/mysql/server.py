@@ -17,8 +17,18 @@ from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
-from pipeline.ports.source import Baseline, BinlogSize, ServerFacts, SourceTable, TableSnapshot
+from pipeline.ports.source import (
+    Baseline,
+    BinlogSize,
+    ServerFacts,
+    SourceHashes,
+    SourceRows,
+    SourceSum,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates, LogFile, ServerLife
+from pipeline.proof.hashes import Part
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.survey import Survey
@@ -35,6 +45,7 @@ from resources.mysql.dump import (
 )
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from resources.mysql.row_hashes import open_hashes, read_rows, read_sum
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, select_rows
@@ -189,6 +200,17 @@ class MySqlServer:
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
         return open_snapshot(self._settings, table, columns, exact=exact)
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        return read_sum(self._settings, structure)
+
+    def row_hashes(
+        self, structure: TableStructure, part: Part
+    ) -> AbstractContextManager[SourceHashes]:
+        return open_hashes(self._settings, structure, part)
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+        return read_rows(self._settings, structure, keys)
 
 
 def _row_structures(
