@@ -124,6 +124,9 @@ def make_parser() -> argparse.ArgumentParser:
     _order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
+    verify.add_argument(
+        "--show-values", action="store_true", help="show what differs, not only where"
+    )
     _source(verify)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")

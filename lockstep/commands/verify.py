@@ -1,4 +1,4 @@
-"""`lockstep verify`: compare whole tables of MySQL and the lake."""
+"""`lockstep verify`: hold MySQL and the lake against each other at one place of the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockstep import exits, report
+from lockstep import exits, verify_report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """Exit code 4 if a table differs or cannot be compared, 6 if tables are set aside, 3 if the
-    source moves."""
+    """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
+    tables are set aside."""
     from lockstep.progress import LiveProgress
     from pipeline.runs.inspecting.verify_rows import verify
     from resources.site import Site
@@ -32,12 +32,11 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         for source, chosen in _chosen(desk.sources(arguments.source), tables):
             with LiveProgress(desk.console, source.name) as progress:
                 work = site.workplace(source.name, progress)
-                found = verify(work, chosen)
+                found = verify(work, chosen, show_values=arguments.show_values)
                 _note_equal(work, found, desk)
-            report.show_verify(desk, source.name, found)
-            whole = exits.SET_ASIDE if found.set_aside else exits.DONE
-            codes.append(whole if found.equal else exits.DIFFERENCES)
-            payload[source.name] = {**report.verify_json(found), "exit_code": codes[-1]}
+            verify_report.show_verify(desk, source.name, found)
+            codes.append(verify_report.exit_code(found))
+            payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 

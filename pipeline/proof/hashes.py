@@ -57,7 +57,8 @@ class Part:
 
     def holds(self, keys: Hashes) -> npt.NDArray[np.bool_]:
         """Which of these keys belong to it."""
-        return (keys & np.uint64(_PART_MASK)) % np.uint64(self.of) == self.number
+        rest = (keys & np.uint64(_PART_MASK)) % np.uint64(self.of)
+        return np.asarray(rest == self.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from time import sleep
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from pipeline.ports.segments import SegmentStore
 from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
+from pipeline.proof.prefixes import Prefix
 from pipeline.segment import RowCounts
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
@@ -183,16 +185,51 @@ class AcknowledgeReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that one side has otherwise: `kind` as in "only in MySQL", its key as text, and, of
+    one that both have, the columns that differ. `source` and `lake`: what each has of them, as
+    text by column; None unless values were asked for."""
+
+    kind: str
+    key: str
+    columns: tuple[str, ...] = ()
+    source: Mapping[str, str] | None = None
+    lake: Mapping[str, str] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.key}"
+
+
+class Proof(StrEnum):
+    """How a table was compared."""
+
+    EXACT = "exact"
+    """Nothing changed it between the marks of the source's read."""
+    PREFIX = "prefix"
+    """It is the table behind one transaction between the marks, known by its sum."""
+    ROWS = "rows"
+    """Each of its rows was held against the source's."""
+    SAMPLE = "sample"
+    """Some of its rows were."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Verification of one table. `examples` name keys, never other columns' values."""
+    """Verification of one table. `examples` name keys, never other columns' values; `rows` has
+    some of the differences column by column. `at`: the place that the comparison holds for, with
+    the GTIDs executed up to it. `compared`: rows, where it is not all of them."""
 
     table: TableName
     source_rows: int
     lake_rows: int
-    only_in_source: int
-    only_in_lake: int
-    different: int
-    examples: tuple[str, ...]
+    only_in_source: int = 0
+    only_in_lake: int = 0
+    different: int = 0
+    examples: tuple[str, ...] = ()
+    proof: Proof = Proof.EXACT
+    at: Prefix | None = None
+    rows: tuple[RowDifference, ...] = ()
+    compared: int | None = None
 
     @property
     def equal(self) -> bool:
@@ -210,7 +247,8 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """`batch`: the newest that was acknowledged; the lake shows its end."""
+    """`batch`: the newest that was acknowledged; the lake shows its end. `not_proven`: tables
+    that could be read, and not held against each other at one place."""
 
     batch: int
     position: Position
@@ -218,11 +256,17 @@ class VerifyReport:
     set_aside: tuple[SetAside, ...]
     seconds: float
     not_compared: tuple[NotCompared, ...] = ()
+    not_proven: tuple[NotCompared, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether a table differs, or could not be read."""
+        return bool(self.not_compared) or not all(one.equal for one in self.tables)
 
     @property
     def equal(self) -> bool:
         """Whether each table was compared, and none differs."""
-        return not self.not_compared and all(one.equal for one in self.tables)
+        return not self.differs and not self.not_proven
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:

@@ -20,11 +20,15 @@ from pipeline.ports.source import (
     Baseline,
     BinlogDump,
     ServerFacts,
+    SourceHashes,
+    SourceRows,
     SourceServer,
+    SourceSum,
     SourceTable,
     TableSnapshot,
 )
 from pipeline.position import Coordinates
+from pipeline.proof.hashes import Part
 from pipeline.schema.model import TableSchema
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
@@ -105,3 +109,14 @@ class ServerOrStandby:
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
         return self._facts().snapshot(table, columns, exact=exact)
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        return self._facts().row_sum(structure)
+
+    def row_hashes(
+        self, structure: TableStructure, part: Part
+    ) -> AbstractContextManager[SourceHashes]:
+        return self._facts().row_hashes(structure, part)
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+        return self._facts().rows_by_hash(structure, keys)
