@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, verify_report
@@ -22,7 +23,9 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
     tables are set aside."""
     from lockstep.progress import LiveProgress
+    from pipeline.runs.inspecting.verify_outcome import note
     from pipeline.runs.inspecting.verify_rows import verify
+    from pipeline.runs.inspecting.verify_sample import verify_sample
     from resources.site import Site
 
     tables = [table_name(text) for text in arguments.tables]
@@ -32,11 +35,25 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         for source, chosen in _chosen(desk.sources(arguments.source), tables):
             with LiveProgress(desk.console, source.name) as progress:
                 work = site.workplace(source.name, progress)
-                found = verify(work, chosen, show_values=arguments.show_values)
-                _note_equal(work, found, desk)
+                if arguments.sample is None:
+                    found = verify(work, chosen, show_values=arguments.show_values)
+                else:
+                    found = verify_sample(
+                        work,
+                        chosen,
+                        arguments.sample,
+                        SystemRandom(),
+                        show_values=arguments.show_values,
+                    )
+                note(work, found)
+                if arguments.sample is None:
+                    _note_equal(work, found, desk)
+                repaired = _repaired(work, found, desk) if arguments.repair else None
             verify_report.show_verify(desk, source.name, found)
             codes.append(verify_report.exit_code(found))
             payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
+            if repaired is not None:
+                payload[source.name]["repaired"] = [str(table) for table in repaired]
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
@@ -52,6 +69,20 @@ def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
             note_equal(work, lease, found)
     except SourceBusy:
         desk.note("a run began: it is not recorded which tables are complete; verify them again")
+
+
+def _repaired(work: Workplace, found: VerifyReport, desk: Desk) -> tuple[TableName, ...]:
+    """Tables that the next run reads from the source; `SourceBusy` while a run is going on."""
+    from pipeline.runs.inspecting.verify_outcome import repair
+
+    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+        tables = repair(work, lease, found)
+    for table in tables:
+        desk.say(
+            f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
+            f"{table}`"
+        )
+    return tables
 
 
 def table_name(text: str) -> TableName:

@@ -14,13 +14,24 @@ from pipeline.ports.decisions import Decisions
 from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
 from pipeline.ports.orders import Orders
+from pipeline.ports.proofs import Proofs
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.tables import Tables
 from pipeline.ports.writes import Writes
 
 
 class Ledger(
-    Leases, Decisions, Batches, Captures, Schemas, Tables, Orders, Writes, LakeBooks, Protocol
+    Leases,
+    Decisions,
+    Batches,
+    Captures,
+    Schemas,
+    Tables,
+    Orders,
+    Writes,
+    LakeBooks,
+    Proofs,
+    Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token
     (`LeaseLost` if another run took over) and is refused whole (`LedgerRefused`) when

@@ -6,11 +6,11 @@ preflight looks at (`pipeline.survey`), decoding the log (`pipeline.binlog`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,16 @@ class SourceRows:
     rows: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class SourceSample:
+    """Stretches of a table's rows in the order of its key: of each, where it was to begin, and
+    its rows."""
+
+    marks: Marks
+    starts: tuple[tuple[Any, ...], ...]
+    rows: tuple[pa.Table, ...]
+
+
 class SourceServer(Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
@@ -245,6 +255,15 @@ class SourceServer(Protocol):
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
         """The rows whose keys have these hashes, a few hundred of them; raises as `row_sum`."""
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        """`sampling.STRETCH` rows of a table with a key from each of these keys on (an empty
+        one: from the first row on), in one consistent read. A function is given the least and
+        the greatest value of a key that is one column of whole numbers. Raises as `row_sum`."""
 
 
 @dataclass(frozen=True, slots=True)

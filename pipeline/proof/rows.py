@@ -86,6 +86,12 @@ class FirstTouch:
             if not comes[at] and not whole[at]:
                 self.untold.add(key)
 
+    def among(self, keys: Iterable[int]) -> FirstTouch:
+        """What it says of these alone."""
+        known = set(keys)
+        was = {key: row for key, row in self.was.items() if key in known}
+        return FirstTouch(self.part, was, self.untold & known)
+
     def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
         """`source`: the part's rows as they were read now; `lake`: the mirror's."""
         touched = np.array(sorted(self.was), np.uint64)

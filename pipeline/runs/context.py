@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from time import sleep
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
 from pipeline.proof.prefixes import Prefix
+from pipeline.proof.proven import Proof
 from pipeline.segment import RowCounts
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
@@ -198,19 +198,6 @@ class RowDifference:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.key}"
-
-
-class Proof(StrEnum):
-    """How a table was compared."""
-
-    EXACT = "exact"
-    """Nothing changed it between the marks of the source's read."""
-    PREFIX = "prefix"
-    """It is the table behind one transaction between the marks, known by its sum."""
-    ROWS = "rows"
-    """Each of its rows was held against the source's."""
-    SAMPLE = "sample"
-    """Some of its rows were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import names_of
 from pipeline.source_warnings import require_harmless
-from pipeline.table import TableStructure
+from pipeline.table import Column, TableStructure
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
@@ -46,7 +46,7 @@ _PART_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class HashStatement:
     """What is asked of one table."""
 
     structure: TableStructure
@@ -95,7 +95,7 @@ class _Statement:
 
 def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceSum:
     """See `pipeline.ports.SourceServer.row_sum`."""
-    with _opened(settings, structure) as read:
+    with opened(settings, structure) as read:
         marks = read.ask(read.statement.summed())
         [(rows, hashed, total)] = read.cursor.fetchall()
         read.require_told()
@@ -110,7 +110,7 @@ def open_hashes(
     settings: ConnectionSettings, structure: TableStructure, part: Part
 ) -> Iterator[SourceHashes]:
     """See `pipeline.ports.SourceServer.row_hashes`."""
-    with _opened(settings, structure) as read:
+    with opened(settings, structure) as read:
         marks = read.ask(read.statement.hashes(part))
         if not read.snapshots:
             batches = list(_hashes(read))
@@ -129,15 +129,24 @@ def read_rows(
         for column in structure.columns
         if (asked := stored(column, quoted(column.name), keyed=column.name in keyed)) is not None
     }
-    with _opened(settings, structure) as read:
+    with opened(settings, structure) as read:
         marks = read.ask(read.statement.rows(keys, tuple(beside.values())))
         answers = list(read.cursor.fetchall())
         read.require_told()
         marks = read.ended(marks)
+    return SourceRows(marks, as_table(structure, answers, tuple(beside)))
+
+
+def as_table(
+    structure: TableStructure, answers: Sequence[Sequence[Any]], beside: Sequence[Column] = ()
+) -> pa.Table:
+    """What a statement answers that asks for every column as `values.selected` does, then for
+    what the columns `beside` store (`stored`)."""
     schema = arrow_schema(structure)
-    values: list[Sequence[Any]] = list(zip(*answers, strict=True))
     if not answers:
-        return SourceRows(marks, schema.empty_table())
+        return schema.empty_table()
+    keyed = frozenset(structure.primary_key)
+    values: list[Sequence[Any]] = list(zip(*answers, strict=True))
     printed = dict(zip(structure.columns, values, strict=False))
     for column, twice in zip(beside, values[len(structure.columns) :], strict=True):
         require_text(column, printed[column], twice, keyed=column.name in keyed)
@@ -146,17 +155,17 @@ def read_rows(
         convert = converter(column)
         taken = [None if one is None else convert(one) for one in printed[column]]
         columns.append(pa.array(taken, field.type))
-    return SourceRows(marks, pa.table(columns, schema=schema))
+    return pa.table(columns, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class HashedRead:
     """`cursor` reads, `questions` is another session's. `snapshots`: the table's rows are
     those of the snapshot."""
 
     cursor: Cursor
     questions: Cursor
-    statement: _Statement
+    statement: HashStatement
     dialect: Dialect
     snapshots: bool
     ordered: bool
@@ -197,7 +206,7 @@ class _Read:
 
 
 @contextmanager
-def _opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[_Read]:
+def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashedRead]:
     with (
         reading(settings) as cursor,
         connect(settings) as asking,
@@ -206,10 +215,10 @@ def _opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator
     ):
         dialect = read_dialect(questions)
         flavour = "mariadb" if dialect.mariadb else "mysql"
-        yield _Read(
+        yield HashedRead(
             cursor,
             questions,
-            _Statement(structure, flavour),
+            HashStatement(structure, flavour),
             dialect,
             snapshots=_engine(questions, structure) in _SNAPSHOTS,
             ordered=dialect.mariadb
@@ -228,7 +237,7 @@ def _engine(cursor: Cursor, structure: TableStructure) -> str:
     return "" if row is None else str(row[0]).lower()
 
 
-def _hashes(read: _Read) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     while rows := read.cursor.fetchmany(_ROWS):
         values = [row[0] for row in rows]
         if None in values:

@@ -6,9 +6,10 @@ answers mean for a run (`pipeline.start`, `pipeline.preflight`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from pymysql.cursors import Cursor
@@ -23,6 +24,7 @@ from pipeline.ports.source import (
     ServerFacts,
     SourceHashes,
     SourceRows,
+    SourceSample,
     SourceSum,
     SourceTable,
     TableSnapshot,
@@ -46,6 +48,7 @@ from resources.mysql.dump import (
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.row_hashes import open_hashes, read_rows, read_sum
+from resources.mysql.row_samples import read_sample
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, select_rows
@@ -211,6 +214,13 @@ class MySqlServer:
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
         return read_rows(self._settings, structure, keys)
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        return read_sample(self._settings, structure, starts)
 
 
 def _row_structures(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from pipeline.ports.source import (
     ServerFacts,
     SourceHashes,
     SourceRows,
+    SourceSample,
     SourceServer,
     SourceSum,
     SourceTable,
@@ -120,3 +121,10 @@ class ServerOrStandby:
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
         return self._facts().rows_by_hash(structure, keys)
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        return self._facts().sample(structure, starts)

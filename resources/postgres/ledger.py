@@ -19,6 +19,7 @@ from resources.postgres.lake_books import PostgresLakeBooks
 from resources.postgres.leases import PostgresLeases
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
+from resources.postgres.proofs import PostgresProofs
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.tables import PostgresTables
@@ -52,6 +53,7 @@ class PostgresLedger(
     PostgresOrders,
     PostgresWrites,
     PostgresLakeBooks,
+    PostgresProofs,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

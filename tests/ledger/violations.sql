@@ -806,3 +806,27 @@ insert into lockstep.looked values ('nobody', 'x', 0)
 insert into lockstep.looked values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
 -- rule: looked_version_counts
 insert into lockstep.looked values (%(s)s, 'x', -1)
+
+-- rule: table_proofs_source
+insert into lockstep.table_proofs (source, database, name, whole, differing) values ('nobody', 'shop', 'x', true, 1)
+-- rule: table_proofs_pk
+insert into lockstep.table_proofs (source, database, name, whole, differing)
+values (%(s)s, 'shop', 'x', true, 1), (%(s)s, 'shop', 'x', true, 2)
+-- rule: table_proofs_differing_counts
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, -1, now(), now(), 'exact', 1, 'binlog', 1, 4, '')
+-- rule: table_proofs_rows_count
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, 0, now(), now(), 'exact', -1, 'binlog', 1, 4, '')
+-- rule: table_proofs_known
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, 0, now(), now(), 'hoped', 1, 'binlog', 1, 4, '')
+-- rule: table_proofs_proven_whole
+insert into lockstep.table_proofs (source, database, name, whole, differing, proof)
+values (%(s)s, 'shop', 'x', true, 1, 'exact')
+-- rule: table_proofs_differing_or_proven
+insert into lockstep.table_proofs (source, database, name, whole, differing)
+values (%(s)s, 'shop', 'x', true, 0)

@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from pipeline.runs.context import Proof, VerifyReport
+from pipeline.proof.proven import Proof
+from pipeline.runs.context import VerifyReport
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -6,7 +6,7 @@ Does not: sums (`verify_rows`), what hashes say (`pipeline.proof.rows`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -99,16 +99,28 @@ def _rows(
     work: Workplace, cursor: Cursor, side: Side, wrong: Wrong, *, show_values: bool
 ) -> Iterator[RowDifference]:
     """Some of those that differ, by kind and key."""
+    if not wrong.all:
+        return
+    wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
+    source = by_key(side, _source_rows(work, cursor, side, wanted))
+    lake = by_key(side, side.mirror.rows(side.hasher, wanted))
+    yield from told_rows(side, wrong, source, lake, show_values=show_values)
+
+
+def told_rows(
+    side: Side,
+    wrong: Wrong,
+    source: Mapping[int, pa.RecordBatch],
+    lake: Mapping[int, pa.RecordBatch],
+    *,
+    show_values: bool,
+) -> Iterator[RowDifference]:
+    """Some of those that differ, by kind and key; the rows of both sides by their keys' hashes."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
     some = sorted(wrong.all)[:DETAILS]
-    if not some:
-        return
-    wanted = np.array(some, np.uint64)
-    source = _by_key(side, _source_rows(work, cursor, side, wanted))
-    lake = _by_key(side, side.mirror.rows(side.hasher, wanted))
     for kind, keys in kinds.items():
         found = [
-            _difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
+            difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
             for key in some
             if key in keys
         ]
@@ -133,7 +145,7 @@ def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) ->
     return pa.Table.from_batches([*left, *was], side.hasher.schema)
 
 
-def _by_key(side: Side, rows: pa.Table) -> dict[int, pa.RecordBatch]:
+def by_key(side: Side, rows: pa.Table) -> dict[int, pa.RecordBatch]:
     """One row for each key."""
     found: dict[int, pa.RecordBatch] = {}
     for batch in rows.to_batches():
@@ -142,7 +154,7 @@ def _by_key(side: Side, rows: pa.Table) -> dict[int, pa.RecordBatch]:
     return found
 
 
-def _difference(
+def difference(
     side: Side,
     kind: str,
     source: pa.RecordBatch | None,

@@ -29,11 +29,11 @@ from pipeline.errors import (
 from pipeline.ports.source import SourceSum
 from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.proof.prefixes import Carried, Prefix
+from pipeline.proof.proven import Proof
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import (
     NotCompared,
-    Proof,
     TableDifference,
     VerifyReport,
     Workplace,

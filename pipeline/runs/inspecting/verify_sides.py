@@ -6,7 +6,7 @@ order of a comparison (`verify_rows`), the source's side (`ports.source`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, Part, RowHasher, RowSum
 from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
 from pipeline.proof.rows import FirstTouch, Pairs, Tally, pairs, together
+from pipeline.proof.sampling import Span
 from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
 from pipeline.runs.context import Workplace
 from pipeline.segment import ChangeType
@@ -38,9 +39,11 @@ class Mirror:
     path: str
     version: int | None
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Its rows as that schema has them. A column that the mirror lacks is NULL in it, and so
-        a difference."""
+    def batches(
+        self, schema: pa.Schema, column: str = "", spans: Sequence[Span] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Its rows as that schema has them; with spans, at least those whose `column` lies in one
+        of them. A column that the mirror lacks is NULL in it, and so a difference."""
         if self.version is None:
             return
         there = self.work.mirrors.schema(self.path, self.version)
@@ -49,7 +52,12 @@ class Mirror:
         marks = [DELETED_AT.name] if deleted else []
         # No column at all would leave out how many rows there are.
         asked = [*names, *marks] or there.names[:1]
-        for batch in self.work.mirrors.rows(self.path, asked, self.version):
+        mirrors = self.work.mirrors
+        if column in names and spans:
+            found = mirrors.rows_near(self.path, asked, self.version, column, spans)
+        else:
+            found = mirrors.rows(self.path, asked, self.version)
+        for batch in found:
             if deleted:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [
