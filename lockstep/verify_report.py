@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
-from lockstep.report import aside_json, position_json, rounded, show_aside, show_table
+from lockstep.report import aside_json, counted, position_json, rounded, show_aside, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,6 +101,18 @@ def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
     for one in report.not_proven:
         desk.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
     show_aside(desk, report.set_aside)
+
+
+def show_sampled(desk: Desk, source: str, report: VerifyReport) -> None:
+    """What a run compared once it was done: a line, and what differs."""
+    rows = sum(one.compared or 0 for one in report.tables)
+    wrong = [one for one in report.tables if not one.equal]
+    told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
+    desk.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
+    for table in wrong:
+        for line in _differences(table):
+            desk.say(line)
+        desk.say(f"  `lockstep verify {table.table}` finds all of them")
 
 
 def _proven(one: TableDifference) -> str:

@@ -174,7 +174,8 @@ class MergeReport:
 class AcknowledgeReport:
     """`position` is the acknowledged cursor afterwards; None before the first batch.
     `held` are captured batches that are not merged, with the tables they wait for. `partial`:
-    tables that the lake can have but a part of."""
+    tables that the lake can have but a part of. `sampled`: rows that were compared with the
+    source afterwards."""
 
     acknowledged: tuple[int, ...]
     position: Position | None
@@ -182,6 +183,7 @@ class AcknowledgeReport:
     set_aside: tuple[SetAside, ...]
     seconds: float
     partial: tuple[Extent, ...] = ()
+    sampled: VerifyReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
+from pipeline.proof.proven import TableProof
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside
@@ -76,7 +77,8 @@ class Standing:
     that was not looked into, and always while `override` is open. Of the tables `set_aside`,
     those that a person `paused`, and those that the next run brings back. `partial`: tables
     that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
-    `astray`: tables that the next run sets aside for what somebody did to their mirrors."""
+    `astray`: tables that the next run sets aside for what somebody did to their mirrors.
+    `proofs`: what comparisons with the source found, and when."""
 
     source: str
     captured: Cursor | None = None
@@ -101,6 +103,7 @@ class Standing:
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
     astray: tuple[SetAside, ...] = ()
+    proofs: tuple[TableProof, ...] = ()
 
     @property
     def other_server(self) -> bool:

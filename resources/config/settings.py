@@ -124,6 +124,7 @@ class SourceSettings:
             if standby is None
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
             until=until,
+            prove_rows=self.part.prove_rows,
         )
 
     def _pattern(self, text: str) -> str:

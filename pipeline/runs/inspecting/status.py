@@ -91,6 +91,7 @@ def stand(
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         astray=() if isinstance(work, LockstepError) else _astray(work),
+        proofs=tuple(ledger.proofs(source)),
     )
 
 

@@ -7,10 +7,14 @@ Belongs here: which tables are noted, and which are to be read anew. Does not: c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
+from typing import Final
 
 from pipeline.decisions import Lease
+from pipeline.errors import LockstepError
 from pipeline.proof.proven import Compared, Proven
 from pipeline.runs.context import TableDifference, VerifyReport, Workplace
+from pipeline.runs.inspecting.verify_sample import verify_sample
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableCondition
@@ -19,6 +23,31 @@ from pipeline.table_state import SetAside, TableCondition
 def note(work: Workplace, report: VerifyReport) -> None:
     """What was proven, and what differs; needs no lease, and changes nothing that a run does."""
     work.ledger.note_compared(work.source.name, list(compared(report)))
+
+
+SAMPLED_TABLES: Final = 5
+"""Tables that a run compares rows of."""
+
+
+def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
+    """What a run compares once its tables are merged, noted; None where that was not asked for.
+    Trouble with it is told, and ends no run."""
+    rows = work.source.prove_rows
+    if not rows:
+        return None
+    try:
+        report = verify_sample(work, None, rows, chance, most_tables=SAMPLED_TABLES)
+        note(work, report)
+    except LockstepError as error:
+        work.progress.note(f"no rows were compared: {error.message}")
+        return None
+    for one in report.tables:
+        if not one.equal:
+            work.progress.note(
+                f"{one.table} DIFFERS from MySQL: {differing(one)} of {one.compared} rows that "
+                f"were compared; `lockstep verify {one.table}` finds all of them"
+            )
+    return report
 
 
 def compared(report: VerifyReport) -> Iterator[Compared]:
