@@ -44,11 +44,12 @@ def is_number(structure: TableStructure) -> bool:
     return len(kinds) == 1 and kinds[0].endswith("int")
 
 
-def numbers_between(least: int, most: int, count: int, chance: Random) -> list[int]:
-    """So many numbers from `least` to `most`; each that there is, where these are fewer."""
-    if most - least < count:
-        return list(range(least, most + 1))
-    return sorted({chance.randint(least, most) for _ in range(count)})
+def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
+    """Where stretches with so many rows begin, from `least` to `most`; all of the table is in
+    them where it has no room for more."""
+    if most - least < rows:
+        return list(range(least, most + 1, STRETCH))
+    return sorted({chance.randint(least, most) for _ in range(stretches(rows))})
 
 
 def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> list[tuple[Any, ...]]:

