@@ -34,7 +34,8 @@ def statement(chance: Random, table: str) -> str:
     moment = f"'2024-02-29 12:00:00' + interval {chance.randrange(10**6)} second"
     return chance.choice(
         (
-            f"insert ignore into {table} values ({key}, {text}, {number}, {key}/7, {moment})",
+            f"insert ignore into {table} (id, a, b, c, d)"
+            f" values ({key}, {text}, {number}, {key}/7, {moment})",
             f"update {table} set a = {text}, d = {moment} where id = {key}",
             f"update {table} set b = {number} where id between {key} and {key + 5}",
             f"delete from {table} where id = {key}",
