@@ -1,8 +1,8 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second. Four more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small` and `fold` a few minutes each.
+`python -m benchmarks runs` the second. Five more must be asked for: `python -m benchmarks large`
+takes minutes and many gigabytes of disk, `history`, `small`, `fold` and `proof` a few minutes each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from benchmarks.engine import measure_engine
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
+from benchmarks.proving import measure_proving
 from benchmarks.runs import measure_runs
 from benchmarks.small import measure_small
 
@@ -27,6 +28,7 @@ PARTS = {
     "history": measure_history,
     "small": measure_small,
     "fold": measure_folding,
+    "proof": measure_proving,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

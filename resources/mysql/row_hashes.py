@@ -74,9 +74,7 @@ class HashStatement:
 
     def summed(self) -> str:
         number = f"cast(conv({self.row}, 16, 10) as unsigned)"
-        return (
-            f"select count(*), count(h), sum(h) from (select {number} as h from {self.source}) as r"
-        )
+        return f"select count(*), sum({number}) from {self.source}"
 
     def hashes(self, part: Part) -> str:
         both = f"unhex(concat({self.key}, {self.row}))"
@@ -97,10 +95,8 @@ def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceS
     """See `pipeline.ports.SourceServer.row_sum`."""
     with opened(settings, structure) as read:
         marks = read.ask(read.statement.summed())
-        [(rows, hashed, total)] = read.cursor.fetchall()
+        [(rows, total)] = read.cursor.fetchall()
         read.require_told()
-        if rows != hashed:
-            raise _not_hashed(int(rows) - int(hashed))
         marks = read.ended(marks)
     return SourceSum(RowSum(int(rows), int(total or 0) % MODULUS), marks)
 
