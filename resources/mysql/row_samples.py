@@ -41,10 +41,12 @@ def read_sample(
 def _stretch(read: HashedRead, structure: TableStructure, start: Key) -> Sequence[Sequence[Any]]:
     columns = ", ".join(selected(one, quoted(one.name)) for one in structure.columns)
     order = ", ".join(map(quoted, structure.primary_key))
-    behind, values = _behind([quoted(name) for name in structure.primary_key], start)
+    table = quoted_table(structure.name)
+    if start:  # with values in it, a statement's own percent signs are doubled
+        columns, order, table = (one.replace("%", "%%") for one in (columns, order, table))
+    behind, values = _behind([quoted(one) for one in structure.primary_key], start)
     read.cursor.execute(
-        f"select {columns} from {quoted_table(structure.name)}{behind}"
-        f" order by {order} limit {STRETCH}",
+        f"select {columns} from {table}{behind} order by {order} limit {STRETCH}",
         values or None,
     )
     answers: list[Sequence[Any]] = list(read.cursor.fetchall())
@@ -60,7 +62,8 @@ def _behind(names: Sequence[str], start: Key) -> tuple[str, list[str | bytes]]:
     parts, values = [], list[str | bytes]()
     for last, name in enumerate(names):
         sign = ">=" if last == len(names) - 1 else ">"
-        equal = [f"{one} = %s" for one in names[:last]]
-        parts.append(" and ".join([*equal, f"{name} {sign} %s"]))
+        plain = [one.replace("%", "%%") for one in (*names[:last], name)]
+        equal = [f"{one} = %s" for one in plain[:-1]]
+        parts.append(" and ".join([*equal, f"{plain[-1]} {sign} %s"]))
         values += texts[: last + 1]
     return f" where {' or '.join(f'({part})' for part in parts)}", values

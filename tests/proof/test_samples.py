@@ -21,6 +21,7 @@ KEYS = {
     "numbers": ("a int, b int, v int, primary key (a, b)", "{n} div 30, {n}, {n}"),
     "a text": ("k varchar(30) primary key, v int", "concat('Kéy ''', {n}), {n}"),
     "bytes": ("k binary(8) primary key, v int", "unhex(lpad(hex({n} * 77777), 16, '0')), {n}"),
+    "a name with percent signs": ("`k%s` varchar(9) primary key, v int", "concat('k', {n}), {n}"),
     "a moment": ("k datetime(3) primary key, v int", "'2024-01-01' + interval {n} hour, {n}"),
     "a text and a number": (
         "k varchar(9), n int, v int, primary key (k, n)",
