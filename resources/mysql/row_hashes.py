@@ -14,25 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
-from pipeline.ports.source import Marks, SourceHashes, SourceRows, SourceSum
+from pipeline.ports.compared import Marks, SourceHashes, SourceSum
 from pipeline.proof.canonical import expression
 from pipeline.proof.hashes import BYTES, MODULUS, Part, RowSum
 from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import names_of
 from pipeline.source_warnings import require_harmless
-from pipeline.table import Column, TableStructure
+from pipeline.table import TableStructure
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted, quoted_table
-from resources.mysql.stored import require_text, stored
-from resources.mysql.values import converter, selected
+from resources.mysql.values import selected
 from resources.mysql.warnings import read_warnings, warning_count
 from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value, snapshot_place
 
@@ -113,45 +110,6 @@ def open_hashes(
             yield SourceHashes(read.ended(marks), iter(batches))
         else:
             yield SourceHashes(marks, _hashes(read))
-
-
-def read_rows(
-    settings: ConnectionSettings, structure: TableStructure, keys: Collection[int]
-) -> SourceRows:
-    """See `pipeline.ports.SourceServer.rows_by_hash`."""
-    keyed = frozenset(structure.primary_key)
-    beside = {
-        column: asked
-        for column in structure.columns
-        if (asked := stored(column, quoted(column.name), keyed=column.name in keyed)) is not None
-    }
-    with opened(settings, structure) as read:
-        marks = read.ask(read.statement.rows(keys, tuple(beside.values())))
-        answers = list(read.cursor.fetchall())
-        read.require_told()
-        marks = read.ended(marks)
-    return SourceRows(marks, as_table(structure, answers, tuple(beside)))
-
-
-def as_table(
-    structure: TableStructure, answers: Sequence[Sequence[Any]], beside: Sequence[Column] = ()
-) -> pa.Table:
-    """What a statement answers that asks for every column as `values.selected` does, then for
-    what the columns `beside` store (`stored`)."""
-    schema = arrow_schema(structure)
-    if not answers:
-        return schema.empty_table()
-    keyed = frozenset(structure.primary_key)
-    values: list[Sequence[Any]] = list(zip(*answers, strict=True))
-    printed = dict(zip(structure.columns, values, strict=False))
-    for column, twice in zip(beside, values[len(structure.columns) :], strict=True):
-        require_text(column, printed[column], twice, keyed=column.name in keyed)
-    columns = []
-    for column, field in zip(structure.columns, schema, strict=True):
-        convert = converter(column)
-        taken = [None if one is None else convert(one) for one in printed[column]]
-        columns.append(pa.array(taken, field.type))
-    return pa.table(columns, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,67 @@
-"""Some rows of a table, in stretches by its key.
+"""Some rows of a table: those with some keys, and stretches of a key.
 
-Belongs here: the statement for a stretch, and where a key that is a whole number begins and ends.
-Does not: how many stretches there are, and from where on (`pipeline.proof.sampling`).
+Belongs here: their statements, and rows as Arrow. Does not: how many stretches there are, and from
+where on (`pipeline.proof.sampling`), hashes of all rows (`row_hashes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from pipeline.ports.source import SourceSample
+import pyarrow as pa
+
+from pipeline.ports.compared import SourceRows, SourceSample
 from pipeline.proof.sampling import STRETCH
-from pipeline.table import TableStructure
+from pipeline.schema.types import arrow_schema
+from pipeline.table import Column, TableStructure
 from resources.mysql.connection import ConnectionSettings
-from resources.mysql.row_hashes import HashedRead, as_table, opened
+from resources.mysql.row_hashes import HashedRead, opened
 from resources.mysql.select import quoted, quoted_table
-from resources.mysql.values import selected
+from resources.mysql.stored import require_text, stored
+from resources.mysql.values import converter, selected
 
 Key = tuple[Any, ...]
 Choose = Callable[[int, int], Sequence[int]]
+
+
+def read_rows(
+    settings: ConnectionSettings, structure: TableStructure, keys: Collection[int]
+) -> SourceRows:
+    """See `pipeline.ports.SourceServer.rows_by_hash`."""
+    keyed = frozenset(structure.primary_key)
+    beside = {
+        column: asked
+        for column in structure.columns
+        if (asked := stored(column, quoted(column.name), keyed=column.name in keyed)) is not None
+    }
+    with opened(settings, structure) as read:
+        marks = read.ask(read.statement.rows(keys, tuple(beside.values())))
+        answers = list(read.cursor.fetchall())
+        read.require_told()
+        marks = read.ended(marks)
+    return SourceRows(marks, as_table(structure, answers, tuple(beside)))
+
+
+def as_table(
+    structure: TableStructure, answers: Sequence[Sequence[Any]], beside: Sequence[Column] = ()
+) -> pa.Table:
+    """What a statement answers that asks for every column as `values.selected` does, then for
+    what the columns `beside` store (`stored`)."""
+    schema = arrow_schema(structure)
+    if not answers:
+        return schema.empty_table()
+    keyed = frozenset(structure.primary_key)
+    values: list[Sequence[Any]] = list(zip(*answers, strict=True))
+    printed = dict(zip(structure.columns, values, strict=False))
+    for column, twice in zip(beside, values[len(structure.columns) :], strict=True):
+        require_text(column, printed[column], twice, keyed=column.name in keyed)
+    columns = []
+    for column, field in zip(structure.columns, schema, strict=True):
+        convert = converter(column)
+        taken = [None if one is None else convert(one) for one in printed[column]]
+        columns.append(pa.array(taken, field.type))
+    return pa.table(columns, schema=schema)
 
 
 def read_sample(

@@ -18,14 +18,11 @@ from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
+from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
     BinlogSize,
     ServerFacts,
-    SourceHashes,
-    SourceRows,
-    SourceSample,
-    SourceSum,
     SourceTable,
     TableSnapshot,
 )
@@ -47,8 +44,8 @@ from resources.mysql.dump import (
 )
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
-from resources.mysql.row_hashes import open_hashes, read_rows, read_sum
-from resources.mysql.row_samples import read_sample
+from resources.mysql.row_hashes import open_hashes, read_sum
+from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, select_rows

@@ -16,15 +16,12 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.errors import HostUnknown, SourceUnavailable
 from pipeline.gtid import GtidSet
+from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
     BinlogDump,
     ServerFacts,
-    SourceHashes,
-    SourceRows,
-    SourceSample,
     SourceServer,
-    SourceSum,
     SourceTable,
     TableSnapshot,
 )

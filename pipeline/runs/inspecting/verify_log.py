@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 import pyarrow as pa
 
@@ -38,6 +38,9 @@ from pipeline.schema.consequences import Action, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
+
+AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
+"""What lets a table be compared that just now could not be."""
 
 
 class TableReader(Protocol):
@@ -160,7 +163,7 @@ class LogOfTables:
         return [(table, one.at, one.reason) for table, one in found.items() if self.wanted(table)]
 
     def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
-        cure = hint or "`lockstep run`, then `lockstep verify` again"
+        cure = hint or AGAIN
         self.unfollowed[table] = Unfollowed(table, reason, cure)
         self._decoding.buffer.maps.drop(table)
 

@@ -26,11 +26,10 @@ from pipeline.errors import (
     StructureMoved,
     TableError,
 )
-from pipeline.ports.source import SourceSum
-from pipeline.proof.hashes import RowHasher, RowSum
+from pipeline.ports.compared import SourceSum
+from pipeline.proof.hashes import RowSum
 from pipeline.proof.prefixes import Carried, Prefix
 from pipeline.proof.proven import Proof
-from pipeline.retries import RUN_ENDED
 from pipeline.runs.acknowledge import tables_set_aside
 from pipeline.runs.context import (
     NotCompared,
@@ -39,30 +38,16 @@ from pipeline.runs.context import (
     Workplace,
 )
 from pipeline.runs.inspecting.verify_differences import Side, differences
-from pipeline.runs.inspecting.verify_log import Unfollowed, read_log
-from pipeline.runs.inspecting.verify_sides import Mirror, SumReader
+from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.inspecting.verify_sides import SumReader
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, TableCondition, TableState
-
-AGAIN = "`lockstep run`, then `lockstep verify` again"
+from pipeline.table_state import STOPPED
 
 T = TypeVar("T")
 
 Found = TableDifference | NotCompared | Unfollowed
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What the lake shows: the acknowledged cursor, the tables' states, and the version that
-    each mirror had then. `waiting`: tables of which something is not merged. `flavour`: the
-    source's."""
-
-    cursor: Cursor
-    states: Mapping[TableName, TableState]
-    versions: Mapping[TableName, int | None]
-    waiting: frozenset[TableName]
-    flavour: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,52 +110,6 @@ def report(
     )
 
 
-def what_the_lake_shows(work: Workplace) -> Shown:
-    """Cursor and versions of one moment: nothing that is captured waits for its merge."""
-    ledger, source = work.ledger, work.source.name
-    cursor = None
-    for _ in RUN_ENDED.tries(work.pause):
-        cursor = ledger.acknowledged_cursor(source)
-        if cursor is None:
-            raise SourceMoving(
-                f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
-            )
-        states = ledger.table_states(source)
-        versions = {table: work.mirrors.version(one.mirror) for table, one in states.items()}
-        waiting = frozenset(ledger.pending(source))
-        batches = ledger.unfinished(source)
-        if not batches and ledger.acknowledged_cursor(source) == cursor:
-            return Shown(cursor, states, versions, waiting, work.server.facts().flavour)
-        lease = ledger.lease(source)
-        if lease is None or not lease.live:
-            break
-    upto = cursor.position if cursor else "nothing"
-    raise SourceMoving(
-        f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
-        hint=AGAIN,
-    )
-
-
-def chosen(
-    work: Workplace,
-    tables: Sequence[TableName] | None,
-    states: Mapping[TableName, TableState],
-) -> list[TableName]:
-    """Which tables are compared, sorted; `NothingMatches` for one that nobody knows."""
-    present = {table.name for table in work.server.tables()}
-    if tables is not None:
-        unknown = [table for table in tables if table not in present and table not in states]
-        if unknown:
-            raise NothingMatches(
-                f"neither the source nor the lake knows {unknown[0]}",
-                hint="`lockstep tables` lists what there is",
-            )
-        return sorted(tables)
-    aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
-    matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - aside)
-
-
 def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
     """One table that cannot be read never keeps the others from being compared."""
     try:
@@ -184,14 +123,6 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
         return NotCompared(table, error.message, error.hint)
     except (StructureMoved, SourceMoving) as error:
         return Unfollowed(table, error.message, error.hint)
-
-
-def side_of(work: Workplace, shown: Shown, table: TableName) -> Side:
-    """What is needed to read a table on both sides."""
-    state = shown.states.get(table)
-    structure = work.server.structure(table)
-    mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
-    return Side(table, RowHasher(structure, shown.flavour), mirror)
 
 
 def _summed(work: Workplace, shown: Shown, table: TableName) -> Summed | Found:

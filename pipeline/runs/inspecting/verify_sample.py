@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.batch import Cursor
-from pipeline.ports.source import SourceSample
+from pipeline.ports.compared import SourceSample
 from pipeline.proof.hashes import Hashes, Part
 from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
@@ -34,17 +34,9 @@ from pipeline.proof.sampling import (
 )
 from pipeline.runs.context import TableDifference, VerifyReport, Workplace
 from pipeline.runs.inspecting.verify_differences import EXAMPLES, Side, by_key, told_rows
-from pipeline.runs.inspecting.verify_log import Unfollowed, read_log
-from pipeline.runs.inspecting.verify_rows import (
-    AGAIN,
-    Found,
-    Shown,
-    chosen,
-    report,
-    side_of,
-    tried,
-    what_the_lake_shows,
-)
+from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.inspecting.verify_rows import Found, report, tried
+from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.inspecting.verify_sides import TouchReader
 from pipeline.table import TableName
 
