@@ -82,7 +82,7 @@ def verify(
             summed[table] = one
         else:
             found[table] = one
-    found.update(_carried(work, shown.cursor, summed))
+    found.update(_carried(work, shown, summed))
     for table, sums in summed.items():
         if table not in found:
             compare = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
@@ -141,14 +141,15 @@ def _moved(cursor: Cursor, source: SourceSum) -> bool:
 
 
 def _carried(
-    work: Workplace, cursor: Cursor, summed: Mapping[TableName, Summed]
+    work: Workplace, shown: Shown, summed: Mapping[TableName, Summed]
 ) -> dict[TableName, Found]:
     """Tables that are equal, and those that the log cannot be followed of."""
+    cursor = shown.cursor
     found: dict[TableName, Found] = {}
     readers: dict[TableName, SumReader] = {}
     for table, one in summed.items():
         if _moved(cursor, one.source):
-            readers[table] = SumReader(one.side.hasher, _carrying(one))
+            readers[table] = SumReader(one.side.hasher, _carrying(one, shown))
         elif one.lake == one.source.sum:
             found[table] = one.told(Proof.EXACT, _place(cursor))
     if not readers:
@@ -164,9 +165,13 @@ def _carried(
     return found
 
 
-def _carrying(one: Summed) -> Carried:
-    marks = one.source.marks
-    return Carried(one.lake, one.source.sum, marks.low, marks.high, marks.low_set)
+def _carrying(one: Summed, shown: Shown) -> Carried:
+    """From the mirror's place on; the read was not before that."""
+    marks, place = one.source.marks, _place(shown.cursor)
+    low, low_set = marks.low, marks.low_set
+    if shown.here and low < place.at:
+        low, low_set = place.at, place.gtids
+    return Carried(one.lake, one.source.sum, low, marks.high, low_set)
 
 
 def _by_rows(work: Workplace, cursor: Cursor, one: Summed, *, show_values: bool) -> TableDifference:

@@ -25,13 +25,14 @@ from pipeline.table_state import TableCondition, TableState
 class Shown:
     """What the lake shows: the acknowledged cursor, the tables' states, and the version that
     each mirror had then. `waiting`: tables of which something is not merged. `flavour`: the
-    source's."""
+    source's; `here`: whether the cursor is a place of the log of the server that answers."""
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
     versions: Mapping[TableName, int | None]
     waiting: frozenset[TableName]
     flavour: str
+    here: bool
 
 
 def what_the_lake_shows(work: Workplace) -> Shown:
@@ -49,7 +50,9 @@ def what_the_lake_shows(work: Workplace) -> Shown:
         waiting = frozenset(ledger.pending(source))
         batches = ledger.unfinished(source)
         if not batches and ledger.acknowledged_cursor(source) == cursor:
-            return Shown(cursor, states, versions, waiting, work.server.facts().flavour)
+            facts = work.server.facts()
+            here = facts.server_uuid == cursor.position.server_uuid
+            return Shown(cursor, states, versions, waiting, facts.flavour, here)
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break

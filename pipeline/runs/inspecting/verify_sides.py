@@ -140,6 +140,8 @@ class SumReader:
 
     def end(self, transactions: Transactions) -> None:
         taken, self._taken = self._taken, []
+        if not taken:
+            return
         which, signs, hashes = (np.concatenate(one) for one in zip(*taken, strict=True))
         self.carried.put(transactions, *grouped(which, signs, hashes))
 
