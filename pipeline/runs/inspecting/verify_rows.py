@@ -169,7 +169,7 @@ def _carrying(one: Summed, shown: Shown) -> Carried:
     """From the mirror's place on; the read was not before that."""
     marks, place = one.source.marks, _place(shown.cursor)
     low, low_set = marks.low, marks.low_set
-    if shown.here and low < place.at:
+    if shown.here and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
     return Carried(one.lake, one.source.sum, low, marks.high, low_set)
 
