@@ -9,7 +9,14 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.hints import evaluated
-from assets.metadata import failure, gap_table, partial_table, set_aside_table
+from assets.metadata import (
+    failure,
+    gap_table,
+    partial_table,
+    proof_age,
+    proof_table,
+    set_aside_table,
+)
 from assets.names import acknowledged_key
 from assets.runs import SESSIONS, session_of
 from pipeline.errors import LockstepError
@@ -19,6 +26,7 @@ from pipeline.runs.capturing.table_extents import partial_tables
 NAME = "no_table_set_aside"
 GAP_NAME = "no_gap"
 PARTIAL_NAME = "no_partial_mirror"
+PROOF_NAME = "no_table_differs"
 
 
 def set_aside_check(source: str) -> dg.AssetChecksDefinition:
@@ -97,3 +105,35 @@ def partial_check(source: str) -> dg.AssetChecksDefinition:
         )
 
     return no_partial_mirror
+
+
+def proof_check(source: str) -> dg.AssetChecksDefinition:
+    """Whether every table was equal to the source's when it was last compared; lists what was
+    compared, and when it was last proven."""
+
+    @dg.asset_check(
+        asset=dg.AssetKey(acknowledged_key(source)),
+        name=PROOF_NAME,
+        required_resource_keys={SESSIONS},
+        description="Tables whose rows differed from the source's when `lockstep verify`, or a "
+        "run with prove_rows, last compared them.",
+    )
+    @evaluated
+    def no_table_differs(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        try:
+            work = session_of(context, source).workplace()
+            found = work.ledger.proofs(source)
+        except LockstepError as error:
+            raise failure(error) from error
+        ages = [age for one in found if (age := proof_age(one, work.clock())) is not None]
+        oldest = {"oldest proof in seconds": max(ages)} if ages else {}
+        return dg.AssetCheckResult(
+            passed=not any(one.differing for one in found),
+            severity=dg.AssetCheckSeverity.ERROR,
+            metadata={"compared": proof_table(found), **oldest} if found else {},
+        )
+
+    return no_table_differs
+
+
+CHECKS = (set_aside_check, gap_check, partial_check, proof_check)

@@ -18,7 +18,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.checks import gap_check, partial_check, set_aside_check
+from assets.checks import CHECKS
 from assets.dead_runs import take_over
 from assets.hints import evaluated
 from assets.metadata import failure
@@ -78,9 +78,7 @@ def build(
     mirrors = [asset for name in names for asset in mirror_assets(name, catalogue.get(name, ()))]
     return dg.Definitions(
         assets=[*steps, *mirrors],
-        asset_checks=[
-            make(name) for name in names for make in (set_aside_check, gap_check, partial_check)
-        ],
+        asset_checks=[make(name) for name in names for make in CHECKS],
         jobs=[
             dg.define_asset_job(
                 job_name(name),

@@ -14,6 +14,7 @@ from pipeline.changes.extents import cure
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gaps import Gap
 from pipeline.position import Position
+from pipeline.proof.proven import TableProof
 from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.table_state import Extent, SetAside
 
@@ -129,6 +130,29 @@ def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
     return _table(
         ("table", "begins", "hint"),
         [(str(one.table), str(one.begins), cure(one.table)) for one in tables],
+    )
+
+
+def proof_age(one: TableProof, now: datetime) -> float | None:
+    """Seconds since a table was last found equal; None for never."""
+    return None if one.proven_at is None else round((now - one.proven_at).total_seconds(), 3)
+
+
+def proof_table(proofs: Sequence[TableProof]) -> dg.MetadataValue:
+    return _table(
+        ("table", "compared", "at", "differing", "proven at", "rows", "position"),
+        [
+            (
+                str(one.table),
+                "all rows" if one.whole else "a sample",
+                one.compared_at.isoformat(),
+                str(one.differing),
+                one.proven_at.isoformat() if one.proven_at else "never",
+                str(one.proven.rows) if one.proven else "",
+                str(one.proven.at) if one.proven else "",
+            )
+            for one in proofs
+        ],
     )
 
 

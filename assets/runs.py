@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from random import SystemRandom
 from typing import Any
 
 import dagster as dg
@@ -35,6 +37,7 @@ from pipeline.position import Position
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import MergeReport, Workplace
+from pipeline.runs.inspecting.verify_outcome import prove_sample
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from resources.config import Settings
@@ -112,6 +115,7 @@ def _acknowledged(source: str) -> dg.AssetsDefinition:
             report = session.run(acknowledge)
         except LockstepError as error:
             raise failure(error) from error
+        report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
         session.record.acknowledged = report
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")

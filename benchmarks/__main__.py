@@ -2,8 +2,8 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. Five more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold` and `reading` a few minutes
-each.
+takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading` and `proof` a few
+minutes each.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.engine import measure_engine
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
+from benchmarks.proving import measure_proving
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
 from benchmarks.small import measure_small
@@ -30,6 +31,7 @@ PARTS = {
     "small": measure_small,
     "fold": measure_folding,
     "reading": measure_reading,
+    "proof": measure_proving,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

@@ -137,6 +137,20 @@ def make_parser() -> argparse.ArgumentParser:
     _order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
+    verify.add_argument(
+        "--sample",
+        type=_rows,
+        metavar="ROWS",
+        help="compare so many rows of each table, which chance chooses",
+    )
+    verify.add_argument(
+        "--repair",
+        action="store_true",
+        help="have the next run read the tables that differ from MySQL",
+    )
+    verify.add_argument(
+        "--show-values", action="store_true", help="show what differs, not only where"
+    )
     _source(verify)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
@@ -159,6 +173,13 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
+
+
+def _rows(text: str) -> int:
+    """A number of rows, at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
 
 
 def _until(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from pipeline.table_state import Extent, SetAside
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
-    from pipeline.runs.context import MergeReport, VerifyReport
+    from pipeline.runs.context import MergeReport
 
 
 def error_json(error: LockstepError) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def loading_json(tables: Iterable[Progress]) -> dict[str, dict[str, Any]]:
             "rows": one.done,
             "estimated_rows": one.estimated,
             "percent": one.percent,
-            "remaining_seconds": _rounded(one.remaining),
+            "remaining_seconds": rounded(one.remaining),
         }
         for one in tables
     }
@@ -102,11 +102,11 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
 def _seconds(record: RunRecord) -> dict[str, float | None]:
     captured, merged, done = record.captured, record.merged, record.acknowledged
     return {
-        "start": _rounded(captured.start_seconds if captured else None),
-        "capture": _rounded(captured.capture_seconds if captured else None),
-        "publish": _rounded(merged.publish_seconds if merged else None),
-        "merge": _rounded(merged.merge_seconds if merged else None),
-        "acknowledge": _rounded(done.seconds if done else None),
+        "start": rounded(captured.start_seconds if captured else None),
+        "capture": rounded(captured.capture_seconds if captured else None),
+        "publish": rounded(merged.publish_seconds if merged else None),
+        "merge": rounded(merged.merge_seconds if merged else None),
+        "acknowledge": rounded(done.seconds if done else None),
     }
 
 
@@ -129,29 +129,6 @@ def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     for one in merged.failed:
         found.setdefault(str(one.table), {})["state"] = "quarantined"
     return found
-
-
-def verify_json(report: VerifyReport) -> dict[str, Any]:
-    return {
-        "position": position_json(report.position),
-        "seconds": _rounded(report.seconds),
-        "tables": {
-            str(one.table): {
-                "equal": one.equal,
-                "source_rows": one.source_rows,
-                "lake_rows": one.lake_rows,
-                "only_in_source": one.only_in_source,
-                "only_in_lake": one.only_in_lake,
-                "different": one.different,
-                "examples": list(one.examples),
-            }
-            for one in report.tables
-        },
-        "not_compared": {
-            str(one.table): {"reason": one.reason, "hint": one.hint} for one in report.not_compared
-        },
-        "set_aside": aside_json(report.set_aside),
-    }
 
 
 def show_run(desk: Desk, record: RunRecord) -> None:
@@ -220,33 +197,6 @@ def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) 
     desk.show(table)
 
 
-def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
-    unequal = [one for one in report.tables if not one.equal]
-    desk.say(
-        f"{source} at {report.position}: {len(report.tables) - len(unequal)} of "
-        f"{len(report.tables) + len(report.not_compared)} tables are equal, {report.seconds:.1f} s"
-    )
-    show_table(
-        desk,
-        ("table", "rows", "in the lake", "missing", "too many", "different", "for example"),
-        [
-            (
-                str(one.table),
-                f"{one.source_rows:,}",
-                f"{one.lake_rows:,}",
-                f"{one.only_in_source:,}",
-                f"{one.only_in_lake:,}",
-                f"{one.different:,}",
-                ", ".join(one.examples) or "-",
-            )
-            for one in report.tables
-        ],
-    )
-    for one in report.not_compared:
-        desk.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
-    show_aside(desk, report.set_aside)
-
-
 def counted(count: int, thing: str) -> str:
     """`1 row`, `2,000 rows`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
@@ -258,5 +208,5 @@ def lines(pairs: Mapping[str, str]) -> str:
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())
 
 
-def _rounded(seconds: float | None) -> float | None:
+def rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.proof_report import proof_lines, proofs_json
 from lockstep.report import (
     aside_json,
     counted,
@@ -44,7 +45,7 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
     return exits.DONE if found.state is State.FINE else exits.SET_ASIDE
 
 
-def status_json(standing: Standing, judged: Verdict) -> dict[str, Any]:
+def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str, Any]:
     """Moments in ISO 8601, spans in seconds; null for what cannot be told."""
     facts, failed = standing.facts, standing.failures
     return {
@@ -88,6 +89,7 @@ def status_json(standing: Standing, judged: Verdict) -> dict[str, Any]:
         "set_aside": aside_json(standing.set_aside),
         "partial": partial_json(standing.partial),
         "loading": loading_json(standing.loading),
+        "proofs": proofs_json(standing.proofs, now),
         "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
@@ -186,7 +188,9 @@ def _decision_json(one: RecordedDecision) -> dict[str, Any]:
     }
 
 
-def status_lines(standing: Standing, judged: Verdict, tables: Iterable[str] = ()) -> Iterator[str]:
+def status_lines(
+    standing: Standing, judged: Verdict, now: datetime, tables: Iterable[str] = ()
+) -> Iterator[str]:
     """What is the matter and what to type; then everything else that is known. `tables`:
     lines on those that are not followed just now."""
     yield f"{standing.source}: {judged.state}: {judged.sentence}"
@@ -213,6 +217,7 @@ def status_lines(standing: Standing, judged: Verdict, tables: Iterable[str] = ()
     for table in standing.loading:
         yield f"  being read from the source: {table.sentence()}"
     yield from partial_lines(standing.partial)
+    yield from proof_lines(standing.proofs, now)
     yield from tables
     for done in standing.decisions[:_DECISIONS]:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"

@@ -108,6 +108,13 @@ QUIET_WITHOUT_LOCK: Final = Retry(
     most=50,
     pauses=(0.02,),
 )
+RUN_ENDED: Final = Retry(
+    "asking whether the mirrors show what was captured, before they are compared",
+    "a run is going on",
+    "the comparison ends with exit code 3",
+    most=61,
+    pauses=(1.0,),
+)
 PUBLISH: Final = Retry(
     "a commit to a changelog",
     "somebody else committed first; the next try is planned on that version",
@@ -156,6 +163,7 @@ TABLE: Final = (
     COMMITTED_SOON,
     QUIET,
     QUIET_WITHOUT_LOCK,
+    RUN_ENDED,
     PUBLISH,
     MERGE,
     LOCK,

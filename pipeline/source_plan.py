@@ -46,7 +46,7 @@ class SourcePlan:
     """A source as configured, without what is needed to connect to it.
 
     `standby` is the server that may answer in its place. `until`: where this run ends, if
-    not at the head.
+    not at the head. `prove_rows`: so many rows of each of some tables are compared after a run.
     """
 
     name: str
@@ -57,6 +57,7 @@ class SourcePlan:
     lake: LakePolicies = field(default_factory=LakePolicies)
     standby: StandbyPlan | None = None
     until: Place | None = None
+    prove_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
 
     @property

@@ -69,7 +69,7 @@ def run_sources(
 
 def _told(record: RunRecord, desk: Desk) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
-    from lockstep import report
+    from lockstep import report, verify_report
 
     told = report.run_json(record, str(desk.settings.lake_path()))
     if record.error is not None:
@@ -78,5 +78,11 @@ def _told(record: RunRecord, desk: Desk) -> tuple[int, dict[str, Any]]:
     if record.defect is not None:
         raise record.defect.with_traceback(record.defect.__traceback__)
     report.show_run(desk, record)
-    aside = record.acknowledged is not None and record.acknowledged.set_aside
-    return (exits.SET_ASIDE if aside else exits.DONE), told
+    done = record.acknowledged
+    aside = exits.SET_ASIDE if done is not None and done.set_aside else exits.DONE
+    if done is None or done.sampled is None:
+        return aside, told
+    verify_report.show_sampled(desk, record.source, done.sampled)
+    compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
+    told["compared"] = verify_report.verify_json(done.sampled)["tables"]
+    return exits.most_serious([aside, compared]), told

@@ -42,13 +42,13 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             judged, code = verdict(found, now, pause), exit_code(found, now, pause)
             consumers = consumers_json(site.consumers().consumers(source.name))
             payload[source.name] = {
-                **status_json(found, judged),
+                **status_json(found, judged, now),
                 "tables": inactive_json(tables),
                 "consumers": consumers,
                 "exit_code": code,
             }
             codes.append(code)
-            for line in status_lines(found, judged, inactive_lines(tables)):
+            for line in status_lines(found, judged, now, inactive_lines(tables)):
                 desk.say(line)
             if consumers:
                 desk.say(lines(consumer_pairs(consumers)))

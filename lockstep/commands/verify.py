@@ -1,12 +1,13 @@
-"""`lockstep verify`: compare whole tables of MySQL and the lake."""
+"""`lockstep verify`: hold MySQL and the lake against each other at one place of the log."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from lockstep import exits, report
+from lockstep import exits, verify_report
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    """Exit code 4 if a table differs or cannot be compared, 6 if tables are set aside, 3 if the
-    source moves."""
+    """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
+    tables are set aside."""
     from lockstep.progress import LiveProgress
+    from pipeline.runs.inspecting.verify_outcome import note
     from pipeline.runs.inspecting.verify_rows import verify
+    from pipeline.runs.inspecting.verify_sample import verify_sample
     from resources.site import Site
 
     tables = [table_name(text) for text in arguments.tables]
@@ -32,12 +35,25 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         for source, chosen in _chosen(desk.sources(arguments.source), tables):
             with LiveProgress(desk.console, source.name) as progress:
                 work = site.workplace(source.name, progress)
-                found = verify(work, chosen)
-                _note_equal(work, found, desk)
-            report.show_verify(desk, source.name, found)
-            whole = exits.SET_ASIDE if found.set_aside else exits.DONE
-            codes.append(whole if found.equal else exits.DIFFERENCES)
-            payload[source.name] = {**report.verify_json(found), "exit_code": codes[-1]}
+                if arguments.sample is None:
+                    found = verify(work, chosen, show_values=arguments.show_values)
+                else:
+                    found = verify_sample(
+                        work,
+                        chosen,
+                        arguments.sample,
+                        SystemRandom(),
+                        show_values=arguments.show_values,
+                    )
+                note(work, found)
+                if arguments.sample is None:
+                    _note_equal(work, found, desk)
+                repaired = _repaired(work, found, desk) if arguments.repair else None
+            verify_report.show_verify(desk, source.name, found)
+            codes.append(verify_report.exit_code(found))
+            payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
+            if repaired is not None:
+                payload[source.name]["repaired"] = [str(table) for table in repaired]
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
@@ -53,6 +69,20 @@ def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
             note_equal(work, lease, found)
     except SourceBusy:
         desk.note("a run began: it is not recorded which tables are complete; verify them again")
+
+
+def _repaired(work: Workplace, found: VerifyReport, desk: Desk) -> tuple[TableName, ...]:
+    """Tables that the next run reads from the source; `SourceBusy` while a run is going on."""
+    from pipeline.runs.inspecting.verify_outcome import repair
+
+    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+        tables = repair(work, lease, found)
+    for table in tables:
+        desk.say(
+            f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
+            f"{table}`"
+        )
+    return tables
 
 
 def table_name(text: str) -> TableName:

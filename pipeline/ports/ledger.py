@@ -15,6 +15,7 @@ from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
 from pipeline.ports.loads import Loads
 from pipeline.ports.orders import Orders
+from pipeline.ports.proofs import Proofs
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.tables import Tables
 from pipeline.ports.writes import Writes
@@ -31,6 +32,7 @@ class Ledger(
     Loads,
     Writes,
     LakeBooks,
+    Proofs,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pipeline.lake_commit import Look
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from pipeline.proof.sampling import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +101,14 @@ class Mirrors(Protocol):
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         """All rows of the mirror at a version, deletion vectors honoured; no JVM, except
         for a mirror with widened columns."""
+
+    def rows_near(
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column: str,
+        spans: Sequence[Span],
+    ) -> Iterator[pa.RecordBatch]:
+        """At least those of the rows whose `column`, of whole numbers or text, lies in one of the
+        spans; others too where it is no less work to leave them out."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
+from pipeline.ports.compared import ComparedServer
 from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.snapshot.bounds import Bound, Range
@@ -141,7 +142,7 @@ class TableSnapshot:
     prepared: frozenset[Xid] | None = None
 
 
-class SourceServer(Protocol):
+class SourceServer(ComparedServer, Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
     def facts(self) -> ServerFacts: ...

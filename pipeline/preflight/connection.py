@@ -150,7 +150,7 @@ CHECK_RULES: Final = (
         TOPIC,
         f"global variable, wanted: {_PACKET >> 20} MiB or more",
         "warning",
-        "`verify` cannot read longer rows (a dump is not bound by it)",
+        "`verify` cannot show longer rows that differ (a dump is not bound by it)",
         set_global("max_allowed_packet", "64 * 1024 * 1024"),
         _packets,
     ),

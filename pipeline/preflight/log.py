@@ -122,8 +122,8 @@ _ADVISED: Final = (
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "a consistent read may then match no place in the log, so `verify` may report differences "
-        "that are not there",
+        "a consistent read may then match no place in the log, and `verify` compares a table that "
+        "is written to row by row, which takes longer",
         set_global("binlog_order_commits", "ON"),
     ),
     Wanted(

@@ -18,6 +18,8 @@ from pipeline.ports.segments import SegmentStore
 from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
 from pipeline.position import Position
+from pipeline.proof.prefixes import Prefix
+from pipeline.proof.proven import Proof
 from pipeline.segment import RowCounts
 from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.source_plan import SourcePlan
@@ -185,7 +187,8 @@ class MergeReport:
 class AcknowledgeReport:
     """`position` is the acknowledged cursor afterwards; None before the first batch.
     `held` are captured batches that are not merged, with the tables they wait for. `partial`:
-    tables that the lake can have but a part of."""
+    tables that the lake can have but a part of. `sampled`: rows that were compared with the
+    source afterwards."""
 
     acknowledged: tuple[int, ...]
     position: Position | None
@@ -193,19 +196,42 @@ class AcknowledgeReport:
     set_aside: tuple[SetAside, ...]
     seconds: float
     partial: tuple[Extent, ...] = ()
+    sampled: VerifyReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that one side has otherwise: `kind` as in "only in MySQL", its key as text, and, of
+    one that both have, the columns that differ. `source` and `lake`: what each has of them, as
+    text by column; None unless values were asked for."""
+
+    kind: str
+    key: str
+    columns: tuple[str, ...] = ()
+    source: Mapping[str, str] | None = None
+    lake: Mapping[str, str] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Verification of one table. `examples` name keys, never other columns' values."""
+    """Verification of one table. `examples` name keys, never other columns' values; `rows` has
+    some of the differences column by column. `at`: the place that the comparison holds for, with
+    the GTIDs executed up to it. `compared`: rows, where it is not all of them."""
 
     table: TableName
     source_rows: int
     lake_rows: int
-    only_in_source: int
-    only_in_lake: int
-    different: int
-    examples: tuple[str, ...]
+    only_in_source: int = 0
+    only_in_lake: int = 0
+    different: int = 0
+    examples: tuple[str, ...] = ()
+    proof: Proof = Proof.EXACT
+    at: Prefix | None = None
+    rows: tuple[RowDifference, ...] = ()
+    compared: int | None = None
 
     @property
     def equal(self) -> bool:
@@ -223,7 +249,8 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """`batch`: the newest that was acknowledged; the lake shows its end."""
+    """`batch`: the newest that was acknowledged; the lake shows its end. `not_proven`: tables
+    that could be read, and not held against each other at one place."""
 
     batch: int
     position: Position
@@ -231,11 +258,17 @@ class VerifyReport:
     set_aside: tuple[SetAside, ...]
     seconds: float
     not_compared: tuple[NotCompared, ...] = ()
+    not_proven: tuple[NotCompared, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether a table differs, or could not be read."""
+        return bool(self.not_compared) or not all(one.equal for one in self.tables)
 
     @property
     def equal(self) -> bool:
         """Whether each table was compared, and none differs."""
-        return not self.not_compared and all(one.equal for one in self.tables)
+        return not self.differs and not self.not_proven
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:

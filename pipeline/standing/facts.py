@@ -11,6 +11,7 @@ from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Lineage
+from pipeline.proof.proven import TableProof
 from pipeline.snapshot.progress import Progress
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
@@ -78,7 +79,8 @@ class Standing:
     those that a person `paused`, and those that the next run brings back. `partial`: tables
     that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
     `astray`: tables that the next run sets aside for what somebody did to their mirrors;
-    `loading`: those whose rows are being read from the source."""
+    `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
+    the source found, and when."""
 
     source: str
     captured: Cursor | None = None
@@ -104,6 +106,7 @@ class Standing:
     lake: LockstepError | None = None
     astray: tuple[SetAside, ...] = ()
     loading: tuple[Progress, ...] = ()
+    proofs: tuple[TableProof, ...] = ()
 
     @property
     def other_server(self) -> bool:

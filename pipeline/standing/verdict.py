@@ -14,6 +14,7 @@ from pipeline.changes.extents import cure, told
 from pipeline.errors import RECOVERY_OF, Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
+from pipeline.proof.proven import TableProof
 from pipeline.standing.facts import Failures, Standing
 from pipeline.start.question import Refusal, Rule, Start
 from pipeline.table import TableName
@@ -31,6 +32,7 @@ class State(StrEnum):
     SET_ASIDE = "set aside"
     PAUSED = "paused"
     BEHIND = "behind"
+    DIFFERS = "differs"
     GAP = "gap"
     PARTIAL = "partial"
     FINE = "fine"
@@ -59,6 +61,7 @@ _GAP_CURE = (
     "`lockstep verify` shows which rows, once the log has been read to its end; `lockstep reload "
     "TABLE --reason …` re-reads a table from MySQL"
 )
+_DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
 _DAY = timedelta(days=1)
 _START_RULES = frozenset(rule.value for rule in Rule)
 
@@ -239,12 +242,20 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             f"{run}; is `dagster dev` (or the daemon) running?",
             Recovery.RETRY,
         )
+    if wrong := [one for one in standing.proofs if one.differing]:
+        return Verdict(State.DIFFERS, _differing(wrong), _DIFFERS_CURE.format(wrong[0].table))
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
         return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
     if standing.partial:
         return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     position = standing.acknowledged.position if standing.acknowledged else None
     return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
+
+
+def _differing(wrong: Sequence[TableProof]) -> str:
+    names = _named(sorted({one.table for one in wrong}))
+    last = max(one.compared_at for one in wrong)
+    return f"rows of {names} differed from MySQL when last compared, {clock(last)}"
 
 
 def _gaps(gaps: Sequence[Gap]) -> str:

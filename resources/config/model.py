@@ -238,6 +238,7 @@ class SourcePart(Part):
     deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
     readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
     updated_columns: bool = _LAKE.updated_columns
+    prove_rows: Annotated[int, Field(ge=0)] = 0
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
         _START.fallback_interval.total_seconds()
     )

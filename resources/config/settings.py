@@ -126,6 +126,7 @@ class SourceSettings:
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
             until=until,
             snapshot=self._snapshot(),
+            prove_rows=self.part.prove_rows,
         )
 
     def _snapshot(self) -> SnapshotPlan:

@@ -24,6 +24,7 @@ from pipeline.lake_commit import Look, same_write
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorWrite, Recount, Replace, Target
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.proof.sampling import Span
 from resources.lake.altering import (
     APP_ID,
     TXN_VERSION,
@@ -40,7 +41,7 @@ from resources.lake.commits import ends_at, look
 from resources.lake.delta_log import newest_version, recorded
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
+from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import size_in, size_of
@@ -203,6 +204,20 @@ class SparkMirrors:
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
+
+    def rows_near(
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column: str,
+        spans: Sequence[Span],
+    ) -> Iterator[pa.RecordBatch]:
+        with self._about(mirror) as path:
+            if needs_spark(DeltaTable(path, version=version)):
+                yield from self._rows_by_spark(mirror, columns, version)
+            else:
+                yield from scanned(path, columns, version, near(column, spans))
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int

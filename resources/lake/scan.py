@@ -12,25 +12,52 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from pipeline.proof.sampling import Span
 from resources.lake.storage import lake_errors
 
 
-def scanned(path: Path, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-    """`columns` of all rows at a version, in no particular order."""
-    names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+def scanned(
+    path: Path, columns: Sequence[str], version: int, where: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """`columns` of all rows at a version, or of those for which `where` is true, in no
+    particular order."""
+    names = ", ".join(map(_quoted, columns))
+    condition = "" if where is None else f" where {where}"
     with lake_errors(path):
         table = DeltaTable(path, version=version)
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         builder = QueryBuilder().register("mirror", table)
         try:
-            for batch in builder.execute(f"select {names} from mirror"):
+            for batch in builder.execute(f"select {names} from mirror{condition}"):
                 yield pa.record_batch(batch).cast(wanted)
         except Exception as error:
             if type(error) is not Exception:
                 raise
             # A file that is gone or damaged has no class of its own there.
             raise DeltaError(str(error)) from error
+
+
+def near(column: str, spans: Sequence[Span]) -> str:
+    """The condition that a column of whole numbers or text lies in one of the spans."""
+    name = _quoted(column)
+    single = [_literal(span.low) for span in spans if span.low == span.high]
+    parts = [
+        f"{name} between {_literal(span.low)} and {_literal(span.high)}"
+        for span in spans
+        if span.low != span.high
+    ]
+    if single:
+        parts.append(f"{name} in ({', '.join(single)})")
+    return " or ".join(parts) or "false"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: int | str) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def mirror_schema(path: Path, version: int) -> pa.Schema:

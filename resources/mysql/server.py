@@ -6,8 +6,9 @@ answers mean for a run (`pipeline.start`, `pipeline.preflight`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pymysql.cursors import Cursor
@@ -16,8 +17,10 @@ from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
+from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
 from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
 from pipeline.position import Coordinates
+from pipeline.proof.hashes import Part
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
@@ -40,6 +43,8 @@ from resources.mysql.facts import read_facts
 from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from resources.mysql.row_hashes import open_hashes, read_sum
+from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, prepare_session, select_rows
@@ -169,6 +174,24 @@ class MySqlServer:
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
             return estimated_rows(cursor, tables)
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        return read_sum(self._settings, structure)
+
+    def row_hashes(
+        self, structure: TableStructure, part: Part
+    ) -> AbstractContextManager[SourceHashes]:
+        return open_hashes(self._settings, structure, part)
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+        return read_rows(self._settings, structure, keys)
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        return read_sample(self._settings, structure, starts)
 
 
 def _row_structures(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pipeline.batch import Xid
 from pipeline.errors import HostUnknown, SourceUnavailable
 from pipeline.gtid import GtidSet
+from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
     BinlogDump,
@@ -25,6 +26,7 @@ from pipeline.ports.source import (
     TableSnapshot,
 )
 from pipeline.position import Coordinates
+from pipeline.proof.hashes import Part
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.giving_way import PIECE_SECONDS
@@ -127,3 +129,21 @@ class ServerOrStandby:
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         return self._ask(lambda server: server.estimated_rows(tables))
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        return self._facts().row_sum(structure)
+
+    def row_hashes(
+        self, structure: TableStructure, part: Part
+    ) -> AbstractContextManager[SourceHashes]:
+        return self._facts().row_hashes(structure, part)
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+        return self._facts().rows_by_hash(structure, keys)
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        return self._facts().sample(structure, starts)

@@ -1,8 +1,8 @@
 """Reading what a server warns of behind a result.
 
 Belongs here: SHOW WARNINGS, which tells of the statement before it in the same session. Does
-not: how many there were, which the packet that ends a result says (`pipeline.resultset.packets`),
-and which of them are harmless (`pipeline.source_warnings`).
+not: how many there were of rows that we read ourselves, which the packet that ends a result says
+(`pipeline.resultset.packets`), and which of them are harmless (`pipeline.source_warnings`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ from pymysql.cursors import Cursor
 from pipeline.source_warnings import KEPT, SourceWarning
 
 KEEP_ALL = f"set session max_error_count = {KEPT}"
+
+
+def warning_count(cursor: Cursor) -> int:
+    """Warnings of what the driver read for a cursor, all of whose rows were fetched."""
+    told: Any = cursor
+    return 0 if told._result is None else int(told._result.warning_count or 0)
 
 
 def read_warnings(cursor: Cursor) -> list[SourceWarning]:

@@ -20,6 +20,7 @@ from resources.postgres.leases import PostgresLeases
 from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
+from resources.postgres.proofs import PostgresProofs
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.tables import PostgresTables
@@ -54,6 +55,7 @@ class PostgresLedger(
     PostgresLoads,
     PostgresWrites,
     PostgresLakeBooks,
+    PostgresProofs,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

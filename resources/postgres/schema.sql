@@ -540,6 +540,29 @@ create table lockstep.table_orders (
     constraint table_orders_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name)
 );
 
+create table lockstep.table_proofs (
+    source text not null,
+    database text not null,
+    name text not null,
+    whole boolean not null,
+    compared_at timestamp with time zone not null default clock_timestamp(),
+    differing bigint not null,
+    proven_at timestamp with time zone,
+    proof text,
+    rows bigint,
+    at_base text,
+    at_number bigint,
+    at_offset bigint,
+    gtid_set text,
+    constraint table_proofs_differing_counts CHECK ((differing >= 0)),
+    constraint table_proofs_differing_or_proven CHECK (((differing > 0) OR ((proven_at IS NOT NULL) AND (proven_at = compared_at)))),
+    constraint table_proofs_known CHECK ((proof = ANY (ARRAY['exact'::text, 'prefix'::text, 'rows'::text, 'sample'::text]))),
+    constraint table_proofs_pk PRIMARY KEY (source, database, name, whole),
+    constraint table_proofs_proven_whole CHECK ((num_nonnulls(proven_at, proof, rows, at_base, at_number, at_offset, gtid_set) = ANY (ARRAY[0, 7]))),
+    constraint table_proofs_rows_count CHECK ((rows >= 0)),
+    constraint table_proofs_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
+);
+
 create table lockstep.table_states (
     source text not null,
     database text not null,

@@ -907,3 +907,26 @@ select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, 'x', 0
 -- rule: load_files_path
 insert into lockstep.load_files
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, '', 1, 1, 'x'
+-- rule: table_proofs_source
+insert into lockstep.table_proofs (source, database, name, whole, differing) values ('nobody', 'shop', 'x', true, 1)
+-- rule: table_proofs_pk
+insert into lockstep.table_proofs (source, database, name, whole, differing)
+values (%(s)s, 'shop', 'x', true, 1), (%(s)s, 'shop', 'x', true, 2)
+-- rule: table_proofs_differing_counts
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, -1, now(), now(), 'exact', 1, 'binlog', 1, 4, '')
+-- rule: table_proofs_rows_count
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, 0, now(), now(), 'exact', -1, 'binlog', 1, 4, '')
+-- rule: table_proofs_known
+insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set)
+values (%(s)s, 'shop', 'x', true, 0, now(), now(), 'hoped', 1, 'binlog', 1, 4, '')
+-- rule: table_proofs_proven_whole
+insert into lockstep.table_proofs (source, database, name, whole, differing, proof)
+values (%(s)s, 'shop', 'x', true, 1, 'exact')
+-- rule: table_proofs_differing_or_proven
+insert into lockstep.table_proofs (source, database, name, whole, differing)
+values (%(s)s, 'shop', 'x', true, 0)

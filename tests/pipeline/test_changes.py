@@ -19,7 +19,6 @@ from pipeline.changes.layout import (
     path_part,
 )
 from pipeline.changes.strategy import only_inserts
-from pipeline.runs.inspecting.verify_rows import difference
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import RowCounts
 from pipeline.table import Column, TableName, TableStructure
@@ -113,37 +112,6 @@ STRUCTURE = TableStructure(
 
 def rows(*values: tuple[int, str | None]) -> pa.Table:
     return pa.Table.from_pylist([{"id": i, "v": v} for i, v in values], arrow_schema(STRUCTURE))
-
-
-def test_a_comparison_names_what_differs() -> None:
-    """Missing, surplus and unequal rows are told apart by key; values are not shown."""
-    found = difference(
-        STRUCTURE, rows((1, "a"), (2, "b"), (3, None)), rows((2, "x"), (3, None), (4, "c"))
-    )
-    assert (found.only_in_source, found.only_in_lake, found.different) == (1, 1, 1)
-    assert found.examples == ("different: id=2", "only in MySQL: id=1", "only in the lake: id=4")
-
-
-def test_a_doubled_row_is_a_difference() -> None:
-    """Rows are counted, not only looked up."""
-    assert not difference(STRUCTURE, rows((1, "a")), rows((1, "a"), (1, "a"))).equal
-    assert difference(STRUCTURE, rows((1, "a"), (2, None)), rows((2, None), (1, "a"))).equal
-
-
-def test_vectors_are_compared_to_the_bit() -> None:
-    """Lists differ by a number, by a zero's sign, by their length and from NULL."""
-    structure = TableStructure(
-        TableName("shop", "t"), (Column("id", "int"), Column("v", "vector", length=4)), ("id",)
-    )
-
-    def table(*vectors: list[float] | None) -> pa.Table:
-        images = [{"id": number, "v": vector} for number, vector in enumerate(vectors)]
-        return pa.Table.from_pylist(images, arrow_schema(structure))
-
-    source = table([1.0, 2.0], [0.0], [], None, [0.1])
-    assert difference(structure, source, source).equal
-    found = difference(structure, source, table([1.0, 3.0], [-0.0], None, None, [0.1, 0.1]))
-    assert found.examples == tuple(f"different: id={number}" for number in (0, 1, 2, 4))
 
 
 def test_zeros_of_both_signs_are_one_key() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.proof_report import proof_lines, proofs_json
 from lockstep.status_report import exit_code, status_lines
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity, Decision, LeaseView, RecordedDecision
@@ -15,6 +16,7 @@ from pipeline.errors import LedgerUnavailable, SecretMissing, SourceUnavailable
 from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
+from pipeline.proof.proven import Proof, Proven, TableProof
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import (
     failures,
@@ -94,6 +96,7 @@ STOPPED = failures([decided("failure", "UnsupportedStatement", hint="exclude")],
 ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
 
 
+WRONG = TableProof(TableName("shop", "orders"), True, NOW, 3, None, None)
 GAP = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
 UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
 
@@ -154,6 +157,11 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
         ),
         ({"lag": Lag(7200.0, 10, 1)}, State.BEHIND, ("2 hours behind", "lockstep run")),
+        (
+            {"proofs": (WRONG,), "gaps": (GAP,)},
+            State.DIFFERS,
+            ("rows of shop.orders differed", "`lockstep verify shop.orders`", "--repair"),
+        ),
         ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
         (
             {"partial": (Extent(ORDERS, at(3, 400)),)},
@@ -254,8 +262,27 @@ def test_a_gap_is_part_of_the_sentence() -> None:
     closed = Closed(9, NOW, TableEventKind.REREAD, "shop.orders")
     history = replace(GAP, closed={"shop.orders": closed})
     assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
-    told = "\n".join(status_lines(standing(gaps=(GAP, history)), verdict(standing(), NOW, None)))
+    told = "\n".join(
+        status_lines(standing(gaps=(GAP, history)), verdict(standing(), NOW, None), NOW)
+    )
     assert told.count("was never read") == 1
+
+
+def test_proofs_are_told_with_their_age() -> None:
+    """Which tables differ, and how long ago the others were proven; a sample proves no table."""
+    at = NOW - timedelta(hours=3)
+    proven = Proven(Proof.PREFIX, 7, position(4, 1000).at, "")
+    proofs = (
+        replace(WRONG, proven=proven, proven_at=at),
+        TableProof(TableName("shop", "stock"), True, at, 0, proven, at),
+        TableProof(TableName("shop", "stock"), False, NOW, 0, proven, NOW),
+    )
+    told = list(proof_lines(proofs, NOW))
+    assert "shop.orders differs from MySQL: 3 rows" in told[0]
+    assert "proven equal to MySQL: 1 table, the longest ago 3 hours ago" in told[-1]
+    json = proofs_json(proofs, NOW)
+    assert [one["age_seconds"] for one in json] == [10800.0, 10800.0, 0.0]
+    assert [one["differing"] for one in json] == [3, 0, 0]
 
 
 # -- figures --------------------------------------------------------------------------------

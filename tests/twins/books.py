@@ -21,6 +21,7 @@ from pipeline.intent import Intent, SettledWrite, VersionSetEntry
 from pipeline.life.events import Event
 from pipeline.load import Load
 from pipeline.position import SetWitness
+from pipeline.proof.proven import TableProof
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
@@ -86,6 +87,7 @@ class MemoryBooks:
     events: dict[int, tuple[TableEvent, ...]] = field(default_factory=dict)
     snapshots: dict[int, tuple[SnapshotPart, ...]] = field(default_factory=dict)
     extents: list[tuple[str, int, Extent]] = field(default_factory=list)
+    proofs: dict[tuple[str, TableName, bool], TableProof] = field(default_factory=dict)
     handovers: dict[int, tuple[Handover, ...]] = field(default_factory=dict)
     orders: dict[int, OrderEntry] = field(default_factory=dict)
     prepared: dict[tuple[int, Xid], tuple[str, Prepared]] = field(default_factory=dict)

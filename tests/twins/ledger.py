@@ -14,6 +14,7 @@ from tests.twins.lake_books import MemoryLakeBooks
 from tests.twins.leases import MemoryLeases
 from tests.twins.loads import MemoryLoads
 from tests.twins.orders import MemoryOrders
+from tests.twins.proofs import MemoryProofs
 from tests.twins.schemas import MemorySchemas
 from tests.twins.tables import MemoryTables
 from tests.twins.writes import MemoryWrites
@@ -30,6 +31,7 @@ class MemoryLedger(
     MemoryLoads,
     MemoryWrites,
     MemoryLakeBooks,
+    MemoryProofs,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

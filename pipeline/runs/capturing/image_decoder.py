@@ -56,12 +56,16 @@ class Decoding:
     ) -> tuple[CapturedTable, list[RowImages]]:
         """The images of one table's events, in their order, and the table they belong to.
         TableError where they cannot be decoded, or not captured."""
+        version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
+        return tables.opened(version, at), list(self.images(part, at))
+
+    def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+        """The images of one table's events, in their order; TableError where they cannot be
+        decoded."""
         number = int(part.events[0, columns.MAP])
-        version, _ = self.decoder(number, at)
-        table = tables.opened(version, at)
         if (part.events[:, columns.MAP] == number).all():
-            return table, list(self._of_map(number, part, at))
-        return table, list(self._of_maps(part, at))
+            return self._of_map(number, part, at)
+        return self._of_maps(part, at)
 
     def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Events of several maps: decoded map by map, put into their order again."""

@@ -92,6 +92,7 @@ def stand(
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(one.progress for one in ledger.open_loads(source)),
         astray=() if isinstance(work, LockstepError) else _astray(work),
+        proofs=tuple(ledger.proofs(source)),
     )
 
 

@@ -1,190 +1,195 @@
-"""Verify: compare whole tables of MySQL and the lake while both stand still.
+"""Verify: MySQL and the lake held against each other at one place of the log, while others write.
 
-The two sides come by independent paths (a SELECT's text; the mirror's files), meet as
-Arrow, and are compared as multisets of rows. Head and acknowledged cursor must be equal
-before and after, else the comparison says nothing.
+The two sides come by independent paths, the server's own arithmetic and the mirror's files, and
+meet as sums of hashes. The mirror's sum is carried through the log from the place that it shows to
+the moment at which the source was read; where it does not fit there, rows tell which are wrong.
+
+Belongs here: the order of a comparison, and what becomes of one table that cannot be compared.
+Does not: hashes and what follows from them (`pipeline.proof`), both sides (`verify_sides`),
+reading the log (`verify_log`), which rows differ (`verify_differences`), the ledger's notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TypeVar
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Cursor
-from pipeline.changes.layout import DELETED_AT
-from pipeline.errors import MirrorRefused, NothingMatches, SourceMoving, TableError
-from pipeline.position import Position
+from pipeline.errors import (
+    MirrorRefused,
+    NothingMatches,
+    SourceMoving,
+    StructureMoved,
+    TableError,
+)
+from pipeline.ports.compared import SourceSum
+from pipeline.proof.hashes import RowSum
+from pipeline.proof.prefixes import Carried, Prefix
+from pipeline.proof.proven import Proof
 from pipeline.runs.acknowledge import tables_set_aside
-from pipeline.runs.context import NotCompared, TableDifference, VerifyReport, Workplace
+from pipeline.runs.context import (
+    NotCompared,
+    TableDifference,
+    VerifyReport,
+    Workplace,
+)
+from pipeline.runs.inspecting.verify_differences import Side, differences
+from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.inspecting.verify_sides import SumReader
 from pipeline.runs.schema_choice import reload_hint
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table import TableName
+from pipeline.table_state import STOPPED
 
-EXAMPLES = 5
-_SIDE = "_lockstep_side"
+T = TypeVar("T")
+
+Found = TableDifference | NotCompared | Unfollowed
 
 
-def verify(work: Workplace, tables: Sequence[TableName] | None = None) -> VerifyReport:
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A table whose two sums are known."""
+
+    side: Side
+    source: SourceSum
+    lake: RowSum
+
+    def told(self, proof: Proof, at: Prefix) -> TableDifference:
+        """It is equal: at that place the mirror has as many rows as the source."""
+        rows = self.source.sum.rows
+        return TableDifference(self.side.table, rows, rows, proof=proof, at=at)
+
+
+def verify(
+    work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
+) -> VerifyReport:
     """Compare `tables`, or all that are captured and not set aside.
 
-    SourceMoving if the log grew, or is ahead of the acknowledged cursor. A table that cannot
-    be read on one side is told of, and the others are compared.
+    `SourceMoving` before the first run, and while captured batches wait for their merge. A
+    table that cannot be compared is told of, and the others are.
     """
     clock = perf_counter()
-    before = _standing_still(work)
-    states = work.ledger.table_states(work.source.name)
-    chosen = _chosen(work, tables, states)
-    found = [_tried(work, table, states.get(table)) for table in chosen]
-    after = _standing_still(work)
-    if after.position.at != before.position.at:
-        raise _moving(after.position, str(before.position.at))
+    shown = what_the_lake_shows(work)
+    found: dict[TableName, Found] = {}
+    summed: dict[TableName, Summed] = {}
+    for table in chosen(work, tables, shown.states):
+        one = tried(table, partial(_summed, work, shown, table))
+        if isinstance(one, Summed):
+            summed[table] = one
+        else:
+            found[table] = one
+    found.update(_carried(work, shown, summed))
+    for table, sums in summed.items():
+        if table not in found:
+            compare = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
+            found[table] = tried(table, compare)
+    return report(work, shown.cursor, found, perf_counter() - clock)
+
+
+def report(
+    work: Workplace, cursor: Cursor, found: Mapping[TableName, Found], seconds: float
+) -> VerifyReport:
+    """All that was found, by table."""
+    ordered = [found[table] for table in sorted(found)]
     return VerifyReport(
-        before.batch,
-        before.position,
-        tuple(one for one in found if isinstance(one, TableDifference)),
+        cursor.batch,
+        cursor.position,
+        tuple(one for one in ordered if isinstance(one, TableDifference)),
         tables_set_aside(work),
-        perf_counter() - clock,
-        tuple(one for one in found if isinstance(one, NotCompared)),
+        seconds,
+        tuple(one for one in ordered if isinstance(one, NotCompared)),
+        tuple(
+            NotCompared(one.table, one.reason, one.hint)
+            for one in ordered
+            if isinstance(one, Unfollowed)
+        ),
     )
 
 
-def _standing_still(work: Workplace) -> Cursor:
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
-    head = work.server.facts().head
-    if cursor is None or cursor.position.at != head:
-        raise _moving(cursor.position if cursor else None, str(head))
-    return cursor
-
-
-def _moving(position: Position | None, head: str) -> SourceMoving:
-    return SourceMoving(
-        f"the source's log ends at {head}, the lake shows {position or 'nothing yet'}",
-        hint="stop the writers, `lockstep run`, then `lockstep verify` again",
-    )
-
-
-def _chosen(
-    work: Workplace,
-    tables: Sequence[TableName] | None,
-    states: dict[TableName, TableState],
-) -> list[TableName]:
-    present = {table.name for table in work.server.tables()}
-    if tables is not None:
-        unknown = [table for table in tables if table not in present and table not in states]
-        if unknown:
-            raise NothingMatches(
-                f"neither the source nor the lake knows {unknown[0]}",
-                hint="`lockstep tables` lists what there is",
-            )
-        return sorted(tables)
-    aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
-    matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - aside)
-
-
-def _tried(
-    work: Workplace, table: TableName, state: TableState | None
-) -> TableDifference | NotCompared:
+def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
     """One table that cannot be read never keeps the others from being compared."""
     try:
         with for_one_table("compare its rows"):
-            return _compared(work, table, state)
+            return compare()
     except MirrorRefused as error:
         return NotCompared(table, error.reason, reload_hint(table))
     except TableError as error:
         return NotCompared(table, error.reason, error.hint)
     except NothingMatches as error:
         return NotCompared(table, error.message, error.hint)
+    except (StructureMoved, SourceMoving) as error:
+        return Unfollowed(table, error.message, error.hint)
 
 
-def _compared(work: Workplace, table: TableName, state: TableState | None) -> TableDifference:
-    structure = work.server.structure(table)
-    with work.server.rows(structure) as batches:
-        source = pa.Table.from_batches(batches, arrow_schema(structure))
-    lake = _lake_rows(work, structure, state)
-    return difference(structure, source, lake)
+def _summed(work: Workplace, shown: Shown, table: TableName) -> Summed | Found:
+    state = shown.states.get(table)
+    if table in shown.waiting:
+        return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+    side = side_of(work, shown, table)
+    source = work.server.row_sum(side.hasher.structure)
+    if state is not None and state.condition in STOPPED and _moved(shown.cursor, source):
+        return Unfollowed(table, "it is set aside, and the source has moved on", AGAIN)
+    return Summed(side, source, side.mirror.summed(side.hasher))
 
 
-def _lake_rows(work: Workplace, structure: TableStructure, state: TableState | None) -> pa.Table:
-    """The mirror now; empty where there is none yet (a table without rows)."""
-    schema = arrow_schema(structure)
-    version = work.mirrors.version(state.mirror) if state else None
-    if state is None or version is None:
-        return schema.empty_table()
-    there = work.mirrors.schema(state.mirror, version)
-    deleted = DELETED_AT.name in there.names and DELETED_AT.name not in schema.names
-    names = [name for name in schema.names if name in there.names]
-    marks = [DELETED_AT.name] if deleted else []
-    batches: Iterator[pa.RecordBatch] = work.mirrors.rows(state.mirror, [*names, *marks], version)
-    rows = pa.Table.from_batches(
-        list(batches), pa.schema([there.field(n) for n in [*names, *marks]])
+def _moved(cursor: Cursor, source: SourceSum) -> bool:
+    return source.marks.high != cursor.position.at
+
+
+def _carried(
+    work: Workplace, shown: Shown, summed: Mapping[TableName, Summed]
+) -> dict[TableName, Found]:
+    """Tables that are equal, and those that the log cannot be followed of."""
+    cursor = shown.cursor
+    found: dict[TableName, Found] = {}
+    readers: dict[TableName, SumReader] = {}
+    for table, one in summed.items():
+        if _moved(cursor, one.source):
+            readers[table] = SumReader(one.side.hasher, _carrying(one, shown))
+        elif one.lake == one.source.sum:
+            found[table] = one.told(Proof.EXACT, _place(cursor))
+    if not readers:
+        return found
+    found.update(read_log(work, cursor, readers))
+    for table, reader in readers.items():
+        reader.carried.finish()
+        place = reader.carried.found
+        if table in found or reader.partial or place is None:
+            continue
+        proof = Proof.EXACT if reader.carried.exact else Proof.PREFIX
+        found[table] = summed[table].told(proof, place)
+    return found
+
+
+def _carrying(one: Summed, shown: Shown) -> Carried:
+    """From the mirror's place on; the read was not before that."""
+    marks, place = one.source.marks, _place(shown.cursor)
+    low, low_set = marks.low, marks.low_set
+    if shown.here and low.file.base == place.at.file.base and low < place.at:
+        low, low_set = place.at, place.gtids
+    return Carried(one.lake, one.source.sum, low, marks.high, low_set)
+
+
+def _by_rows(work: Workplace, cursor: Cursor, one: Summed, *, show_values: bool) -> TableDifference:
+    """Its sums do not fit, or the log has not all of its columns."""
+    return differences(
+        work,
+        cursor,
+        one.side,
+        TableDifference(
+            one.side.table,
+            one.source.sum.rows,
+            one.lake.rows,
+            proof=Proof.ROWS,
+            at=_place(cursor),
+        ),
+        show_values=show_values,
     )
-    if deleted:
-        rows = rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
-    # A column that the mirror lacks is NULL in it, and so a difference.
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
-def difference(structure: TableStructure, source: pa.Table, lake: pa.Table) -> TableDifference:
-    """Two tables of the same schema, compared as multisets of rows; NULL equals NULL.
-
-    A key that stands on both sides with unequal rows counts as `different`.
-    """
-    both = pa.concat_tables([_sided(source, 1), _sided(lake, -1)])
-    rows = both.group_by(source.column_names).aggregate([(_SIDE, "sum")])
-    rows = rows.filter(pc.not_equal(rows.column(f"{_SIDE}_sum"), 0))
-    key = list(structure.primary_key) or source.column_names
-    sides = [_keys(rows, key, pc.greater), _keys(rows, key, pc.less)]
-    shared = sides[0] & sides[1]
-    only_source, only_lake = sides[0] - shared, sides[1] - shared
-    examples = [
-        *(f"different: {text}" for text in sorted(shared)[:EXAMPLES]),
-        *(f"only in MySQL: {text}" for text in sorted(only_source)[:EXAMPLES]),
-        *(f"only in the lake: {text}" for text in sorted(only_lake)[:EXAMPLES]),
-    ]
-    return TableDifference(
-        table=structure.name,
-        source_rows=source.num_rows,
-        lake_rows=lake.num_rows,
-        only_in_source=len(only_source),
-        only_in_lake=len(only_lake),
-        different=len(shared),
-        examples=tuple(examples[:EXAMPLES]),
-    )
-
-
-def _sided(table: pa.Table, side: int) -> pa.Table:
-    columns = [_groupable(column) for column in table.columns]
-    columns.append(pa.chunked_array([pa.repeat(pa.scalar(side, pa.int64()), table.num_rows)]))
-    return pa.table(columns, names=[*table.column_names, _SIDE])
-
-
-def _groupable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Lists of numbers as their bytes: Arrow groups by anything but nested values."""
-    if not pa.types.is_list(column.type):
-        return column
-    numbers = column.type.value_type.to_pandas_dtype()
-    packed = (
-        None if values is None else np.array(values, numbers).tobytes()
-        for values in column.to_pylist()
-    )
-    return pa.chunked_array([pa.array(packed, pa.large_binary())])
-
-
-def _keys(rows: pa.Table, key: list[str], compare: Callable[..., pa.Array]) -> set[str]:
-    side = rows.filter(compare(rows.column(f"{_SIDE}_sum"), 0)).select(key)
-    return {
-        ", ".join(f"{name}={value!r}" for name, value in row.items()) for row in side.to_pylist()
-    }
+def _place(cursor: Cursor) -> Prefix:
+    return Prefix(cursor.position.at, str(cursor.position.gtid_set))

@@ -1,0 +1,54 @@
+"""What comparisons with MySQL found, as `lockstep status` shows it: twice, as lines and as JSON.
+
+Belongs here: how long ago each table was proven, and which differ. Does not: a comparison itself
+(`verify_report`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from lockstep.report import counted
+from pipeline.preflight.retention import spoken
+from pipeline.proof.proven import TableProof
+from pipeline.standing.verdict import clock
+
+
+def proofs_json(proofs: Sequence[TableProof], now: datetime) -> list[dict[str, Any]]:
+    """By table; moments in ISO 8601, ages in seconds."""
+    return [_proof_json(one, now) for one in proofs]
+
+
+def _proof_json(one: TableProof, now: datetime) -> dict[str, Any]:
+    proven, at = one.proven, one.proven_at
+    return {
+        "table": str(one.table),
+        "whole": one.whole,
+        "compared_at": one.compared_at.isoformat(),
+        "differing": one.differing,
+        "proven_at": at.isoformat() if at else None,
+        "age_seconds": round((now - at).total_seconds(), 3) if at else None,
+        "proof": proven.proof.value if proven else None,
+        "rows": proven.rows if proven else None,
+        "position": str(proven.at) if proven else None,
+        "gtid_set": proven.gtid_set if proven else None,
+    }
+
+
+def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
+    """Tables that differed when they were last compared; then how old the proofs of the others
+    are."""
+    for one in proofs:
+        if one.differing:
+            yield (
+                f"  {one.table} differs from MySQL: {counted(one.differing, 'row')} when compared "
+                f"{clock(one.compared_at)}"
+            )
+            yield f"    hint: `lockstep verify {one.table}` shows which, `--repair` mends them"
+    ages = [one.proven_at for one in proofs if one.whole and not one.differing and one.proven_at]
+    if ages:
+        oldest = spoken(max(now - min(ages), now - now))
+        tables = "1 table" if len(ages) == 1 else f"{len(ages)} tables"
+        yield f"  proven equal to MySQL: {tables}, the longest ago {oldest} ago"

@@ -1,0 +1,138 @@
+"""What `lockstep verify` shows: tables, and the rows of those that differ.
+
+Belongs here: a comparison as lines and as JSON. Does not: comparing (`pipeline.runs.inspecting`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from lockstep import exits
+from lockstep.report import aside_json, counted, position_json, rounded, show_aside, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lockstep.desk import Desk
+    from pipeline.runs.context import NotCompared, RowDifference, TableDifference, VerifyReport
+
+_ROWS: Final = 20
+"""So many differing rows of a table are shown; JSON has more of them."""
+
+
+def exit_code(report: VerifyReport) -> int:
+    """4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
+    tables are set aside."""
+    if report.differs:
+        return exits.DIFFERENCES
+    if report.not_proven:
+        return exits.TRY_AGAIN
+    return exits.SET_ASIDE if report.set_aside else exits.DONE
+
+
+def verify_json(report: VerifyReport) -> dict[str, Any]:
+    return {
+        "position": position_json(report.position),
+        "seconds": rounded(report.seconds),
+        "tables": {str(one.table): _table_json(one) for one in report.tables},
+        "not_compared": _reasons(report.not_compared),
+        "not_proven": _reasons(report.not_proven),
+        "set_aside": aside_json(report.set_aside),
+    }
+
+
+def _table_json(one: TableDifference) -> dict[str, Any]:
+    return {
+        "equal": one.equal,
+        "source_rows": one.source_rows,
+        "lake_rows": one.lake_rows,
+        "only_in_source": one.only_in_source,
+        "only_in_lake": one.only_in_lake,
+        "different": one.different,
+        "examples": list(one.examples),
+        "proof": one.proof.value,
+        "at": str(one.at.at) if one.at else None,
+        "gtid_set": one.at.gtids if one.at else None,
+        "compared": one.compared,
+        "rows": [_row_json(row) for row in one.rows],
+    }
+
+
+def _row_json(row: RowDifference) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": row.kind, "key": row.key, "columns": list(row.columns)}
+    if row.source is not None:
+        found["source"], found["lake"] = row.source, row.lake
+    return found
+
+
+def _reasons(tables: Sequence[NotCompared]) -> dict[str, dict[str, str]]:
+    return {str(one.table): {"reason": one.reason, "hint": one.hint} for one in tables}
+
+
+def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
+    """A line, the tables, the rows that differ, and what was not compared or proven."""
+    equal = sum(one.equal for one in report.tables)
+    count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
+    desk.say(
+        f"{source} at {report.position}: {equal} of {count} tables are equal, "
+        f"{report.seconds:.1f} s"
+    )
+    show_table(
+        desk,
+        ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
+        [
+            (
+                str(one.table),
+                f"{one.source_rows:,}",
+                f"{one.lake_rows:,}",
+                f"{one.only_in_source:,}",
+                f"{one.only_in_lake:,}",
+                f"{one.different:,}",
+                _proven(one),
+            )
+            for one in report.tables
+        ],
+    )
+    for table in report.tables:
+        for line in _differences(table):
+            desk.say(line)
+    for one in report.not_compared:
+        desk.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
+    for one in report.not_proven:
+        desk.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
+    show_aside(desk, report.set_aside)
+
+
+def show_sampled(desk: Desk, source: str, report: VerifyReport) -> None:
+    """What a run compared once it was done: a line, and what differs."""
+    rows = sum(one.compared or 0 for one in report.tables)
+    wrong = [one for one in report.tables if not one.equal]
+    told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
+    desk.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
+    for table in wrong:
+        for line in _differences(table):
+            desk.say(line)
+        desk.say(f"  `lockstep verify {table.table}` finds all of them")
+
+
+def _proven(one: TableDifference) -> str:
+    if not one.equal:
+        return "-"
+    rows = "" if one.compared is None else f"{one.compared:,} rows, "
+    return f"{rows}{one.at.at}" if one.at else "-"
+
+
+def _differences(table: TableDifference) -> Iterator[str]:
+    for row in table.rows[:_ROWS]:
+        columns = f" ({', '.join(row.columns)})" if row.columns else ""
+        yield f"{table.table}: {row}{columns}"
+        yield from _values("MySQL", row.source)
+        yield from _values("the lake", row.lake)
+    more = table.only_in_source + table.only_in_lake + table.different - len(table.rows[:_ROWS])
+    if more > 0:
+        yield f"{table.table}: {more:,} more"
+
+
+def _values(where: str, values: Mapping[str, str] | None) -> Iterator[str]:
+    if values:
+        yield f"  {where}: {', '.join(f'{name}={value}' for name, value in values.items())}"

@@ -1,0 +1,111 @@
+"""Rows → 64 bits each, and sums of them.
+
+Belongs here: the hash of a row and of its key, and what two lots of rows have together. Does not:
+the text that is hashed (`canonical`), what a sum proves (`prefixes`).
+
+A row's hash is the first 8 bytes of the SHA2 of its text. Hashes of a lot of rows are added up
+modulo 2**64: the order of rows does not count, a row that stands twice counts twice, and what
+changes is subtracted and added again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.proof.canonical import canonical
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableStructure
+
+Hashes = npt.NDArray[np.uint64]
+"""A row's 64 bits, n of them."""
+
+MODULUS: Final = 1 << 64
+BYTES: Final = 8
+
+_PART_MASK: Final = 0xFFFF
+"""Bits of a key's hash that tell its part."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """So many rows, and the sum of their hashes modulo 2**64."""
+
+    rows: int = 0
+    total: int = 0
+
+    def __add__(self, other: RowSum) -> RowSum:
+        return RowSum(self.rows + other.rows, (self.total + other.total) % MODULUS)
+
+    def __sub__(self, other: RowSum) -> RowSum:
+        return RowSum(self.rows - other.rows, (self.total - other.total) % MODULUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of `of` parts of a table's rows, by the hashes of their keys; all rows by default."""
+
+    number: int = 0
+    of: int = 1
+
+    def holds(self, keys: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of these keys belong to it."""
+        rest = (keys & np.uint64(_PART_MASK)) % np.uint64(self.of)
+        return np.asarray(rest == self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class RowHasher:
+    """Hashes of one table's rows. `flavour`: "mysql" or "mariadb", whose texts they equal."""
+
+    structure: TableStructure
+    flavour: str
+    schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", arrow_schema(self.structure))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What rows are told apart by: all columns of a table without a key."""
+        return self.structure.primary_key or self.structure.names
+
+    def rows(self, batch: pa.RecordBatch) -> Hashes:
+        """Of each row; `batch` has the columns of `schema`."""
+        return self._hashed(self.texts(batch))
+
+    def keys(self, batch: pa.RecordBatch) -> Hashes:
+        """Of each row's key; `batch` has the key's columns at least."""
+        return self._hashed(self.texts(batch, self.key))
+
+    def summed(self, batch: pa.RecordBatch) -> RowSum:
+        return RowSum(batch.num_rows, int(self.rows(batch).sum(dtype=np.uint64)))
+
+    def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
+        """Per column, what stands for each of its values; NULL for NULL."""
+        wanted = self.structure.names if names is None else names
+        columns = {column.name: column for column in self.structure.columns}
+        return [
+            canonical(columns[name], self.flavour).text(_whole(batch.column(name)))
+            for name in wanted
+        ]
+
+    def _hashed(self, columns: Sequence[pa.Array]) -> Hashes:
+        comma = pa.scalar(b",", pa.large_binary())
+        joined = pc.binary_join_element_wise(
+            *columns, comma, null_handling="replace", null_replacement=b""
+        )
+        sha = hashlib.sha256
+        digests = b"".join([sha(text).digest()[:BYTES] for text in joined.to_pylist()])
+        return np.frombuffer(digests, ">u8").astype(np.uint64)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

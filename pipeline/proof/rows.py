@@ -1,0 +1,157 @@
+"""Which rows of a mirror are wrong, told by the hashes of all of them.
+
+Belongs here: what a table's rows were at the mirror's place of the log, from what the source has
+now and what the log says of the rows between; and what a mirror has otherwise. Does not: reading
+any of it.
+
+A row that no change since then touched is at the source what it was. Of one that was touched, the
+image before its first change says what it was, or that it was not there. So rows are told while
+others write, whatever moment the source was read at. Rows of a table without a key are told from
+each other by all of their columns, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.proof.hashes import Hashes, Part
+
+_PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
+
+Pairs = npt.NDArray[np.void]
+"""A row each: the hash of its key, and of all of it."""
+
+
+def pairs(keys: Hashes, rows: Hashes) -> Pairs:
+    found = np.empty(len(keys), _PAIR)
+    found["key"], found["row"] = keys, rows
+    return found
+
+
+def together(batches: Iterable[Pairs]) -> Pairs:
+    return np.concatenate([np.empty(0, _PAIR), *batches])
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Hashes of keys: rows that only one side has, rows that both have with other values; and of
+    how many nothing can be told, because the log has not all of their columns."""
+
+    only_source: frozenset[int] = frozenset()
+    only_lake: frozenset[int] = frozenset()
+    different: frozenset[int] = frozenset()
+    untold: int = 0
+
+    @property
+    def all(self) -> frozenset[int]:
+        return self.only_source | self.only_lake | self.different
+
+    def __or__(self, other: Wrong) -> Wrong:
+        return Wrong(
+            self.only_source | other.only_source,
+            self.only_lake | other.only_lake,
+            self.different | other.different,
+            self.untold + other.untold,
+        )
+
+
+@dataclass(slots=True)
+class FirstTouch:
+    """What rows of a part were before the log first touched them. `was`: by the hash of the key,
+    the hash of the row, None where there was none; `untold`: keys of rows of which the log has
+    not every column."""
+
+    part: Part
+    was: dict[int, int | None] = field(default_factory=dict)
+    untold: set[int] = field(default_factory=set)
+
+    def put(
+        self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
+    ) -> None:
+        """Images in the order of the log. `comes`: whether the row is there behind it; `whole`:
+        whether the image has every column."""
+        inside = np.flatnonzero(self.part.holds(keys))
+        keys, rows, comes, whole = keys[inside], rows[inside], comes[inside], whole[inside]
+        _, firsts = np.unique(keys, return_index=True)
+        for at in np.sort(firsts).tolist():
+            key = int(keys[at])
+            if key in self.was:
+                continue
+            self.was[key] = None if comes[at] else int(rows[at])
+            if not comes[at] and not whole[at]:
+                self.untold.add(key)
+
+    def among(self, keys: Iterable[int]) -> FirstTouch:
+        """What it says of these alone."""
+        known = set(keys)
+        was = {key: row for key, row in self.was.items() if key in known}
+        return FirstTouch(self.part, was, self.untold & known)
+
+    def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
+        """`source`: the part's rows as they were read now; `lake`: the mirror's."""
+        touched = np.array(sorted(self.was), np.uint64)
+        untold = np.array(sorted(self.untold), np.uint64)
+        was = [(key, row) for key, row in self.was.items() if row is not None]
+        before = np.array(was, _PAIR) if was else np.empty(0, _PAIR)
+        truth = np.concatenate([source[~np.isin(source["key"], touched)], before])
+        truth = truth[~np.isin(truth["key"], untold)]
+        there = lake[~np.isin(lake["key"], untold)]
+        found, surplus = counted(truth, there)
+        more = frozenset(found["key"][surplus > 0].tolist())
+        less = frozenset(found["key"][surplus < 0].tolist())
+        both = more & less
+        return Wrong(more - both, less - both, both, len(self.untold))
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often the log added each row of a part of a table without a key. `before`: up to the
+    low mark of the source's read; `since`: what the sums behind it were, one after the other."""
+
+    part: Part
+    before: dict[int, int] = field(default_factory=dict)
+    since: dict[int, list[int]] = field(default_factory=dict)
+
+    def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
+        """Images of one stretch of the log, before the low mark or behind it."""
+        inside = np.flatnonzero(self.part.holds(rows)).tolist()
+        for at in inside:
+            row, sign = int(rows[at]), signs[at]
+            if not behind_low:
+                self.before[row] = self.before.get(row, 0) + sign
+                continue
+            sums = self.since.setdefault(row, [self.before.get(row, 0)])
+            sums.append(sums[-1] + sign)
+
+    def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
+        found, surplus = counted(source, lake)
+        more = dict(zip(found["key"].tolist(), surplus.tolist(), strict=True))
+        only_source: set[int] = set()
+        only_lake: set[int] = set()
+        for row in {*more, *self.before, *self.since}:
+            told = self.since.get(row, [self.before.get(row, 0)])
+            surplus_of = more.get(row, 0)
+            if surplus_of in told:
+                continue
+            (only_source if surplus_of > told[0] else only_lake).add(row)
+        return Wrong(frozenset(only_source), frozenset(only_lake))
+
+
+def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
+    """The pairs that one side has more often than the other, and how much more often the source
+    has them."""
+    both = np.concatenate([source, lake])
+    order = np.lexsort((both["row"], both["key"]))
+    both = both[order]
+    sides = np.where(order < len(source), 1, -1)
+    if not len(both):
+        return both, sides.astype(np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
+    surplus = np.add.reduceat(sides, starts)
+    kept = np.flatnonzero(surplus)
+    return both[starts[kept]], surplus[kept].astype(np.int64)

@@ -1,0 +1,202 @@
+"""Which rows of one table a mirror has wrong: their keys, their columns, and their values if asked.
+
+Belongs here: hashes of all rows, part by part, then the few rows that differ, read on both sides.
+Does not: sums (`verify_rows`), what hashes say (`pipeline.proof.rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.batch import Cursor
+from pipeline.errors import SourceMoving
+from pipeline.proof.hashes import Hashes, Part, RowHasher
+from pipeline.proof.rows import FirstTouch, Tally, Wrong, pairs, together
+from pipeline.runs.context import RowDifference, TableDifference, Workplace
+from pipeline.runs.inspecting.verify_log import TableReader, read_log
+from pipeline.runs.inspecting.verify_sides import BeforeReader, Mirror, TallyReader, TouchReader
+from pipeline.table import TableName
+
+EXAMPLES: Final = 5
+DETAILS: Final = 500
+"""So many rows that differ are read again, for their keys and columns."""
+
+PART_ROWS: Final = 8_000_000
+"""Rows whose hashes are held at once: 16 bytes each, on both sides."""
+
+_DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is needed to read one table on both sides."""
+
+    table: TableName
+    hasher: RowHasher
+    mirror: Mirror
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.hasher.structure.primary_key)
+
+
+def differences(
+    work: Workplace, cursor: Cursor, side: Side, told: TableDifference, *, show_values: bool
+) -> TableDifference:
+    """`told`, with the rows that differ at the cursor; `SourceMoving` where the log says too
+    little of rows that changed since."""
+    parts = -(-max(told.source_rows, told.lake_rows, 1) // PART_ROWS)
+    wrong = Wrong()
+    for number in range(parts):
+        wrong |= _wrong(work, cursor, side, Part(number, parts))
+    if wrong.untold and not wrong.all:
+        raise SourceMoving(
+            f"{wrong.untold:,} rows changed since {cursor.position}, and the log has not all of "
+            "their columns",
+            hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
+            "= FULL at the source",
+        )
+    rows = list(_rows(work, cursor, side, wrong, show_values=show_values))
+    return replace(
+        told,
+        only_in_source=len(wrong.only_source),
+        only_in_lake=len(wrong.only_lake),
+        different=len(wrong.different),
+        examples=tuple(map(str, rows[:EXAMPLES])),
+        rows=tuple(rows),
+    )
+
+
+def _wrong(work: Workplace, cursor: Cursor, side: Side, part: Part) -> Wrong:
+    hasher = side.hasher
+    with work.server.row_hashes(hasher.structure, part) as found:
+        source = together(pairs(keys, rows) for keys, rows in found.batches)
+        marks = found.marks
+    lake = side.mirror.pairs(hasher, part)
+    if side.keyed:
+        touch = FirstTouch(part)
+        _read(work, cursor, side, TouchReader(hasher, touch))
+        return touch.wrong(source, lake)
+    tally = Tally(part)
+    _read(work, cursor, side, TallyReader(hasher, tally, marks.low))
+    return tally.wrong(source, lake)
+
+
+def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> None:
+    for one in read_log(work, cursor, {side.table: reader}).values():
+        raise SourceMoving(one.reason, hint=one.hint)
+
+
+# -- the rows themselves -------------------------------------------------------------------
+
+
+def _rows(
+    work: Workplace, cursor: Cursor, side: Side, wrong: Wrong, *, show_values: bool
+) -> Iterator[RowDifference]:
+    """Some of those that differ, by kind and key."""
+    if not wrong.all:
+        return
+    wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
+    source = by_key(side, _source_rows(work, cursor, side, wanted))
+    lake = by_key(side, side.mirror.rows(side.hasher, wanted))
+    yield from told_rows(side, wrong, source, lake, show_values=show_values)
+
+
+def told_rows(
+    side: Side,
+    wrong: Wrong,
+    source: Mapping[int, pa.RecordBatch],
+    lake: Mapping[int, pa.RecordBatch],
+    *,
+    show_values: bool,
+) -> Iterator[RowDifference]:
+    """Some of those that differ, by kind and key; the rows of both sides by their keys' hashes."""
+    kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
+    some = sorted(wrong.all)[:DETAILS]
+    for kind, keys in kinds.items():
+        found = [
+            difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
+            for key in some
+            if key in keys
+        ]
+        yield from sorted(found, key=lambda one: one.key)
+
+
+def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
+    """As they were at the cursor: what the log touched since is what it says it was."""
+    found = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
+    if not side.keyed:
+        return found.rows
+    before = BeforeReader(side.hasher, wanted)
+    _read(work, cursor, side, before)
+    if not before.was:
+        return found.rows
+    touched = np.array(list(before.was), np.uint64)
+    left = [
+        batch.filter(pa.array(~np.isin(side.hasher.keys(batch), touched)))
+        for batch in found.rows.to_batches()
+    ]
+    was = [row for row in before.was.values() if row is not None]
+    return pa.Table.from_batches([*left, *was], side.hasher.schema)
+
+
+def by_key(side: Side, rows: pa.Table) -> dict[int, pa.RecordBatch]:
+    """One row for each key."""
+    found: dict[int, pa.RecordBatch] = {}
+    for batch in rows.to_batches():
+        for at, key in enumerate(side.hasher.keys(batch).tolist()):
+            found[key] = batch.slice(at, 1)
+    return found
+
+
+def difference(
+    side: Side,
+    kind: str,
+    source: pa.RecordBatch | None,
+    lake: pa.RecordBatch | None,
+    *,
+    show_values: bool,
+) -> RowDifference:
+    columns = _columns(side.hasher, source, lake)
+    shown = columns or side.hasher.structure.names
+    return RowDifference(
+        kind,
+        _key(side, source if source is not None else lake, show_values=show_values),
+        columns,
+        _values(source, shown) if show_values else None,
+        _values(lake, shown) if show_values else None,
+    )
+
+
+def _columns(
+    hasher: RowHasher, source: pa.RecordBatch | None, lake: pa.RecordBatch | None
+) -> tuple[str, ...]:
+    """Those in which two rows differ."""
+    if source is None or lake is None:
+        return ()
+    names = hasher.structure.names
+    both = zip(names, hasher.texts(source), hasher.texts(lake), strict=True)
+    return tuple(name for name, ours, theirs in both if ours[0] != theirs[0])
+
+
+def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
+    """The key's columns; of a table without one nothing that its rows hold, unless asked."""
+    if row is None:
+        return "a row that changed meanwhile"
+    if not side.keyed and not show_values:
+        return f"a row without a key ({int(side.hasher.rows(row)[0]):016x})"
+    names = side.hasher.key
+    [values] = row.select(list(names)).to_pylist()
+    return ", ".join(f"{name}={values[name]!r}" for name in names)
+
+
+def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
+    if row is None:
+        return {}
+    [values] = row.select(list(names)).to_pylist()
+    return {name: repr(values[name]) for name in names}

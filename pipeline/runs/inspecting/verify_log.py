@@ -1,0 +1,200 @@
+"""The log behind a mirror's place, read for what it says of tables that are compared.
+
+Belongs here: a reading that writes nothing, its images table by table, and where a table can be
+followed no further. Does not: what is made of images (`pipeline.proof`, `verify_rows`), which
+tables are compared.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn, Protocol
+
+import pyarrow as pa
+
+from pipeline.arrow_errors import for_one_table
+from pipeline.batch import Cursor
+from pipeline.binlog.rows.parts import by_table
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, together
+from pipeline.bounds import Budget, RunBounds
+from pipeline.errors import DamagedEvent, TableError
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates
+from pipeline.proof.prefixes import Transactions
+from pipeline.row_images import RowImages
+from pipeline.runs.begin import look
+from pipeline.runs.capturing.basis import Basis, basis_of
+from pipeline.runs.capturing.cascade_watch import Watch
+from pipeline.runs.capturing.completeness import require_followed, require_whole
+from pipeline.runs.capturing.image_decoder import Decoding
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.context import Workplace
+from pipeline.schema.consequences import Action, consequences
+from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.start.question import Refusal
+from pipeline.table import TableName
+
+AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
+"""What lets a table be compared that just now could not be."""
+
+
+class TableReader(Protocol):
+    """Who takes one table's images."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that images must have."""
+
+    def take(self, images: RowImages, transactions: Integers) -> None:
+        """Images in the order of the log; `transactions`: of each, its number in the run."""
+
+    def end(self, transactions: Transactions) -> None:
+        """The run whose images were taken since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollowed:
+    """A table that the log cannot be followed of beyond some place, and why."""
+
+    table: TableName
+    reason: str
+    hint: str
+
+
+def read_log(
+    work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
+) -> dict[TableName, Unfollowed]:
+    """Read from the cursor to the log's end, everything of these tables to their readers; the
+    tables of which that could not be done. Raises what would end a run that reads there."""
+    looked = look(work, cursor, None)
+    if isinstance(looked.decision, Refusal):
+        raise looked.decision.error
+    assert looked.begun is not None, "a start that is not refused has a place"
+    begun = looked.begun
+    bounds = RunBounds.fixed(begun.facts, Budget())
+    basis = basis_of(replace(work, segments=_NoSegments()), begun, bounds, cursor.batch + 1, ())
+    taker = LogOfTables(basis, readers)
+    reading = Reading(basis, taker)
+    reading.run()
+    require_whole(work, begun, bounds, reading.end.gtid_set)
+    require_followed(begun, reading)
+    return taker.unfollowed
+
+
+class LogOfTables:
+    """`log_reader.Taker` that hands images on, and numbers and keeps nothing."""
+
+    changes = 0
+    """Nothing is to be merged: no Spark is wanted."""
+
+    def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
+        self._readers = readers
+        self._policies = basis.work.source.lake
+        self._decoding = Decoding(basis.structures)
+        self._watch = Watch(basis.structures, self.wanted)
+        self._start, self._gtids = basis.begun.start.gtid_set, GtidsRead()
+        self.unfollowed: dict[TableName, Unfollowed] = {}
+        self.rows = 0
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self._decoding.follow(buffer)
+
+    def wanted(self, table: TableName) -> bool:
+        return table in self._readers and table not in self.unfollowed
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Nothing waits for a place."""
+
+    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+        for table, one in consequences(followed, self._policies, logged).items():
+            if one.action is not Action.NOTHING and self.wanted(table):
+                self._leave(table, f"it was altered at {logged.begin}: {one.reason}")
+        if self._watch.moved():
+            self._decoding.buffer.maps.ask_again()
+
+    def put(self, run: Run) -> None:
+        taken: set[TableName] = set()
+        for block in run.blocks:
+            for table, at, reason in self._lost(run, block):
+                self._leave(table, f"rows changed at {at} without a word in the log: {reason}")
+            for name, _, part in by_table(block, self._decoding.buffer.maps.known):
+                if self.wanted(name) and self._take(name, part, run):
+                    taken.add(name)
+        transactions = _Transactions(run, self._gtids_before)
+        for table in taken:
+            if self.wanted(table):
+                self._readers[table].end(transactions)
+        self._gtids.add(run.transactions, run.sources)
+
+    def _gtids_before(self) -> GtidSet:
+        return together(self._start, self._gtids.set())
+
+    def _take(self, name: TableName, part: Block, run: Run) -> bool:
+        reader = self._readers[name]
+        at = run.begin(int(part.events[0, columns.TRANSACTION]))
+        of = part.events[:, columns.TRANSACTION]
+        try:
+            with for_one_table("decode its rows"):
+                for images in self._decoding.images(part, at):
+                    if images.columns.schema != reader.schema:
+                        self._leave(name, f"its structure at {at} is another than the source's now")
+                        return False
+                    self.rows += images.columns.num_rows
+                    reader.take(images, of[images.event.to_numpy()])
+        except TableError as error:
+            self._leave(name, error.reason, error.hint)
+            return False
+        except DamagedEvent as error:
+            self._leave(name, error.message, error.hint)
+            return False
+        return True
+
+    def _lost(self, run: Run, block: Block) -> list[tuple[TableName, Coordinates, str]]:
+        maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
+        found = self._watch.lost(run, block, maps, flavour)
+        return [(table, one.at, one.reason) for table, one in found.items() if self.wanted(table)]
+
+    def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
+        cure = hint or AGAIN
+        self.unfollowed[table] = Unfollowed(table, reason, cure)
+        self._decoding.buffer.maps.drop(table)
+
+
+@dataclass(slots=True)
+class _Transactions:
+    """A run's, as `pipeline.proof` asks of them. `before`: GTIDs read before it."""
+
+    run: Run
+    before: Callable[[], GtidSet]
+
+    @property
+    def count(self) -> int:
+        return len(self.run.transactions)
+
+    def end(self, number: int) -> Coordinates:
+        return self.run.end(number)
+
+    def through(self, at: Coordinates) -> int:
+        return bisect_right(range(self.count), at, key=self.run.end)
+
+    def gtids(self, number: int) -> str:
+        read = gtid_set(self.run.transactions[: number + 1], self.run.sources)
+        return str(together(self.before(), read))
+
+
+class _NoSegments:
+    """Nothing is written."""
+
+    def _never(self, *_: object, **__: object) -> NoReturn:
+        raise RuntimeError("a comparison writes nothing")
+
+    open = open_chunk = damaged = pieces = unpacked = _never
+    discard = discard_load = remove = _never

@@ -1,0 +1,83 @@
+"""What becomes of a comparison: noted in the ledger, and repaired where that was asked for.
+
+Belongs here: which tables are noted, and which are to be read anew. Does not: comparing
+(`verify_rows`), reading a table from the source (`rejoining.resnapshot`), which the next run does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+from pipeline.decisions import Lease
+from pipeline.errors import LockstepError
+from pipeline.proof.proven import Compared, Proven
+from pipeline.runs.context import TableDifference, VerifyReport, Workplace
+from pipeline.runs.inspecting.verify_sample import verify_sample
+from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.table import TableName
+from pipeline.table_state import SetAside, TableCondition
+
+
+def note(work: Workplace, report: VerifyReport) -> None:
+    """What was proven, and what differs; needs no lease, and changes nothing that a run does."""
+    work.ledger.note_compared(work.source.name, list(compared(report)))
+
+
+SAMPLED_TABLES: Final = 5
+"""Tables that a run compares rows of."""
+
+
+def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
+    """What a run compares once its tables are merged, noted; None where that was not asked for.
+    Trouble with it is told, and ends no run."""
+    rows = work.source.prove_rows
+    if not rows:
+        return None
+    try:
+        report = verify_sample(work, None, rows, chance, most_tables=SAMPLED_TABLES)
+        note(work, report)
+    except LockstepError as error:
+        work.progress.note(f"no rows were compared: {error.message}")
+        return None
+    for one in report.tables:
+        if not one.equal:
+            work.progress.note(
+                f"{one.table} DIFFERS from MySQL: {differing(one)} of {one.compared} rows that "
+                f"were compared; `lockstep verify {one.table}` finds all of them"
+            )
+    return report
+
+
+def compared(report: VerifyReport) -> Iterator[Compared]:
+    for one in report.tables:
+        whole = one.compared is None
+        if not one.equal:
+            yield Compared(one.table, whole, None, differing(one))
+        elif one.at is not None:
+            rows = one.source_rows if one.compared is None else one.compared
+            proven = Proven(one.proof, rows, one.at.at, one.at.gtids)
+            yield Compared(one.table, whole, proven, 0)
+
+
+def differing(one: TableDifference) -> int:
+    """Rows that one side has otherwise."""
+    return one.only_in_source + one.only_in_lake + one.different
+
+
+def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
+    """Have the next run read the tables that differ from the source; which ones. Rows are never
+    written one by one: a mirror has one writer, and its changelog tells readers of every row."""
+    states = work.ledger.table_states(work.source.name)
+    wrong = []
+    for one in report.tables:
+        state = states.get(one.table)
+        if one.equal or state is None or state.condition is not TableCondition.ACTIVE:
+            continue
+        count = differing(one)
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        error = owed(f"a comparison found {rows} that differ, and it is to be repaired")
+        work.ledger.set_aside(lease, SetAside.of(one.table, error, str(report.position.at)))
+        wrong.append(one.table)
+    return tuple(wrong)

@@ -1,0 +1,202 @@
+"""Verify a sample: some rows of a table, held against the source's while others write.
+
+Belongs here: reading the same stretches of a key on both sides, and what the log says of them.
+Does not: where stretches begin and what they cover (`pipeline.proof.sampling`), whole tables
+(`verify_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.batch import Cursor
+from pipeline.ports.compared import SourceSample
+from pipeline.proof.hashes import Hashes, Part
+from pipeline.proof.prefixes import Prefix
+from pipeline.proof.proven import Proof
+from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
+from pipeline.proof.sampling import (
+    Span,
+    covered,
+    inside,
+    is_number,
+    numbers_between,
+    some_of,
+    stretches,
+)
+from pipeline.runs.context import TableDifference, VerifyReport, Workplace
+from pipeline.runs.inspecting.verify_differences import EXAMPLES, Side, by_key, told_rows
+from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.inspecting.verify_rows import Found, report, tried
+from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.inspecting.verify_sides import TouchReader
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Rows of both sides with the same keys, as they were read."""
+
+    side: Side
+    source: pa.Table
+    lake: pa.Table
+
+
+def verify_sample(
+    work: Workplace,
+    tables: Sequence[TableName] | None,
+    rows: int,
+    chance: Random,
+    *,
+    show_values: bool = False,
+    most_tables: int | None = None,
+) -> VerifyReport:
+    """Compare so many rows of each of `tables`, or of `most_tables` that chance chose; as
+    `verify` otherwise. Rows of a table without a key are not told from each other, and those of
+    a table that is set aside stand elsewhere: such a table is not proven."""
+    clock = perf_counter()
+    shown = what_the_lake_shows(work)
+    names = chosen(work, tables, shown.states)
+    if most_tables is not None and len(names) > most_tables:
+        names = sorted(chance.sample(names, most_tables))
+    found: dict[TableName, Found] = {}
+    sampled: dict[TableName, Sampled] = {}
+    for table in names:
+        one = tried(table, partial(_sampled, work, shown, table, rows, chance))
+        if isinstance(one, Sampled):
+            sampled[table] = one
+        else:
+            found[table] = one
+    touched = {table: FirstTouch(Part()) for table in sampled}
+    readers = {
+        table: TouchReader(one.side.hasher, touched[table]) for table, one in sampled.items()
+    }
+    if readers:
+        found.update(read_log(work, shown.cursor, readers))
+    for table, one in sampled.items():
+        if table not in found:
+            told = partial(_compared, one, touched[table], shown.cursor, show_values=show_values)
+            found[table] = tried(table, told)
+    return report(work, shown.cursor, found, perf_counter() - clock)
+
+
+def _sampled(
+    work: Workplace, shown: Shown, table: TableName, rows: int, chance: Random
+) -> Sampled | Found:
+    if table in shown.waiting:
+        return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+    side = side_of(work, shown, table)
+    if not side.keyed:
+        return Unfollowed(
+            table, "its rows have no key to draw a sample by", f"`lockstep verify {table}`"
+        )
+    if is_number(side.hasher.structure):
+        return _by_numbers(work, side, rows, chance)
+    return _by_values(work, side, rows, chance)
+
+
+def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+    """Both sides have the order of numbers: what a stretch covers is compared whole."""
+    structure = side.hasher.structure
+    first = structure.primary_key[0]
+
+    def choose(least: int, most: int) -> list[int]:
+        return numbers_between(least, most, rows, chance)
+
+    sample = work.server.sample(structure, choose)
+    spans = covered([start for (start,) in sample.starts], sample.rows, first)
+
+    def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return np.asarray(inside(batch.column(first), spans).to_numpy(zero_copy_only=False))
+
+    return Sampled(side, _distinct(side, sample), _lake(side, first, spans, ours))
+
+
+def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+    """The server alone knows the order of its texts: what a stretch has is looked up, and where
+    it begins is a row of the mirror. One stretch is the first of all."""
+    structure = side.hasher.structure
+    first = structure.primary_key[0]
+    schema = side.hasher.schema
+    keys = pa.schema([schema.field(name) for name in structure.primary_key])
+    starts = some_of(side.mirror.batches(keys), stretches(rows) - 1, chance)
+    source = _distinct(side, work.server.sample(structure, [(), *starts]))
+    columns = zip(*starts, strict=True) if starts else [()] * len(keys)
+    begun = pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
+        schema=keys,
+    )
+    wanted = _keys(side, [*source.to_batches(), begun])
+    values = {*source.column(first).to_pylist(), *begun.column(0).to_pylist()}
+    single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
+    spans = [Span(one, one) for one in sorted(values)] if single else []
+
+    def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.isin(side.hasher.keys(batch), wanted))
+
+    return Sampled(side, source, _lake(side, first, spans, ours))
+
+
+def _lake(
+    side: Side,
+    column: str,
+    spans: Sequence[Span],
+    ours: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
+) -> pa.Table:
+    """The mirror's rows that belong to the sample."""
+    found = [
+        batch.filter(pa.array(ours(batch)))
+        for batch in side.mirror.batches(side.hasher.schema, column, spans)
+    ]
+    return pa.Table.from_batches(found, side.hasher.schema)
+
+
+def _distinct(side: Side, sample: SourceSample) -> pa.Table:
+    """The rows of all stretches, each once: stretches may overlap."""
+    rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
+    _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
+    return rows.take(pa.array(firsts))
+
+
+def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
+    none = np.empty(0, np.uint64)
+    return np.concatenate([none, *(side.hasher.keys(batch) for batch in batches)])
+
+
+def _compared(
+    one: Sampled, touched: FirstTouch, cursor: Cursor, *, show_values: bool
+) -> TableDifference:
+    side = one.side
+    source, lake = (_pairs(side, rows) for rows in (one.source, one.lake))
+    keys = {*source["key"].tolist(), *lake["key"].tolist()}
+    among = touched.among(keys)
+    wrong = among.wrong(source, lake)
+    known = {key: row for key, row in by_key(side, one.source).items() if key not in among.was}
+    told = told_rows(side, wrong, known, by_key(side, one.lake), show_values=show_values)
+    rows = tuple(told)
+    return TableDifference(
+        side.table,
+        len(source),
+        len(lake),
+        len(wrong.only_source),
+        len(wrong.only_lake),
+        len(wrong.different),
+        tuple(map(str, rows[:EXAMPLES])),
+        Proof.SAMPLE,
+        Prefix(cursor.position.at, str(cursor.position.gtid_set)),
+        rows,
+        compared=len(keys) - wrong.untold,
+    )
+
+
+def _pairs(side: Side, rows: pa.Table) -> Pairs:
+    hasher = side.hasher
+    return together(pairs(hasher.keys(one), hasher.rows(one)) for one in rows.to_batches())

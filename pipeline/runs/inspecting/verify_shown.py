@@ -1,0 +1,91 @@
+"""What a comparison begins with: what the lake shows, and which tables are compared.
+
+Belongs here: cursor, states and versions of one moment. Does not: comparing (`verify_rows`,
+`verify_sample`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.batch import Cursor
+from pipeline.errors import NothingMatches, SourceMoving
+from pipeline.proof.hashes import RowHasher
+from pipeline.retries import RUN_ENDED
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.verify_differences import Side
+from pipeline.runs.inspecting.verify_log import AGAIN
+from pipeline.runs.inspecting.verify_sides import Mirror
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the lake shows: the acknowledged cursor, the tables' states, and the version that
+    each mirror had then. `waiting`: tables of which something is not merged. `flavour`: the
+    source's; `here`: whether the cursor is a place of the log of the server that answers."""
+
+    cursor: Cursor
+    states: Mapping[TableName, TableState]
+    versions: Mapping[TableName, int | None]
+    waiting: frozenset[TableName]
+    flavour: str
+    here: bool
+
+
+def what_the_lake_shows(work: Workplace) -> Shown:
+    """Cursor and versions of one moment: nothing that is captured waits for its merge."""
+    ledger, source = work.ledger, work.source.name
+    cursor = None
+    for _ in RUN_ENDED.tries(work.pause):
+        cursor = ledger.acknowledged_cursor(source)
+        if cursor is None:
+            raise SourceMoving(
+                f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
+            )
+        states = ledger.table_states(source)
+        versions = {table: work.mirrors.version(one.mirror) for table, one in states.items()}
+        waiting = frozenset(ledger.pending(source))
+        batches = ledger.unfinished(source)
+        if not batches and ledger.acknowledged_cursor(source) == cursor:
+            facts = work.server.facts()
+            here = facts.server_uuid == cursor.position.server_uuid
+            return Shown(cursor, states, versions, waiting, facts.flavour, here)
+        lease = ledger.lease(source)
+        if lease is None or not lease.live:
+            break
+    upto = cursor.position if cursor else "nothing"
+    raise SourceMoving(
+        f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
+        hint=AGAIN,
+    )
+
+
+def chosen(
+    work: Workplace,
+    tables: Sequence[TableName] | None,
+    states: Mapping[TableName, TableState],
+) -> list[TableName]:
+    """Which tables are compared, sorted; `NothingMatches` for one that nobody knows."""
+    present = {table.name for table in work.server.tables()}
+    if tables is not None:
+        unknown = [table for table in tables if table not in present and table not in states]
+        if unknown:
+            raise NothingMatches(
+                f"neither the source nor the lake knows {unknown[0]}",
+                hint="`lockstep tables` lists what there is",
+            )
+        return sorted(tables)
+    aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
+    matched = {table for table in present if work.source.patterns.matches(table)}
+    return sorted((matched | states.keys()) - aside)
+
+
+def side_of(work: Workplace, shown: Shown, table: TableName) -> Side:
+    """What is needed to read a table on both sides."""
+    state = shown.states.get(table)
+    structure = work.server.structure(table)
+    mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
+    return Side(table, RowHasher(structure, shown.flavour), mirror)

@@ -1,0 +1,217 @@
+"""Hashes of a table's rows, computed by the server itself.
+
+Belongs here: the statements, each in one consistent read with its marks in the log. Does not: the
+text that is hashed (`pipeline.proof.canonical`), what follows from hashes.
+
+A sum is one row of an answer, whatever the table's size; hashes row by row are 16 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from pymysql.cursors import Cursor
+
+from pipeline.errors import StructureMoved, TableError
+from pipeline.ports.compared import Marks, SourceHashes, SourceSum
+from pipeline.proof.canonical import expression
+from pipeline.proof.hashes import BYTES, MODULUS, Part, RowSum
+from pipeline.schema.rows import row_structure
+from pipeline.server_errors import names_of
+from pipeline.source_warnings import require_harmless
+from pipeline.table import TableStructure
+from resources.mysql.answers import ReadingCursor
+from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.dialect import Dialect, read_dialect
+from resources.mysql.reader import explained, reading
+from resources.mysql.schemas import read_schemas
+from resources.mysql.select import BEGIN, quoted, quoted_table
+from resources.mysql.warnings import read_warnings, warning_count
+from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value, snapshot_place
+
+_SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
+"""Engines that show their rows as of the snapshot; the others as of the statement."""
+
+_HEX: Final = 2 * BYTES
+_ROWS: Final = 10_000
+_PART_BITS: Final = 16
+"""Of a key's hash, that tell which part it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashStatement:
+    """What is asked of one table."""
+
+    structure: TableStructure
+    flavour: str
+
+    def text(self, names: Sequence[str]) -> str:
+        """The expression for the text of these columns of a row."""
+        columns = {column.name: column for column in self.structure.columns}
+        values = [expression(columns[name], quoted(name), self.flavour) for name in names]
+        return f"concat_ws(',', {', '.join(values)})"
+
+    @property
+    def row(self) -> str:
+        """A row's hash, as hexadecimal digits."""
+        return f"left(sha2({self.text(self.structure.names)}, 256), {_HEX})"
+
+    @property
+    def key(self) -> str:
+        names = self.structure.primary_key or self.structure.names
+        return f"left(sha2({self.text(names)}, 256), {_HEX})"
+
+    @property
+    def source(self) -> str:
+        return quoted_table(self.structure.name)
+
+    def summed(self) -> str:
+        number = f"cast(conv({self.row}, 16, 10) as unsigned)"
+        return f"select count(*), sum({number}) from {self.source}"
+
+    def hashes(self, part: Part) -> str:
+        both = f"unhex(concat({self.key}, {self.row}))"
+        if part.of == 1:
+            return f"select {both} from {self.source}"
+        digits = _PART_BITS // 4
+        number = f"conv(right({self.key}, {digits}), 16, 10)"
+        return f"select {both} from {self.source} where {number} % {part.of} = {part.number}"
+
+    def among(self, keys: Collection[int]) -> str:
+        """The condition for rows whose keys have one of these hashes."""
+        wanted = ", ".join(f"'{key:0{_HEX}x}'" for key in sorted(keys))
+        return f"{self.key} in ({wanted})"
+
+
+def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceSum:
+    """See `pipeline.ports.SourceServer.row_sum`."""
+    with opened(settings, structure) as read:
+        marks = read.ask(read.statement.summed())
+        [(rows, total)] = read.cursor.fetchall()
+        read.require_told()
+        marks = read.ended(marks)
+    return SourceSum(RowSum(int(rows), int(total or 0) % MODULUS), marks)
+
+
+@contextmanager
+def open_hashes(
+    settings: ConnectionSettings, structure: TableStructure, part: Part
+) -> Iterator[SourceHashes]:
+    """See `pipeline.ports.SourceServer.row_hashes`."""
+    with opened(settings, structure) as read:
+        marks = read.ask(read.statement.hashes(part))
+        if not read.snapshots:
+            batches = list(_hashes(read))
+            yield SourceHashes(read.ended(marks), iter(batches))
+        else:
+            yield SourceHashes(marks, _hashes(read))
+
+
+@dataclass(frozen=True, slots=True)
+class HashedRead:
+    """`cursor` reads, `questions` is another session's. `snapshots`: the table's rows are
+    those of the snapshot."""
+
+    cursor: ReadingCursor
+    questions: Cursor
+    statement: HashStatement
+    dialect: Dialect
+    snapshots: bool
+    ordered: bool
+
+    def ask(self, sql: str) -> Marks:
+        """Run the statement between its marks; the table keeps its structure from here on."""
+        marks = self.begin()
+        self.cursor.execute(sql)
+        self.require_structure()
+        return marks
+
+    def begin(self) -> Marks:
+        """The marks around a snapshot; the table's structure is to be required once a statement
+        on it runs."""
+        low = low_mark(self.questions, self.dialect)
+        self.cursor.execute(BEGIN)
+        place = snapshot_place(self.cursor) if self.snapshots else None
+        high = high_mark(self.questions, self.dialect)
+        if place is not None:
+            low = high = replace(low, at=place)
+        return _marks(low, high, ordered=self.ordered)
+
+    def ended(self, marks: Marks) -> Marks:
+        """Once all was read: what is read without a snapshot may be as new as that."""
+        if self.snapshots:
+            return marks
+        high = high_mark(self.questions, self.dialect)
+        return replace(marks, high=high.at, high_set=high.executed)
+
+    def require_told(self) -> None:
+        """TableError where the server warned of a value that may stand for another."""
+        if count := warning_count(self.cursor):
+            structure = self.statement.structure
+            names = names_of(structure.name, structure.names)
+            require_harmless(structure.name, count, read_warnings(self.cursor), names)
+
+    def require_structure(self) -> None:
+        expected = self.statement.structure
+        found = read_schemas(self.questions, [expected.name])
+        if not found or row_structure(found[0]).fingerprint != expected.fingerprint:
+            raise StructureMoved(
+                f"{expected.name} was altered while it was read", hint="verify it again"
+            )
+
+
+@contextmanager
+def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashedRead]:
+    with (
+        reading(settings) as cursor,
+        connect(settings) as asking,
+        asking.cursor() as questions,
+        explained(settings, structure.name, structure.names),
+    ):
+        dialect = read_dialect(questions)
+        flavour = "mariadb" if dialect.mariadb else "mysql"
+        yield HashedRead(
+            cursor,
+            questions,
+            HashStatement(structure, flavour),
+            dialect,
+            snapshots=_engine(questions, structure) in _SNAPSHOTS,
+            ordered=dialect.mariadb
+            or read_value(questions, "select @@global.binlog_order_commits") == "1",
+        )
+
+
+def _engine(cursor: Cursor, structure: TableStructure) -> str:
+    name = structure.name
+    cursor.execute(
+        "select coalesce(engine, 'InnoDB') from information_schema.tables"
+        " where table_schema = %s and table_name = %s",
+        (name.database, name.name),
+    )
+    row = cursor.fetchone()
+    return "" if row is None else str(row[0]).lower()
+
+
+def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    while rows := read.cursor.fetchmany(_ROWS):
+        values = [row[0] for row in rows]
+        if None in values:
+            raise _not_hashed(values.count(None))
+        both = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
+        yield both[0::2], both[1::2]
+    read.require_told()
+
+
+def _marks(low: Mark, high: Mark, *, ordered: bool) -> Marks:
+    return Marks(low.at, high.at, low.executed, high.executed, ordered)
+
+
+def _not_hashed(rows: int) -> TableError:
+    return TableError(
+        f"the server gave no hash of {rows} rows: their text is longer than max_allowed_packet",
+        hint="raise max_allowed_packet at the source",
+    )

@@ -1,0 +1,105 @@
+"""Rows that changed behind the log's back: found, shown, repaired; real files, real Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+
+
+@pytest.fixture
+def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+    start = head(mysql)
+    rows = ", ".join(f"({n}, 'name {n}', {n} / 3)" for n in range(200))
+    mysql.execute(
+        f"use {database}",
+        "create table orders (id int primary key, name varchar(20), price double)",
+        "create table visits (at datetime, who varchar(20))",
+        f"insert into orders values {rows}",
+        "insert into visits values ('2024-01-01', 'a'), ('2024-01-01', 'a'), (null, null)",
+    )
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
+    return project
+
+
+def secretly(mysql: MySqlStand, database: str, *statements: str) -> None:
+    mysql.execute("set sql_log_bin = 0", f"use {database}", *statements)
+
+
+def test_what_differs_is_found_and_repaired(
+    project: Project, mysql: MySqlStand, database: str
+) -> None:
+    """Each row, its kind and its columns; values only where they are asked for. The next run
+    reads the tables from MySQL, whatever is written meanwhile."""
+    orders, visits = f"{database}.orders", f"{database}.visits"
+    secretly(
+        mysql,
+        database,
+        "update orders set name = 'a secret', price = price + 1 where id = 7",
+        "delete from orders where id = 8",
+        "insert into orders values (900, 'new', 1)",
+        "delete from visits where who = 'a' limit 1",
+    )
+    mysql.execute(f"insert into {orders} values (1000, 'logged', 0)")
+    told = project.json("verify", expect=4)["sources"]["shop"]
+    found = told["tables"][orders]
+    assert (found["only_in_source"], found["only_in_lake"], found["different"]) == (1, 1, 1)
+    assert found["examples"] == [
+        "different: id=7",
+        "only in MySQL: id=900",
+        "only in the lake: id=8",
+    ]
+    assert [row["columns"] for row in found["rows"]] == [["name", "price"], [], []]
+    assert told["tables"][visits]["only_in_lake"] == 1
+    assert "secret" not in str(told)
+    shown = project.json("verify", orders, "--show-values", expect=4)["sources"]["shop"]
+    [row, *_] = shown["tables"][orders]["rows"]
+    assert (row["source"]["name"], row["lake"]["name"]) == ("'a secret'", "'name 7'")
+    status = project.json("status", expect=6)["sources"]["shop"]
+    assert status["state"] == "differs"
+    assert {one["table"]: one["differing"] for one in status["proofs"]} == {orders: 3, visits: 1}
+
+    repaired = project.json("verify", "--repair", expect=4)["sources"]["shop"]["repaired"]
+    assert repaired == [orders, visits]
+    mysql.execute(f"update {orders} set price = 2 where id = 7")
+    project.run("run")
+    after = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in after.items()} == {orders: True, visits: True}
+    proofs = project.json("status")["sources"]["shop"]["proofs"]
+    assert [(one["differing"], one["whole"]) for one in proofs] == [(0, True)] * 2
+    assert all(one["position"] and one["age_seconds"] is not None for one in proofs)
+
+
+def test_a_run_that_compares_some_rows(project: Project, mysql: MySqlStand, database: str) -> None:
+    """With `prove_rows` a run says that rows differ, ends with 4, and has done its work."""
+    config = project.folder / "lockstep.toml"
+    config.write_text(config.read_text() + "prove_rows = 2000\n")
+    project.run("run")
+    proofs = project.json("status")["sources"]["shop"]["proofs"]
+    assert [(one["table"], one["whole"]) for one in proofs] == [(f"{database}.orders", False)]
+    secretly(mysql, database, "update orders set name = 'another' where id = 7")
+    mysql.execute(f"insert into {database}.orders values (1000, 'logged', 0)")
+    run = project.json("run", expect=4)["sources"]["shop"]
+    assert run["acknowledged"] == run["end"]
+    assert run["compared"][f"{database}.orders"]["different"] == 1
+    assert project.json("status", expect=6)["sources"]["shop"]["state"] == "differs"
+    project.run("verify", f"{database}.orders", "--repair", expect=4)
+    project.run("run")
+    project.run("verify")
+
+
+def test_a_sample_from_the_command_line(project: Project, database: str) -> None:
+    """So many rows; a number that is none is refused, and tables without a key are told of."""
+    told = project.json("verify", f"{database}.orders", "--sample", "40")["sources"]["shop"]
+    found = told["tables"][f"{database}.orders"]
+    assert found["proof"] == "sample"
+    assert 20 <= found["compared"] < 200
+    project.run("verify", "--sample", "0", expect=2)
+    assert project.json("verify", "--sample", "9", expect=3)["sources"]["shop"]["not_proven"]

@@ -1,0 +1,57 @@
+"""What the books keep of comparisons."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.decisions import Lease
+from pipeline.errors import LedgerRefused
+from pipeline.ports.ledger import Ledger
+from pipeline.proof.proven import Compared, Proof, Proven
+from tests.ledger.made import ORDERS, STOCK, place
+
+EQUAL = Proven(Proof.PREFIX, 3, place(9), "a:1-5")
+
+
+def test_the_newest_comparison_of_a_table_counts(ledger: Ledger, lease: Lease) -> None:
+    """Of all rows and of samples, each for itself; nobody else's."""
+    source = lease.source
+    assert ledger.proofs(source) == []
+    ledger.note_compared(
+        source,
+        [
+            Compared(STOCK, False, Proven(Proof.SAMPLE, 2, place(9), ""), 0),
+            Compared(STOCK, True, EQUAL, 0),
+            Compared(ORDERS, True, None, 7),
+        ],
+    )
+    found = ledger.proofs(source)
+    assert [(one.table, one.whole, one.differing) for one in found] == [
+        (ORDERS, True, 7),
+        (STOCK, True, 0),
+        (STOCK, False, 0),
+    ]
+    assert [one.proven for one in found][:2] == [None, EQUAL]
+    assert [one.proven_at == one.compared_at for one in found] == [False, True, True]
+    assert ledger.proofs("another source") == []
+
+
+def test_a_difference_leaves_the_last_proof(ledger: Ledger, lease: Lease) -> None:
+    """How long ago it was is what somebody wants to know."""
+    ledger.note_compared(lease.source, [Compared(ORDERS, True, EQUAL, 0)])
+    (before,) = ledger.proofs(lease.source)
+    ledger.note_compared(lease.source, [Compared(ORDERS, True, None, 2)])
+    (after,) = ledger.proofs(lease.source)
+    assert (after.differing, after.proven, after.proven_at) == (2, EQUAL, before.proven_at)
+    assert after.compared_at >= before.compared_at
+    again = Proven(Proof.ROWS, 4, place(11), "a:1-6")
+    ledger.note_compared(lease.source, [Compared(ORDERS, True, again, 0)])
+    (mended,) = ledger.proofs(lease.source)
+    assert (mended.differing, mended.proven) == (0, again)
+
+
+def test_a_comparison_without_a_result_is_refused(ledger: Ledger, lease: Lease) -> None:
+    """Equal is what something proves."""
+    with pytest.raises(LedgerRefused, match="table_proofs"):
+        ledger.note_compared(lease.source, [Compared(ORDERS, True, None, 0)])
+    assert ledger.proofs(lease.source) == []

@@ -1,0 +1,1 @@
+"""Comparisons while others write, on real servers; ledger and lake in memory."""

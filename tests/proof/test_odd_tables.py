@@ -1,0 +1,119 @@
+"""Tables of odd shapes, and structures that change while others write: proven, or not proven with
+the cure, and never taken for wrong."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import Follower
+from tests.proof.test_while_writing import made
+from tests.proof.writing import spoil, writers
+
+WIDE = 1000
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 8))]
+
+ALTERED = (
+    "alter table hot add column x int default 3",
+    "alter table hot drop column x",
+    "alter table hot add index by_a (a)",
+    "alter table hot drop index by_a",
+    "alter table hot modify a varchar(60)",
+    "alter table hot modify a varchar(30)",
+    "truncate table hot",
+    "alter table hot engine = innodb",
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_structures_change_while_others_write(mysql: MySqlStand, database: str, seed: int) -> None:
+    """Whatever runs and comparisons come between: nothing differs that nobody spoiled."""
+    chance = Random(seed)
+    hot = made(mysql, database)
+    waiting = [ALTERED[n : n + 2] for n in range(0, len(ALTERED), 2)]
+    chance.shuffle(waiting)
+    proven = 0
+    with writers(mysql, database, ["hot", "quiet"], 2):
+        for first, second in waiting:
+            for statement in (first, second):
+                hot.do("set lock_wait_timeout = 60", statement)
+                if chance.random() < 0.7:
+                    hot.follower.run()
+                found = hot.verify()
+                assert not found.differs, found
+                proven += sum(one.equal for one in found.tables)
+                time.sleep(0.05)
+        hot.follower.run()
+        assert hot.verify().equal
+    assert proven > len(ALTERED)
+
+
+def test_a_table_of_a_thousand_columns(mysql: MySqlStand, database: str) -> None:
+    """One value of 60,000 is found, with its column."""
+    kinds = ("tinyint", "varchar(3)", "double", "datetime(2)", "decimal(5,2)")
+    columns = ", ".join(f"c{n} {kinds[n % 5]}" for n in range(WIDE))
+    values = ", ".join(("7", "'x'", "0.5", "'2024-01-01'", "1.25")[n % 5] for n in range(WIDE))
+    follower = Follower(server(mysql), [f"{database}.*"])
+    mysql.execute(f"create table t (id int primary key, {columns})", database=database)
+    follower.run()
+    rows = ", ".join(f"({n}, {values})" for n in range(60))
+    mysql.execute(f"insert into t values {rows}", database=database)
+    follower.run()
+    mysql.execute("update t set c999 = 2 where id = 3", database=database)
+    assert verify(follower.work()).equal
+    spoil(follower, TableName(database, "t"), lambda rows: rows[50].update(c501="y"))
+    (found,) = verify(follower.work()).tables
+    assert [(row.key, row.columns) for row in found.rows] == [("id=50", ("c501",))]
+
+
+@pytest.mark.soak
+def test_a_row_of_sixty_megabytes(mysql: MySqlStand, database: str) -> None:
+    """As long as a packet may be; a byte at its end is found."""
+    follower = Follower(server(mysql), [f"{database}.*"])
+    mysql.execute("create table t (id int primary key, b longblob, c longtext)", database=database)
+    follower.run()
+    mysql.execute(
+        "insert into t values (1, repeat('x', 60 << 20), 'short'), (2, null, repeat('é', 1 << 20))",
+        database=database,
+    )
+    follower.run()
+    mysql.execute("update t set c = 'other' where id = 1", database=database)
+    assert verify(follower.work()).equal
+    spoil(follower, TableName(database, "t"), lambda rows: rows[0].update(b=rows[0]["b"][:-1]))
+    (found,) = verify(follower.work()).tables
+    assert [(row.key, row.columns) for row in found.rows] == [("id=1", ("b",))]
+
+
+def test_empty_tables(mysql: MySqlStand, database: str) -> None:
+    """With and without a mirror; a row on either side alone is found."""
+    follower = Follower(server(mysql), [f"{database}.*"])
+    mysql.execute(
+        "create table never (id int primary key)",
+        "create table emptied (id int primary key)",
+        "create table keyless (v int)",
+        database=database,
+    )
+    follower.run()
+    mysql.execute(
+        "insert into emptied values (1)", "insert into keyless values (null)", database=database
+    )
+    follower.run()
+    mysql.execute("delete from emptied", "delete from keyless", database=database)
+    assert verify(follower.work()).equal
+    follower.run()
+    assert verify(follower.work()).equal
+    spoil(follower, TableName(database, "emptied"), lambda rows: rows.append({"id": 9}))
+    spoil(follower, TableName(database, "keyless"), lambda rows: rows.append({"v": None}))
+    mysql.execute("set sql_log_bin = 0", "insert into never values (1)", database=database)
+    found = {one.table.name: one for one in verify(follower.work()).tables}
+    assert [(name, one.only_in_source, one.only_in_lake) for name, one in found.items()] == [
+        ("emptied", 0, 1),
+        ("keyless", 0, 1),
+        ("never", 1, 0),
+    ]

@@ -1,0 +1,149 @@
+"""`verify` on real servers that never stand still: what is right is proven at a named place, and
+what is wrong is found, whoever writes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from pipeline.proof.proven import Proof
+from pipeline.runs.context import VerifyReport
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import Follower
+from tests.proof.writing import COLUMNS, KEYLESS, KEYS, SPOILED, spoil, statement, writers
+
+TIMES = 4
+
+
+@dataclass
+class Hot:
+    """A server's database with one table that is written to, and its follower."""
+
+    stand: MySqlStand
+    database: str
+    follower: Follower
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.database, "hot")
+
+    def do(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.database)
+
+    def verify(self) -> VerifyReport:
+        return verify(self.follower.work())
+
+
+def made(stand: MySqlStand, database: str, columns: str = COLUMNS) -> Hot:
+    chance = Random(1)
+    rows = ", ".join(f"({n}, 'a{n}', {n}/3e0, {n}/7, '2024-01-01 00:00:00')" for n in range(KEYS))
+    stand.execute(f"create table hot ({columns})", "create table quiet like hot", database=database)
+    follower = Follower(server(stand), [f"{database}.*"])
+    follower.run()
+    stand.execute(
+        f"insert into hot values {rows}",
+        "insert into quiet select * from hot",
+        *(statement(chance, "hot") for _ in range(50)),
+        "insert ignore into hot values (-1, '', 0, 0, now()), (-2, null, 0, 0, now())",
+        database=database,
+    )
+    follower.run()
+    return Hot(stand, database, follower)
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def stand(request: pytest.FixtureRequest) -> MySqlStand:
+    found: MySqlStand = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def own(stand: MySqlStand) -> Iterator[str]:
+    name = stand.fresh_name()
+    stand.execute(f"create database `{name}` character set utf8mb4")
+    yield name
+    stand.execute(f"drop database `{name}`")
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, KEYLESS], ids=["a key", "no key"])
+def test_a_hot_table_is_proven_while_it_is_written(
+    stand: MySqlStand, own: str, columns: str
+) -> None:
+    """Every time, at a place of the log that is not behind the last one, and nobody waits."""
+    hot = made(stand, own, columns)
+    places = []
+    with writers(stand, own, ["hot"]) as committed:
+        for _ in range(TIMES):
+            before = sum(committed)
+            found = hot.verify()
+            assert found.equal, found
+            assert {one.proof for one in found.tables} <= {Proof.EXACT, Proof.PREFIX}
+            places.append(next(one.at for one in found.tables if one.table == hot.table))
+            while sum(committed) == before:
+                pass  # they go on
+    assert all(place is not None and place.gtids for place in places)
+    assert sorted(places, key=lambda one: one.at) == places  # type: ignore[union-attr]
+    assert sum(committed) > TIMES
+
+
+@pytest.mark.parametrize("spoiled", SPOILED.values(), ids=SPOILED)
+def test_a_wrong_row_is_found_while_it_is_written(
+    stand: MySqlStand, own: str, spoiled: object
+) -> None:
+    """Whatever is written over it meanwhile: the mirror was wrong at its place."""
+    hot = made(stand, own)
+    spoil(hot.follower, hot.table, spoiled)  # type: ignore[arg-type]
+    with writers(stand, own, ["hot"]):
+        found = hot.verify()
+    told = {one.table.name: one for one in found.tables}
+    assert told["quiet"].equal
+    assert not told["hot"].equal
+    assert told["hot"].only_in_source + told["hot"].only_in_lake + told["hot"].different in (1, 2)
+    assert len(told["hot"].examples) in (1, 2)
+
+
+def test_rows_are_told_without_an_order_of_commits(mysql: MySqlStand, database: str) -> None:
+    """Where transactions become visible in another order than the log's, rows are compared one
+    by one: none is taken for wrong."""
+    hot = made(mysql, database)
+    mysql.execute("set global binlog_order_commits = off")
+    try:
+        with writers(mysql, database, ["hot"]):
+            for _ in range(TIMES):
+                assert hot.verify().equal
+    finally:
+        mysql.execute("set global binlog_order_commits = on")
+
+
+def test_a_table_that_was_altered_is_not_proven(stand: MySqlStand, own: str) -> None:
+    """The log is not followed across structures: the others are proven, and a run mends it."""
+    hot = made(stand, own)
+    hot.do("alter table hot add column e int default 3", "update hot set e = 4 where id < 9")
+    found = hot.verify()
+    assert [one.table for one in found.not_proven] == [hot.table]
+    assert "altered" in found.not_proven[0].reason
+    assert "`lockstep run`" in found.not_proven[0].hint
+    assert [one.table.name for one in found.tables if one.equal] == ["quiet"]
+    assert not found.differs
+    hot.follower.run()
+    assert hot.verify().equal
+
+
+def test_rows_of_which_the_log_has_a_part(mysql: MySqlStand, database: str) -> None:
+    """With binlog_row_image = MINIMAL rows that changed since the last run cannot be told, and
+    a wrong one among the others is."""
+    hot = made(mysql, database)
+    hot.do("set binlog_row_image = minimal", "update hot set a = 'x' where id < 5")
+    found = hot.verify()
+    assert [one.table for one in found.not_proven] == [hot.table]
+    assert "binlog_row_image = FULL" in found.not_proven[0].hint
+    spoil(hot.follower, hot.table, lambda rows: rows[200].update(d=None))
+    [wrong] = [one for one in hot.verify().tables if not one.equal]
+    assert wrong.different == 1
+    assert [row.columns for row in wrong.rows] == [("d",)]
