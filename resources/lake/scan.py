@@ -38,15 +38,23 @@ def scanned(
             raise DeltaError(str(error)) from error
 
 
+_MOST = (1 << 63) - 1
+"""The statistics of files tell no greater value of a column of whole numbers."""
+
+
 def near(column: str, spans: Sequence[Span]) -> str:
-    """The condition that a column of whole numbers or text lies in one of the spans."""
+    """The condition that a column of whole numbers or text lies in one of the spans; of numbers
+    that 64 bits do not hold, all of them."""
     name = _quoted(column)
-    single = [_literal(span.low) for span in spans if span.low == span.high]
-    parts = [
-        f"{name} between {_literal(span.low)} and {_literal(span.high)}"
-        for span in spans
-        if span.low != span.high
-    ]
+    parts = []
+    single = []
+    for span in spans:
+        if isinstance(span.high, int) and span.high > _MOST:
+            parts.append(f"{name} >= {min(span.low, _MOST)}")
+        elif span.low == span.high:
+            single.append(_literal(span.low))
+        else:
+            parts.append(f"{name} between {_literal(span.low)} and {_literal(span.high)}")
     if single:
         parts.append(f"{name} in ({', '.join(single)})")
     return " or ".join(parts) or "false"
