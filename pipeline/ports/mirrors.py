@@ -20,11 +20,13 @@ from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
     """A commit read back from a mirror's log. `scale`: for how many rows it was made, in words;
-    "" where an earlier try had made it."""
+    "" where an earlier try had made it. `table_id`: of the Delta table that it is a version of,
+    its `metaData.id`; None where nobody asked."""
 
     delta_version: int
     user_metadata: str
     scale: str = field(default="", compare=False)
+    table_id: str | None = field(default=None, compare=False)
 
 
 class Mirrors(Protocol):

@@ -37,7 +37,7 @@ from resources.lake.altering import (
 )
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look
-from resources.lake.delta_log import newest_version, recorded
+from resources.lake.delta_log import newest_version, recorded, table_id
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, needs_spark, scanned, staged_rows
@@ -77,9 +77,10 @@ class SparkMirrors:
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         with self._about(mirror) as path:
             found = recorded(path, app_id, txn_version)
-        if found is None:
-            return None
-        return MirrorCommit(found.delta_version, found.user_metadata or "")
+            if found is None:
+                return None
+            said = found.user_metadata or ""
+            return MirrorCommit(found.delta_version, said, table_id=table_id(path))
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         target = write.target

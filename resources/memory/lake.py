@@ -249,7 +249,9 @@ class MemoryMirrors:
         for version, commit in enumerate(self._lake.tables.get(mirror, [])):
             if commit.app_id == app_id:
                 if commit.txn_version == txn_version:
-                    return MirrorCommit(version, commit.user_metadata)
+                    first = self._lake.tables[mirror][0]
+                    made = f"{mirror} by {first.app_id}, {first.txn_version}"
+                    return MirrorCommit(version, commit.user_metadata, table_id=made)
                 newest = commit.txn_version
         if newest is not None and newest > txn_version:
             raise ForeignCommit(
@@ -275,7 +277,9 @@ class MemoryMirrors:
             commits.append(
                 MemoryCommit(target.app_id, target.txn_version, target.user_metadata, rows)
             )
-            return MirrorCommit(len(commits) - 1, target.user_metadata)
+            made = self.recorded(target.mirror, target.app_id, target.txn_version)
+            assert made is not None
+            return made
 
     def ends_at(self, mirror: str, version: int) -> bool:
         return self.version(mirror) == version
