@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.keeping import Retention
 from pipeline.lake_commit import Look
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
@@ -91,6 +92,10 @@ class Mirrors(Protocol):
 
     def version(self, mirror: str) -> int | None:
         """The mirror's newest Delta version; None where there is no table."""
+
+    def retention(self, mirror: str) -> Retention | None:
+        """How long the mirror's versions stay, by its properties; None where there is no table,
+        or they are not understood."""
 
     def ends_at(self, mirror: str, version: int) -> bool:
         """Whether that is the mirror's newest version; asks for two files, whatever the log's

@@ -138,6 +138,16 @@ def table_id(table: Path) -> str:
         return str(DeltaTable(table).metadata().id)
 
 
+def configuration(table: Path, version: int) -> dict[str, str]:
+    """The table's properties: from the checksum file beside its newest commit, which Spark
+    writes; where there is none, from the snapshot."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads(commit_file(table, version).with_suffix(".crc").read_bytes())
+        return dict(told["metadata"]["configuration"])
+    with lake_errors(table):
+        return dict(DeltaTable(table, version=version).metadata().configuration)
+
+
 def _versions(table: Path) -> list[int]:
     with lake_errors(table):
         try:

@@ -17,6 +17,7 @@ from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
 from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
+from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import LakeCommit, Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
@@ -280,6 +281,9 @@ class MemoryMirrors:
             made = self.recorded(target.mirror, target.app_id, target.txn_version)
             assert made is not None
             return made
+
+    def retention(self, mirror: str) -> Retention | None:
+        return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
 
     def ends_at(self, mirror: str, version: int) -> bool:
         return self.version(mirror) == version
