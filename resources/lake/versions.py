@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -40,7 +39,8 @@ def opened(path: Path, version: int, table_id: str | None) -> DeltaTable:
         raise _gone(path, version, first_line(str(error)) or "its log is gone") from error
     if table_id is not None and found != table_id:
         raise _gone(path, version, "another table was made in its folder since")
-    lost = [file for file in map(_local, table.file_uris()) if not file.is_file()]
+    files = pa.table(table.get_add_actions()).column("path").to_pylist()
+    lost = [file for file in files if not (path / file).is_file()]
     if lost:
         raise _gone(path, version, f"{len(lost)} of its files were deleted, as VACUUM does")
     return table
@@ -71,10 +71,6 @@ def version_frame(
     opened(path, version, table_id)
     session.conf.set(BY_AGE, "false")
     return session.read.format("delta").option("versionAsOf", version).load(str(path))
-
-
-def _local(uri: str) -> Path:
-    return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri)
 
 
 def _gone(path: Path, version: int, why: str) -> VersionGone:
