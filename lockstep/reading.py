@@ -18,33 +18,38 @@ from pipeline.errors import ConfigurationError, VersionSetUnknown
 from pipeline.places import Place, parse_place
 from pipeline.position import Position
 from pipeline.runs.inspecting.version_sets import MissingVersion, ShownVersions, version_set_at
-from resources.lake.versions import opened, version_frame, version_rows
+from resources.lake.versions import MirrorVersion, opened, version_frame, version_rows
 
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
     """A mirror at a Delta version. Each way to read it first requires that the folder holds the
-    table that was written, by its `table_id` where that is known, and that the version's log and
-    files are there: `VersionGone` where not."""
+    table that was written, by its `table_id` where that is known, that the version shows no batch
+    behind `batch`, and that its log and files are there: `VersionGone` where not."""
 
     table: str
     path: Path
     version: int
     table_id: str | None
+    batch: int
 
     def arrow(self) -> pa.Table:
         """All its rows in memory, in no particular order. `ConfigurationError` for a mirror
         with widened columns: only Spark reads it."""
-        return version_rows(self.path, self.version, self.table_id)
+        return version_rows(self._opens)
 
     def to_delta(self) -> Any:
         """As delta-rs opens it: a `deltalake.DeltaTable`."""
-        return opened(self.path, self.version, self.table_id)
+        return opened(self._opens)
 
     def spark(self, session: Any) -> Any:
         """As a DataFrame of the SparkSession `session`, which knows Delta. Switches the session's
         refusal of old commits off."""
-        return version_frame(session, self.path, self.version, self.table_id)
+        return version_frame(session, self._opens)
+
+    @property
+    def _opens(self) -> MirrorVersion:
+        return MirrorVersion(self.path, self.version, self.table_id, self.batch)
 
 
 class VersionSet(Mapping[str, TableVersion]):
@@ -58,7 +63,7 @@ class VersionSet(Mapping[str, TableVersion]):
         self._shown = shown
         self._tables = {
             str(one.table): TableVersion(
-                str(one.table), lake / one.mirror, one.delta_version, one.table_id
+                str(one.table), lake / one.mirror, one.delta_version, one.table_id, shown.batch.id
             )
             for one in shown.entries
         }

@@ -6,6 +6,7 @@ there. Does not: which version shows what (`pipeline.runs.inspecting.version_set
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
+from resources.lake.commits import read_commit
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import first_line
+from resources.lake.storage import first_line, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,48 +32,69 @@ _HINT: Final = (
 )
 
 
-def opened(path: Path, version: int, table_id: str | None) -> DeltaTable:
-    """`VersionGone` unless it is that version of that table (None: of any), and all there."""
+@dataclass(frozen=True, slots=True)
+class MirrorVersion:
+    """A version of the Delta table in a folder. `table_id`: of that table, None where nobody
+    kept it; `batch`: the last one that the version may show."""
+
+    path: Path
+    version: int
+    table_id: str | None
+    batch: int
+
+
+def opened(one: MirrorVersion) -> DeltaTable:
+    """`VersionGone` unless it is that version of that table, and all of it is there."""
     try:
-        table = DeltaTable(path, version=version)
+        table = DeltaTable(one.path, version=one.version)
         found = str(table.metadata().id)
     except (DeltaError, OSError) as error:
-        raise _gone(path, version, first_line(str(error)) or "its log is gone") from error
-    if table_id is not None and found != table_id:
-        raise _gone(path, version, "another table was made in its folder since")
+        raise _gone(one, first_line(str(error)) or "its log is gone") from error
+    if one.table_id is not None and found != one.table_id:
+        raise _gone(one, "another table was made in its folder since")
+    if _shows(one) > one.batch:
+        raise _gone(one, "the lake was set back, and the version was made a second time")
     files = pa.table(table.get_add_actions()).column("path").to_pylist()
-    lost = [file for file in files if not (path / file).is_file()]
+    lost = [file for file in files if not (one.path / file).is_file()]
     if lost:
-        raise _gone(path, version, f"{len(lost)} of its files were deleted, as VACUUM does")
+        raise _gone(one, f"{len(lost)} of its files were deleted, as VACUUM does")
     return table
 
 
-def version_rows(path: Path, version: int, table_id: str | None) -> pa.Table:
+def _shows(one: MirrorVersion) -> int:
+    """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
+    checkpoint."""
+    with lake_errors(one.path):
+        commit = read_commit(one.path, one.version)
+    said = None if commit is None else commit.said
+    return 0 if said is None else max(said.get("batches", [0]))
+
+
+def version_rows(one: MirrorVersion) -> pa.Table:
     """All its rows, in no particular order. `ConfigurationError` where only Spark can read
     them."""
-    table = opened(path, version, table_id)
-    if needs_spark(table):
+    if needs_spark(opened(one)):
         raise ConfigurationError(
-            f"{path} has columns that were widened, which only Spark reads",
+            f"{one.path} has columns that were widened, which only Spark reads",
             hint="use .spark(session)",
         )
-    schema = mirror_schema(path, version)
+    schema = mirror_schema(one.path, one.version)
     try:
-        return pa.Table.from_batches(scanned(path, schema.names, version), schema)
+        return pa.Table.from_batches(scanned(one.path, schema.names, one.version), schema)
     except LakeUnavailable:
-        opened(path, version, table_id)
+        opened(one)
         raise
 
 
-def version_frame(
-    session: SparkSession, path: Path, version: int, table_id: str | None
-) -> DataFrame:
+def version_frame(session: SparkSession, one: MirrorVersion) -> DataFrame:
     """The same as a DataFrame of a session that knows Delta, whose refusal of old commits is
     switched off: Spark reads when the DataFrame is used."""
-    opened(path, version, table_id)
+    opened(one)
     session.conf.set(BY_AGE, "false")
-    return session.read.format("delta").option("versionAsOf", version).load(str(path))
+    return session.read.format("delta").option("versionAsOf", one.version).load(str(one.path))
 
 
-def _gone(path: Path, version: int, why: str) -> VersionGone:
-    return VersionGone(f"Version {version} of {path} cannot be read any more: {why}", hint=_HINT)
+def _gone(one: MirrorVersion, why: str) -> VersionGone:
+    return VersionGone(
+        f"Version {one.version} of {one.path} cannot be read any more: {why}", hint=_HINT
+    )

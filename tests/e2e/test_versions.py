@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/versions.md"
 TOTAL = 1_000
 ROWS = 5
 
@@ -154,6 +157,36 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, database: str, project: Pr
     shutil.copytree(other, entry.path)
     with pytest.raises(VersionGone, match="another table"):
         entry.arrow()
+
+
+def test_the_page_is_carried_out_as_typed(
+    mysql: MySqlStand,
+    database: str,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """docs/versions.md from top to bottom, with the names and places of this source."""
+    project.run("run")
+    (one,) = listed(project)
+    page = PAGE.read_text().replace("shop.orders", f"{database}.here")
+    page = page.replace("shop.items", f"{database}.there").replace("0f3c1d2e", one["run"])
+    page = page.replace("2026-11-01T06:00:00Z", "2100-01-01T00:00:00Z")
+    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
+    for line in typed.splitlines():
+        said = project.run(*shlex.split(line)[1:]).stdout
+        assert database in said or line.endswith("--list")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)
+    monkeypatch.chdir(project.folder)
+    exec(code, {})
+    assert f"{place(one)}: {ROWS} orders, {ROWS} items\nmissing: []" in capsys.readouterr().out
+    (keep,) = re.findall(r"^```toml\n\[lake\]\n(.*?)^```$", page, flags=re.M | re.S)
+    config = project.folder / "lockstep.toml"
+    config.write_text(config.read_text().replace("[lake]\n", f"[lake]\n{keep}"))
+    findings = project.json("check", expect=None)["sources"]["shop"]["findings"]
+    warned = [one for one in findings if "promises its versions for 60 days" in one["sentence"]]
+    assert {one["subject"] for one in warned} == {f"{database}.here", f"{database}.there"}
+    assert all("'interval 90 days'" in one["hint"] for one in warned)
 
 
 def test_a_table_is_read_as_of_a_place_by_what_is_printed(
