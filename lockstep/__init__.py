@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockstep.changelogs import read_changelog
     from lockstep.consuming import consume, drop_consumer, list_consumers, make_consumer
+    from lockstep.reading import read_at
 
-__all__ = ["consume", "drop_consumer", "list_consumers", "make_consumer", "read_changelog"]
+__all__ = [
+    "consume",
+    "drop_consumer",
+    "list_consumers",
+    "make_consumer",
+    "read_at",
+    "read_changelog",
+]
+_ROOMS = {"read_at": "lockstep.reading", "read_changelog": "lockstep.changelogs"}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lockstep import changelogs, consuming
+    from importlib import import_module
 
-    return getattr(changelogs if name == "read_changelog" else consuming, name)
+    return getattr(import_module(_ROOMS.get(name, "lockstep.consuming")), name)

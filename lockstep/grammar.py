@@ -15,10 +15,9 @@ NOT_YET_COMMANDS = frozenset(
     {
         "replay",
         "support",
-        "versions",
     }
 )
-NOT_YET_OPTIONS = frozenset({("read", "--at")})
+NOT_YET_OPTIONS: frozenset[tuple[str, str]] = frozenset()
 
 
 class UsageError(ConfigurationError):
@@ -159,7 +158,14 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="for its changelog: all generations as one relation",
     )
+    _at(read, "as the source was there")
     _source(read)
+    versions = command("versions", "which version of each table shows the source as of one place")
+    _at(versions, "as of there (default: as of the newest batch)")
+    versions.add_argument(
+        "--list", action="store_true", help="the places there are versions of, newest first"
+    )
+    _source(versions)
     return parser
 
 
@@ -180,6 +186,16 @@ def _rows(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
     return int(text)
+
+
+def _at(parser: argparse.ArgumentParser, told: str) -> None:
+    parser.add_argument(
+        "--at",
+        metavar="PLACE",
+        help=f"{told}: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567, "
+        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it), run:<id>, "
+        "earliest, latest",
+    )
 
 
 def _until(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,35 @@ class Opened:
     schema: pa.Schema
 
 
+_BY_AGE = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+"""Delta's refusal of a version whose commit is old, also where it was the newest until now."""
+
+
+def version_snippets(path: str, version: int) -> dict[str, str]:
+    """For one Delta table at a version."""
+    return {
+        "Spark": (
+            f'spark.conf.set("{_BY_AGE}", "false")\n'
+            f'spark.read.format("delta").option("versionAsOf", {version}).load({path!r})'
+        ),
+        "delta-rs": (
+            "from deltalake import DeltaTable, QueryBuilder\n"
+            f'QueryBuilder().register("t", DeltaTable({path!r}, version={version}))'
+            '.execute("select * from t").read_all()'
+        ),
+        "DuckDB": (
+            "install delta; load delta;\n"
+            f"select * from delta_scan({_literal(path)}, version => {version});"
+        ),
+    }
+
+
+def version_set_snippet(source: str, table: str, at: str | None) -> str:
+    """The same by this package, with every other table of the source."""
+    place = "" if at is None else f", at={at!r}"
+    return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
+
+
 def table_snippets(path: str) -> dict[str, str]:
     """For one Delta table."""
     return {
@@ -92,8 +121,12 @@ def _duckdb(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
 
 
 def _scanned(path: str) -> str:
-    quoted = path.replace("'", "''")
-    return f"delta_scan('{quoted}')"
+    return f"delta_scan({_literal(path)})"
+
+
+def _literal(text: str) -> str:
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,6 +288,15 @@ class SchemaUnknownAt(OperatorNeeded):
     """Rows of a captured table lie at a place where nobody knows how it was built."""
 
 
+class VersionSetUnknown(OperatorNeeded):
+    """Nothing was acknowledged that shows a source, or a table of it, as of a place."""
+
+
+class VersionGone(OperatorNeeded):
+    """A version of a mirror cannot be read any more: its log or its files were cleaned up, or
+    another table has its folder."""
+
+
 def _recoveries(kind: type[LockstepError]) -> dict[str, Recovery]:
     found = {kind.__name__: kind.recovery} if hasattr(kind, "recovery") else {}
     for leaf in kind.__subclasses__():

@@ -41,13 +41,16 @@ _FREE: Final = (
     "delta.autoOptimize.",
     "delta.checkpointInterval",
     "delta.dataSkipping",
+    "delta.deletedFileRetentionDuration",
+    "delta.logRetentionDuration",
     "delta.parquet.",
     "delta.randomizeFilePrefixes",
     "delta.randomPrefixLength",
     "delta.targetFileSize",
     "delta.tuneFileSizesForRewrites",
 )
-"""Delta's own properties that are not ours: no promise of a mirror depends on them."""
+"""Delta's own properties that are not ours: no promise of a mirror depends on them, or, of how
+long its versions stay, `lockstep check` tells where one does (`pipeline.preflight.keeping`)."""
 
 
 @dataclass(frozen=True, slots=True)

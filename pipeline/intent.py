@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from pipeline.table import TableName
 
@@ -41,8 +42,39 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class VersionSetEntry:
-    """Read `mirror` (a path in the lake) at `delta_version` for the batch's position."""
+    """Read `mirror` (a path in the lake) at `delta_version` for the batch's position.
+
+    `table_id`: the `metaData.id` of the Delta table that was written: a version of another one
+    in that folder shows something else. None for writes of before Lockstep kept it.
+    """
 
     table: TableName
     mirror: str
     delta_version: int
+    table_id: str | None = None
+
+
+class Missing(StrEnum):
+    """Why a table of the source cannot be read as of a batch."""
+
+    TOGETHER = "together"
+    """Its changes were merged together with those of a later batch."""
+    LATER = "later"
+    """It came back with a later batch, which was captured before this one was done."""
+    QUARANTINED = "quarantined"
+    PAUSED = "paused"
+    BEHIND = "behind"
+    """It is active again, and its mirror lacks batches that the others have."""
+    UNWRITTEN = "unwritten"
+    """Nothing of it was merged yet."""
+    UNRECORDED = "unrecorded"
+    """The version that kept this batch did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTable:
+    """A table that a version set lacks. `together`: the batch whose set has it, for TOGETHER."""
+
+    table: TableName
+    why: Missing
+    together: int | None = None

@@ -128,6 +128,7 @@ class Site:
                     staging=self._settings.state_folder / "staging",
                     spark_conf=self._settings.spark_conf(),
                     on_warning=self._on_warning,
+                    keep=self._settings.keep(),
                 )
             return self._lake
 

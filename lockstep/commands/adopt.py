@@ -65,11 +65,16 @@ def _lines(source: str, done: HandOver, recorded: str | None) -> list[str]:
     will = "it" if recorded else "with --reason it"
     if done.moves:
         told.append(
-            f"  {will} moves the folder {source} of the lake to _before, with everything in it; "
-            "the next run is a first run"
+            f"  {will} moves the folder {source} of the lake to _before, with everything in it and "
+            "all versions of its mirrors; the next run is a first run"
         )
     for table, why in done.rereads:
         told.append(f"  the next run reads {table} from the source: {why}")
+    if done.rereads:
+        told.append(
+            "  versions of these tables that the lake has no more, or of another history, cannot "
+            f"be read any more (`lockstep versions --list --source {source}` lists the places)"
+        )
     for folder, one in done.restated:
         told.append(
             f"  {folder}: {one.removed} files that this ledger does not have are no longer listed, "

@@ -6,19 +6,27 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.desk import Desk, Outcome
 from lockstep.findings import lines, objects
-from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError, OperatorNeeded
-from pipeline.preflight import Finding, pause_from_now, preflight
+from pipeline.errors import (
+    ConfigurationError,
+    LakeUnavailable,
+    LockstepError,
+    MirrorRefused,
+    OperatorNeeded,
+)
+from pipeline.preflight import Finding, KeptMirror, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
+    from pipeline.table_state import TableState
     from resources.config import Settings, SourceSettings
     from resources.site import Site
 
@@ -61,7 +69,9 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
         return [reached]
     ledger = None if reached.error else _tried("ledger", lambda: _ledger(site, settings))
     try:
-        found = _preflight(site, source, known=ledger is not None and ledger.error is None)
+        found = _preflight(
+            site, settings, source, known=ledger is not None and ledger.error is None
+        )
         if ledger is not None and ledger.error is None:
             work = site.workplace(source.name, Unwatched())
             _note_tables(settings, work)
@@ -76,13 +86,27 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
     return [*first, *([ledger] if ledger else []), *found]
 
 
-def _preflight(site: Site, source: SourceSettings, *, known: bool) -> tuple[Finding, ...]:
+def _preflight(
+    site: Site, settings: Settings, source: SourceSettings, *, known: bool
+) -> tuple[Finding, ...]:
     """`known`: the ledger can say which tables there are."""
     server = site.server(source.name)
     states = site.ledger().table_states(source.name) if known else {}
     partial = site.ledger().partial(source.name) if known else ()
     pause = pause_from_now(source.schedule)
-    return preflight(server, server.survey(), source.plan().patterns, states, pause, partial)
+    patterns, keep = source.plan().patterns, settings.keep()
+    mirrors = list(_mirrors(site, states.values()))
+    return preflight(server, server.survey(), patterns, states, pause, partial, mirrors, keep)
+
+
+def _mirrors(site: Site, states: Iterable[TableState]) -> Iterator[KeptMirror]:
+    """Those that are in the lake and can be read; what else is wrong with one is told apart."""
+    mirrors = site.lake().mirrors
+    for state in states:
+        with suppress(LakeUnavailable, MirrorRefused):
+            retention = mirrors.retention(state.mirror)
+            if retention is not None:
+                yield KeptMirror(state.table, mirrors.path(state.mirror), retention)
 
 
 def next_start_finding(work: Workplace) -> Finding:

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits, report
 from lockstep.commands.verify import table_name
 from lockstep.desk import Desk, Outcome
-from lockstep.snippets import Opened, lockstep_snippet, table_snippets, together_snippets
-from pipeline.errors import NothingMatches
+from lockstep.grammar import UsageError, place_argument
+from lockstep.snippets import (
+    Opened,
+    lockstep_snippet,
+    table_snippets,
+    together_snippets,
+    version_set_snippet,
+    version_snippets,
+)
+from pipeline.errors import NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
+    from pipeline.places import Place
     from pipeline.ports.ledger import Ledger
 
 
@@ -23,12 +32,20 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from resources.site import Site
 
     table = table_name(arguments.table)
+    if arguments.at and arguments.changes:
+        raise UsageError(
+            "--at is for the mirror; a changelog has every change with its place.",
+            hint="leave --at or --changes out",
+        )
+    place = place_argument(arguments.at, "--at", "read") if arguments.at else None
     with Site(desk.settings, on_warning=desk.note) as site:
         for source in desk.sources(arguments.source):
             ledger, lake = site.ledger(), desk.settings.lake_path()
             told = describe(ledger, source.name, table, lake)
             if told is not None:
-                if arguments.changes:
+                if place is not None:
+                    told |= describe_at(ledger, source.name, table, lake.absolute(), place)
+                elif arguments.changes:
                     told |= describe_changes(ledger, source.name, table, lake)
                 else:
                     _require_mirror(ledger, source.name, table)
@@ -66,6 +83,39 @@ def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[
         "position": report.position_json(cursor.position if cursor else None),
         "state": state.condition.value,
         "snippets": table_snippets(path),
+    }
+
+
+def describe_at(
+    ledger: Ledger, source: str, table: TableName, lake: Path, place: Place
+) -> dict[str, Any]:
+    """The mirror's version as of a place, and how to read it, as JSON. `VersionSetUnknown` where
+    the table has none there."""
+    from pipeline.runs.inspecting.version_sets import version_set_at
+
+    shown = version_set_at(ledger, source, place)
+    for lacks in shown.missing:
+        if lacks.table == table:
+            raise VersionSetUnknown(
+                f"{table} cannot be read as of {place}: {lacks.reason}", hint=lacks.hint
+            )
+    entry = next((one for one in shown.entries if one.table == table), None)
+    if entry is None:
+        raise VersionSetUnknown(
+            f"{source} had no table {table} as of {shown.position}",
+            hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
+        )
+    path = str(lake / entry.mirror)
+    snippets = {
+        "Python": version_set_snippet(source, str(table), str(place)),
+        **version_snippets(path, entry.delta_version),
+    }
+    return {
+        "path": path,
+        "delta_version": entry.delta_version,
+        "table_id": entry.table_id,
+        "position": report.position_json(shown.position),
+        "snippets": snippets,
     }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.keeping import Retention
 from pipeline.lake_commit import Look
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
@@ -21,11 +22,13 @@ from pipeline.proof.sampling import Span
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
     """A commit read back from a mirror's log. `scale`: for how many rows it was made, in words;
-    "" where an earlier try had made it."""
+    "" where an earlier try had made it. `table_id`: of the Delta table that it is a version of,
+    its `metaData.id`; None where nobody asked."""
 
     delta_version: int
     user_metadata: str
     scale: str = field(default="", compare=False)
+    table_id: str | None = field(default=None, compare=False)
 
 
 class Mirrors(Protocol):
@@ -90,6 +93,10 @@ class Mirrors(Protocol):
 
     def version(self, mirror: str) -> int | None:
         """The mirror's newest Delta version; None where there is no table."""
+
+    def retention(self, mirror: str) -> Retention | None:
+        """How long the mirror's versions stay, by its properties; None where there is no table,
+        or they are not understood."""
 
     def ends_at(self, mirror: str, version: int) -> bool:
         """Whether that is the mirror's newest version; asks for two files, whatever the log's

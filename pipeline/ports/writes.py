@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, SettledWrite, VersionSetEntry
+from pipeline.intent import Intent, MissingTable, SettledWrite, VersionSetEntry
 from pipeline.table import TableName
 
 
@@ -44,10 +44,11 @@ class Writes(Protocol):
         *,
         shows: int | None = None,
         reason: str | None = None,
+        table_id: str | None = None,
     ) -> None:
         """The intent's commit was read back from the lake at that version; `shows`: the
         schema version that the mirror has since, None for the one it had; `reason`: why it was
-        written the way it was."""
+        written the way it was; `table_id`: of which Delta table that is a version."""
 
     def give_up(self, lease: Lease, table: TableName) -> None:
         """The table's open write is never made: the next one takes its batches. None open
@@ -63,5 +64,10 @@ class Writes(Protocol):
         """The highest transaction that was ever intended for an application; 0 for none."""
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
-        """Of each table that was active when the batch was acknowledged, the newest settled
-        write up to it."""
+        """What to read together to see the source as it was at an acknowledged batch's end, by
+        name: of each table that can be read so, the newest settled write up to it. Nothing for
+        any other batch."""
+
+    def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
+        """The tables of the source that cannot be read as of that batch, by name. Not those that
+        it had no more."""

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from pipeline.keeping import KEEP
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
-from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.evidence import KeptMirror, Known, Looked
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
@@ -22,7 +23,7 @@ from pipeline.table import TableName
 from pipeline.table_state import Extent, TableState
 from pipeline.tables import TablePatterns
 
-__all__ = ["Finding", "Level", "pause_from_now", "preflight", "require_ready"]
+__all__ = ["Finding", "KeptMirror", "Level", "pause_from_now", "preflight", "require_ready"]
 
 
 class _Workplace(Protocol):
@@ -64,10 +65,13 @@ def preflight(
     states: Mapping[TableName, TableState],
     pause: timedelta | None,
     partial: Sequence[Extent] = (),
+    mirrors: Sequence[KeptMirror] = (),
+    keep: timedelta = KEEP,
 ) -> tuple[Finding, ...]:
     """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
-    longest time between two scheduled runs, `partial` the ledger's partial tables."""
+    longest time between two scheduled runs, `partial` the ledger's partial tables, `mirrors`
+    those there are, whose versions are promised for `keep`."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
-        Looked.of(survey, patterns, server.structures(), pause, partial),
+        Looked.of(survey, patterns, server.structures(), pause, partial, mirrors, keep),
     )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pipeline.keeping import KEEP, Retention
 from pipeline.ports.source import ServerFacts, SourceTable
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
@@ -44,6 +45,15 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptMirror:
+    """A mirror, its absolute path, and how long it keeps its versions."""
+
+    table: TableName
+    path: str
+    retention: Retention
+
+
+@dataclass(frozen=True, slots=True)
 class Looked:
     """What `check` sees. `tables` and `structures` are the captured ones alone. `pause` is
     the longest time between two scheduled runs; None without a schedule."""
@@ -59,6 +69,10 @@ class Looked:
     partial: tuple[Extent, ...] = ()
     """Captured tables that the lake can have but a part of."""
 
+    mirrors: tuple[KeptMirror, ...] = ()
+    keep: timedelta = KEEP
+    """How long versions of mirrors are promised to stay."""
+
     @classmethod
     def of(
         cls,
@@ -67,11 +81,23 @@ class Looked:
         structures: Sequence[TableStructure],
         pause: timedelta | None = None,
         partial: Sequence[Extent] = (),
+        mirrors: Sequence[KeptMirror] = (),
+        keep: timedelta = KEEP,
     ) -> Looked:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(found for found in structures if patterns.matches(found.name))
-        mirrors = tuple(one for one in partial if patterns.matches(one.table))
-        return cls(survey, patterns, tables, captured, len(survey.tables), pause, mirrors)
+        parts = tuple(one for one in partial if patterns.matches(one.table))
+        return cls(
+            survey,
+            patterns,
+            tables,
+            captured,
+            len(survey.tables),
+            pause,
+            parts,
+            tuple(mirrors),
+            keep,
+        )
 
     @property
     def mariadb(self) -> bool:

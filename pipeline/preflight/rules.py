@@ -12,6 +12,7 @@ from pipeline.preflight import (
     account,
     columns,
     connection,
+    keeping,
     log,
     retention,
     run_tables,
@@ -32,6 +33,7 @@ CHECK_RULES: Final[tuple[Rule[Looked], ...]] = (
     *tables.CHECK_RULES,
     *columns.CHECK_RULES,
     *sessions.CHECK_RULES,
+    *keeping.CHECK_RULES,
 )
 
 _GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}

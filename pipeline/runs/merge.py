@@ -183,8 +183,14 @@ class _Merging:
             self._look(task, intent)
         except TableError as error:
             foreign = error
-        shows, reason = task.plan.final, written.reason
-        self.work.ledger.settle(self.lease, intent, version, shows=shows, reason=reason)
+        self.work.ledger.settle(
+            self.lease,
+            intent,
+            version,
+            shows=task.plan.final,
+            reason=written.reason,
+            table_id=written.commit.table_id,
+        )
         if foreign is None:
             self._note(task.state, version)
         else:

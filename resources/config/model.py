@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from pipeline.keeping import KEEP
 from pipeline.places import OfRun, Place, parse_place
 from pipeline.policies import (
     Deletes,
@@ -116,8 +117,25 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+_DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h|d)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration_in_seconds(value: object) -> object:
+    """`"90s"`, `"5m"` or a number of seconds → seconds; ValueError for any other text."""
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration such as 60s or 5m")
+    return int(match["number"]) * _SECONDS[match["unit"]]
+
+
 class LakePart(Part):
     path: Text = "lake"
+    keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
+        KEEP.total_seconds()
+    )
 
     @field_validator("path")
     @classmethod
@@ -158,20 +176,6 @@ class BoundsPart(Part):
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
     max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
-
-
-_DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h)?")
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
-
-
-def duration_in_seconds(value: object) -> object:
-    """`"90s"`, `"5m"` or a number of seconds → seconds; ValueError for any other text."""
-    if not isinstance(value, str):
-        return value
-    match = _DURATION.fullmatch(value.strip())
-    if match is None:
-        raise ValueError(f"{value!r} is not a duration such as 60s or 5m")
-    return int(match["number"]) * _SECONDS[match["unit"]]
 
 
 _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()

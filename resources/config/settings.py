@@ -189,6 +189,10 @@ class Settings:
     def lake_path(self) -> Path:
         return self.folder / Path(resolve(self.file.lake.path, self.folder)).expanduser()
 
+    def keep(self) -> timedelta:
+        """How long each version of a mirror stays readable."""
+        return timedelta(seconds=self.file.lake.keep)
+
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""
         return resolve(self.file.ledger.dsn, self.folder)

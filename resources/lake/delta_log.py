@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,6 +124,28 @@ def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | 
             "on with this ledger; without `--reason` it only shows what it would do",
         )
     return None
+
+
+def table_id(table: Path) -> str:
+    """Which Delta table that is (`metaData.id`), as its first commit says, which is a file to
+    read; where it was cleaned up, as the snapshot does."""
+    first = commit_file(table, 0)
+    with lake_errors(first), suppress(FileNotFoundError), first.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith('{"metaData"'):
+                return str(json.loads(line)["metaData"]["id"])
+    with lake_errors(table):
+        return str(DeltaTable(table).metadata().id)
+
+
+def configuration(table: Path, version: int) -> dict[str, str]:
+    """The table's properties: from the checksum file beside its newest commit, which Spark
+    writes; where there is none, from the snapshot."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads(commit_file(table, version).with_suffix(".crc").read_bytes())
+        return dict(told["metadata"]["configuration"])
+    with lake_errors(table):
+        return dict(DeltaTable(table, version=version).metadata().configuration)
 
 
 def _versions(table: Path) -> list[int]:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from deltalake import DeltaTable
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
+from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import Look, same_write
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorWrite, Recount, Replace, Target
@@ -38,7 +40,7 @@ from resources.lake.altering import (
 )
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look
-from resources.lake.delta_log import newest_version, recorded
+from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
@@ -49,7 +51,7 @@ from resources.lake.small import rows_after
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
-from resources.lake.writing import commit, copy_rows, write_anew
+from resources.lake.writing import commit, copy_rows, properties, write_anew
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,15 +61,25 @@ class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
-    size rows are few (`changes.strategy`).
+    size rows are few (`changes.strategy`). `keep`: how long each version of a mirror that is
+    created here stays readable.
     """
 
-    def __init__(self, lake: Path, *, staging: Path, spark: SparkProcess, few: Size = FEW) -> None:
+    def __init__(
+        self,
+        lake: Path,
+        *,
+        staging: Path,
+        spark: SparkProcess,
+        few: Size = FEW,
+        keep: timedelta = KEEP,
+    ) -> None:
         self._lake = lake
         self._staging = Staging(staging)
         self._spark = spark
         self._sessions = Sessions(spark)
         self._few = few
+        self._keep = keep
 
     def require_ready(self) -> None:
         self._spark.require_ready()
@@ -78,9 +90,10 @@ class SparkMirrors:
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         with self._about(mirror) as path:
             found = recorded(path, app_id, txn_version)
-        if found is None:
-            return None
-        return MirrorCommit(found.delta_version, found.user_metadata or "")
+            if found is None:
+                return None
+            said = found.user_metadata or ""
+            return MirrorCommit(found.delta_version, said, table_id=table_id(path))
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         target = write.target
@@ -178,6 +191,11 @@ class SparkMirrors:
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
+    def retention(self, mirror: str) -> Retention | None:
+        with self._about(mirror) as path:
+            version = newest_version(path)
+            return None if version is None else Retention.of(configuration(path, version))
+
     def ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:
             return ends_at(path, version)
@@ -243,7 +261,8 @@ class SparkMirrors:
             if chosen.in_memory and isinstance(write, Merge):
                 self._merge_in_memory(session, write, path, head)
             else:
-                commit(session, write, str(path), self._staging, exists=head.exists)
+                made = None if head.exists else properties(target.readers, self._keep)
+                commit(session, write, str(path), self._staging, made)
 
     def _merge_in_memory(self, session: SparkSession, write: Merge, path: Path, head: Head) -> None:
         rows = rows_after(path, write, head.version)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
+from pipeline.keeping import KEEP
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
 from resources.lake.mirror import SparkMirrors
@@ -33,11 +35,13 @@ def open_lake(
     staging: str | Path,
     spark_conf: Mapping[str, str],
     on_warning: Callable[[str], None],
+    keep: timedelta = KEEP,
 ) -> LakeRoom:
     """Open the lake in a folder, which need not exist yet; starts nothing.
 
     `staging` is a folder for what need not survive the machine: folded changes, and row
     events of transactions larger than memory. `spark_conf` is the `[spark]` table.
+    `keep` is how long each version of a mirror stays readable.
     `on_warning` takes a sentence a person should see; it may be called from a thread.
     `ConfigurationError` for a Spark master that could not see the folder.
     """
@@ -48,7 +52,7 @@ def open_lake(
         segments=ParquetSegments(lake),
         spool=FileSpool(lake, passing / "spool"),
         changelog=DeltaChangelog(lake),
-        mirrors=SparkMirrors(lake, staging=passing, spark=spark),
+        mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),
         claims=FileClaims(lake),
         close=spark.stop,
     )

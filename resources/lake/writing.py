@@ -7,13 +7,14 @@ once (`mirror`), nor which transaction it records, which its session is set to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
 from pipeline.changes.layout import changelog_names
+from pipeline.keeping import Retention
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
@@ -37,52 +38,59 @@ from resources.lake.statement import COMPLETE, count_statement, merge_statement,
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PROPERTIES: Mapping[str, str] = MappingProxyType(
-    {
-        "delta.enableDeletionVectors": "true",
-        "delta.enableInCommitTimestamps": "true",
-        "delta.deletedFileRetentionDuration": "interval 30 days",
-        "delta.logRetentionDuration": "interval 30 days",
-    }
-)
-"""Properties a mirror is created with."""
 
-FOR_ANY_READER = MappingProxyType({**PROPERTIES, "delta.enableDeletionVectors": "false"})
-"""The same for `readers = "any"`."""
+def properties(readers: str, keep: timedelta) -> Mapping[str, str]:
+    """What a mirror is created with; `keep`: how long each of its versions stays readable."""
+    return {
+        "delta.enableDeletionVectors": "false" if readers == "any" else "true",
+        "delta.enableInCommitTimestamps": "true",
+        **Retention.promising(keep).properties(),
+    }
 
 
 def commit(
-    session: SparkSession, write: MirrorWrite, path: str, staging: Staging, *, exists: bool
+    session: SparkSession,
+    write: MirrorWrite,
+    path: str,
+    staging: Staging,
+    made: Mapping[str, str] | None,
 ) -> None:
-    """Make the write's one commit to the mirror at `path`."""
+    """Make the write's one commit to the mirror at `path`. `made`: the properties that it is
+    created with; None where it is there."""
     target = write.target
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            _append(present_rows(images, target), target, path)
+            _append(present_rows(images, target), path, made)
         case Merge():
-            _merge(session, write, path, staging, exists)
+            _merge(session, write, path, staging, made)
         case Count(target, parts):
-            _count(session, target, parts, path, staging, exists)
+            _count(session, target, parts, path, staging, made)
         case Replace():
-            with replaced(session, write, path if exists else None, staging) as rows:
-                _overwrite(rows, target, path, exists)
+            with replaced(session, write, path if made is None else None, staging) as rows:
+                _overwrite(rows, path, made)
         case Recount(target, parts, snapshot):
-            _overwrite(recounted(session, target.schema, parts, snapshot), target, path, exists)
+            _overwrite(recounted(session, target.schema, parts, snapshot), path, made)
         case _:
             assert_never(write)
 
 
-def _merge(session: SparkSession, write: Merge, path: str, staging: Staging, exists: bool) -> None:
-    there = _between(session.read.format("delta").load(path), write) if exists else None
+def _merge(
+    session: SparkSession,
+    write: Merge,
+    path: str,
+    staging: Staging,
+    made: Mapping[str, str] | None,
+) -> None:
+    there = None if made else _between(session.read.format("delta").load(path), write)
     with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
-        if exists:
+        if made is None:
             _merge_into(session, changes, write, path)
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            _append(present_rows(changes, write.target), write.target, path)
+            _append(present_rows(changes, write.target), path, made)
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
@@ -113,13 +121,13 @@ def _count(
     parts: Sequence[Part],
     path: str,
     staging: Staging,
-    exists: bool,
+    made: Mapping[str, str] | None,
 ) -> None:
     names = target.schema.names
     columns = changelog_names(names)
     net = net_changes(images_of(session, parts, target.schema), columns)
-    if not exists:
-        _append(named_rows(repeated(net, columns), names), target, path)
+    if made is not None:
+        _append(named_rows(repeated(net, columns), names), path, made)
         return
     mirror = session.read.format("delta").load(path)
     there = mirror.select(
@@ -146,16 +154,14 @@ def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
         session.catalog.dropTempView("changes")
 
 
-def _append(rows: DataFrame, target: Target, path: str) -> None:
+def _append(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
     """Into a mirror that is not there too: it is created by the same commit."""
-    rows.write.format("delta").mode("append").options(**_properties(target)).save(path)
+    rows.write.format("delta").mode("append").options(**(made or {})).save(path)
 
 
-def _overwrite(rows: DataFrame, target: Target, path: str, exists: bool) -> None:
+def _overwrite(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    if not exists:
-        writer = writer.options(**_properties(target))
-    writer.save(path)
+    writer.options(**(made or {})).save(path)
 
 
 def write_anew(session: SparkSession, file: str, schema: pa.Schema, path: str) -> None:
@@ -185,7 +191,3 @@ def copy_rows(
     rows = session.read.format("delta").option("versionAsOf", version).load(str(path))
     chosen = rows.select(*map(column, columns))
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
-
-
-def _properties(target: Target) -> Mapping[str, str]:
-    return FOR_ANY_READER if target.readers == "any" else PROPERTIES

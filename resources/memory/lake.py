@@ -17,6 +17,7 @@ from pipeline.changes.generations import joins
 from pipeline.changes.layout import DELETED_AT
 from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
+from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import LakeCommit, Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
@@ -263,7 +264,9 @@ class MemoryMirrors:
         for version, commit in enumerate(self._lake.tables.get(mirror, [])):
             if commit.app_id == app_id:
                 if commit.txn_version == txn_version:
-                    return MirrorCommit(version, commit.user_metadata)
+                    first = self._lake.tables[mirror][0]
+                    made = f"{mirror} by {first.app_id}, {first.txn_version}"
+                    return MirrorCommit(version, commit.user_metadata, table_id=made)
                 newest = commit.txn_version
         if newest is not None and newest > txn_version:
             raise ForeignCommit(
@@ -289,7 +292,12 @@ class MemoryMirrors:
             commits.append(
                 MemoryCommit(target.app_id, target.txn_version, target.user_metadata, rows)
             )
-            return MirrorCommit(len(commits) - 1, target.user_metadata)
+            made = self.recorded(target.mirror, target.app_id, target.txn_version)
+            assert made is not None
+            return made
+
+    def retention(self, mirror: str) -> Retention | None:
+        return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
 
     def ends_at(self, mirror: str, version: int) -> bool:
         return self.version(mirror) == version

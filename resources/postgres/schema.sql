@@ -658,11 +658,16 @@ create table lockstep.version_sets (
     batch bigint not null,
     database text not null,
     name text not null,
-    mirror text not null,
-    delta_version bigint not null,
+    mirror text,
+    delta_version bigint,
+    table_id text,
+    missing text,
+    together bigint,
     constraint version_sets_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
     constraint version_sets_pk PRIMARY KEY (batch, database, name),
-    constraint version_sets_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name)
+    constraint version_sets_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint version_sets_together CHECK (((NOT (missing IS DISTINCT FROM 'together'::text)) = (together IS NOT NULL))),
+    constraint version_sets_told CHECK ((((missing IS NULL) AND (num_nonnulls(mirror, delta_version) = 2)) OR ((missing IS NOT NULL) AND (num_nonnulls(mirror, delta_version, table_id) = 0))))
 );
 
 create table lockstep.writes (
@@ -681,6 +686,8 @@ create table lockstep.writes (
     settled_at timestamp with time zone,
     given_up_at timestamp with time zone,
     reason text,
+    mirror text,
+    table_id text,
     constraint writes_batches_ascend CHECK ((first_batch <= last_batch)),
     constraint writes_delta_version_counts CHECK ((delta_version >= 0)),
     constraint writes_delta_version_once UNIQUE (app_id, delta_version),
@@ -688,10 +695,12 @@ create table lockstep.writes (
     constraint writes_given_up_or_settled CHECK (((settled_at IS NULL) OR (given_up_at IS NULL))),
     constraint writes_last_batch FOREIGN KEY (source, last_batch) REFERENCES lockstep.batches(source, id),
     constraint writes_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint writes_mirror_settled CHECK (((mirror IS NULL) OR (settled_at IS NOT NULL))),
     constraint writes_pk PRIMARY KEY (id),
     constraint writes_reason_settled CHECK (((reason IS NULL) OR (settled_at IS NOT NULL))),
     constraint writes_settled_whole CHECK (((delta_version IS NULL) = (settled_at IS NULL))),
     constraint writes_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
+    constraint writes_table_id_of_mirror CHECK (((table_id IS NULL) OR (mirror IS NOT NULL))),
     constraint writes_transaction_once UNIQUE (app_id, txn_version)
 );
 
@@ -740,6 +749,10 @@ CREATE INDEX table_orders_newest ON lockstep.table_orders USING btree (source, d
 CREATE INDEX table_versions_at ON lockstep.table_versions USING btree (source, database, name, batch, since_number, since_offset, version);
 
 CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source, database, name) WHERE (version = 1);
+
+CREATE INDEX version_sets_of_table ON lockstep.version_sets USING btree (source, database, name, batch);
+
+CREATE INDEX writes_of_table ON lockstep.writes USING btree (source, database, name, last_batch) WHERE (settled_at IS NOT NULL);
 
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE ((settled_at IS NULL) AND (given_up_at IS NULL));
 

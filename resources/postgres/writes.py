@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, SettledWrite, VersionSetEntry
+from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
 from pipeline.life.events import MirrorWritten
 from pipeline.table import TableName
 from resources.postgres.lives import record
 from resources.postgres.rows import Row, of_table, table
 from resources.postgres.session import Books
 from resources.postgres.tables import count_behind
+
+GONE = "dropped"
+"""Why a table ended in the sets that the source did not have any more: nothing is missing."""
 
 
 class PostgresWrites(Books):
@@ -50,6 +53,7 @@ class PostgresWrites(Books):
         *,
         shows: int | None = None,
         reason: str | None = None,
+        table_id: str | None = None,
     ) -> None:
         """Settling again at the same version changes nothing."""
         values = {
@@ -59,7 +63,8 @@ class PostgresWrites(Books):
             "txn_version": intent.txn_version,
         }
         with self._step(lease) as step:
-            if step.run("settle", **values, delta_version=delta_version, reason=reason) == 0:
+            told = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
+            if step.run("settle", **values, **told) == 0:
                 step.must("intent_exists", "writes_known", **values)
                 return
             if shows is not None:
@@ -82,8 +87,16 @@ class PostgresWrites(Books):
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return [
-            VersionSetEntry(table(row), row["mirror"], row["delta_version"])
+            VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
             for row in self._all("version_set", source=source, batch=batch)
+            if row["missing"] is None
+        ]
+
+    def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
+        return [
+            MissingTable(table(row), Missing(row["missing"]), row["together"])
+            for row in self._all("version_set", source=source, batch=batch)
+            if row["missing"] not in (None, GONE)
         ]
 
 

@@ -30,8 +30,11 @@ insert into lockstep.writes (
 returning *
 
 -- name: settle
-update lockstep.writes set
-    delta_version = %(delta_version)s, settled_at = clock_timestamp(), reason = %(reason)s
+update lockstep.writes w set
+    delta_version = %(delta_version)s, settled_at = clock_timestamp(), reason = %(reason)s,
+    table_id = %(table_id)s, mirror = (
+        select t.mirror from lockstep.table_states t
+        where (t.source, t.database, t.name) = (w.source, w.database, w.name))
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
   and delta_version is distinct from %(delta_version)s
 
@@ -59,25 +62,90 @@ order by delta_version desc limit 1
 select coalesce(max(txn_version), 0) as txn_version from lockstep.writes
 where source = %(source)s and app_id = %(app_id)s
 
--- A table is in the set only if its newest segment or event up to the batch is merged by a
--- write that ends there too: a write that goes further shows a later position.
+-- What became different with a batch: tables whose newest write up to it is another one, or that
+-- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.
+-- A batch that is acknowledged after later ones were captured knows less: what they tell of a
+-- table already counts.
 -- name: record_version_set
-insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version)
-select t.source, %(batch)s, t.database, t.name, t.mirror,
-    (array_agg(w.delta_version order by w.id desc))[1]
-from lockstep.table_states t
-join lockstep.writes w using (source, database, name)
-where t.source = %(source)s and t.condition = 'active'
-  and w.settled_at is not null and w.last_batch <= %(batch)s
-group by t.source, t.database, t.name, t.mirror
-having max(w.last_batch) filter (where w.step = 'merge') >= (
-    select max(s.batch) from lockstep.touched s
-    join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
-    where (s.source, s.database, s.name) = (t.source, t.database, t.name)
-      and s.batch <= %(batch)s
+with later as (
+    select id from lockstep.batches
+    where source = %(source)s and id > %(batch)s and state in ('captured', 'merged')
+), now as (
+    select t.database, t.name, m.missing,
+        case when m.missing is null then coalesce(w.mirror, t.mirror) end as mirror,
+        case when m.missing is null then w.table_id end as table_id,
+        case when m.missing is null then w.delta_version end as delta_version,
+        case when m.missing = 'together' then f.last_batch end as together
+    from lockstep.table_states t
+    left join lateral (
+        select x.id, x.mirror, x.table_id, x.delta_version from lockstep.writes x
+        where (x.source, x.database, x.name) = (t.source, t.database, t.name)
+          and x.settled_at is not null and x.last_batch <= %(batch)s
+        order by x.last_batch desc, x.id desc limit 1
+    ) w on true
+    left join lateral (
+        select x.last_batch from lockstep.writes x
+        where (x.source, x.database, x.name) = (t.source, t.database, t.name)
+          and x.settled_at is not null and x.last_batch > %(batch)s and x.first_batch <= %(batch)s
+        order by x.id limit 1
+    ) f on true
+    cross join lateral (
+        select case
+            when t.condition not in ('active', 'dropped') then t.condition
+            when t.condition = 'dropped' and t.stopped_batch <= %(batch)s then 'dropped'
+            when exists (
+                select from lockstep.table_life e join later l on l.id = e.batch
+                where (e.source, e.database, e.name) = (t.source, t.database, t.name)
+                  and e.event = 'rejoined'
+            ) then 'later'
+            when exists (
+                select from lockstep.table_events e join later l on l.id = e.batch
+                where (e.source, e.database, e.name) = (t.source, t.database, t.name)
+                  and e.kind = 'created'
+            ) and (
+                select e.kind from lockstep.table_events e
+                join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
+                where (e.source, e.database, e.name) = (t.source, t.database, t.name)
+                  and e.batch <= %(batch)s
+                order by e.batch desc, e.ordinal desc limit 1
+            ) = 'dropped' then 'dropped'
+            when f.last_batch is not null then 'together'
+            when t.behind_batch <= %(batch)s then 'behind'
+            when w.id is null then 'unwritten'
+        end as missing
+    ) m
+    where t.source = %(source)s and (
+        w.id is not null or f.last_batch is not null or coalesce((
+            select e.batch from lockstep.table_life e
+            where (e.source, e.database, e.name) = (t.source, t.database, t.name)
+            order by e.id limit 1
+        ), 0) <= %(batch)s)
 )
+insert into lockstep.version_sets (
+    source, batch, database, name, mirror, table_id, delta_version, missing, together
+)
+select %(source)s, %(batch)s, n.database, n.name, n.mirror, n.table_id, n.delta_version,
+    n.missing, n.together
+from now n
+left join lateral (
+    select * from lockstep.version_sets v
+    where (v.source, v.database, v.name) = (%(source)s, n.database, n.name)
+      and v.batch < %(batch)s
+    order by v.batch desc limit 1
+) p on true
+where (p.mirror, p.table_id, p.delta_version, p.missing, p.together)
+    is distinct from (n.mirror, n.table_id, n.delta_version, n.missing, n.together)
+  and (p.batch is null and n.missing = 'dropped') is not true
 
 -- name: version_set
-select * from lockstep.version_sets
-where source = %(source)s and batch = %(batch)s
-order by database, name
+select v.* from lockstep.table_states t
+cross join lateral (
+    select * from lockstep.version_sets x
+    where (x.source, x.database, x.name) = (t.source, t.database, t.name)
+      and x.batch <= %(batch)s
+    order by x.batch desc limit 1
+) v
+where t.source = %(source)s and exists (
+    select from lockstep.batches b
+    where b.source = %(source)s and b.id = %(batch)s and b.state = 'acknowledged')
+order by v.database, v.name

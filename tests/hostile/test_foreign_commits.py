@@ -63,12 +63,13 @@ CHANGING: dict[str, Callable[[DeltaTable], Any]] = {
     "update": lambda table: table.update(updates={"v": "'x'"}, predicate="id = 1"),
     "restore": _restore,
     "add column": _add_column,
-    "our property": _set("delta.logRetentionDuration", "interval 1 days"),
+    "our property": _set("delta.enableDeletionVectors", "true"),
 }
 NEUTRAL: dict[str, Callable[[DeltaTable], Any]] = {
     "compact": lambda table: table.optimize.compact(),
     "vacuum": lambda table: table.vacuum(dry_run=False),
     "a property": _set("delta.checkpointInterval", "20"),
+    "how long versions stay": _set("delta.logRetentionDuration", "interval 90 days"),
 }
 
 

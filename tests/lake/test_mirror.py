@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.strategy import FEW, NOTHING, Size
 from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, TableError
+from pipeline.keeping import KEEP, Retention
 from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.session import SparkProcess
@@ -203,16 +204,21 @@ def test_staged_files_can_be_removed_twice(lake: Lake) -> None:
 
 
 def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
-    """Deletion vectors, in-commit timestamps, a history of thirty days; all nullable."""
+    """Deletion vectors, in-commit timestamps, files of thirty days and a log of twice that; all
+    nullable."""
     disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1}]))
     table = DeltaTable(folder / MIRROR)
     assert table.metadata().configuration == {
         "delta.enableDeletionVectors": "true",
         "delta.enableInCommitTimestamps": "true",
         "delta.deletedFileRetentionDuration": "interval 30 days",
-        "delta.logRetentionDuration": "interval 30 days",
+        "delta.logRetentionDuration": "interval 60 days",
     }
     assert [field.nullable for field in table.schema().fields] == [True, True]
+    assert disk.mirrors.retention(MIRROR) == Retention.promising(KEEP)
+    (folder / MIRROR / "_delta_log" / f"{0:020d}.crc").unlink()
+    assert disk.mirrors.retention(MIRROR) == Retention.promising(KEEP)
+    assert disk.mirrors.retention("shop/shop/none") is None
 
 
 @pytest.mark.parametrize("few", [NOTHING, FEW])

@@ -660,6 +660,11 @@ insert into lockstep.writes (source, token, database, name, app_id, first_batch,
 values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 1, now())
 -- rule: writes_settled_whole
 update lockstep.writes set delta_version = 9 where source = %(s)s and settled_at is null
+-- rule: writes_mirror_settled
+update lockstep.writes set mirror = 's/shop/orders' where source = %(s)s and settled_at is null
+-- rule: writes_table_id_of_mirror
+update lockstep.writes set delta_version = 9, settled_at = now(), table_id = 'x'
+where source = %(s)s and settled_at is null
 -- rule: writes_transaction_once
 insert into lockstep.writes (source, token, database, name, app_id, txn_version, first_batch,
                              last_batch, step)
@@ -697,6 +702,12 @@ insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'orders', 'm', 1
 insert into lockstep.version_sets values ('nobody', %(a)s, 'shop', 'new', 'm', 1)
 -- rule: version_sets_table
 insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'unknown', 'm', 1)
+-- rule: version_sets_told
+insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version, missing)
+values (%(s)s, %(a)s, 'shop', 'orders', 'm', 1, 'paused')
+-- rule: version_sets_together
+insert into lockstep.version_sets (source, batch, database, name, missing)
+values (%(s)s, %(a)s, 'shop', 'orders', 'together')
 -- rule: version_sets_stay
 delete from lockstep.version_sets where source = %(s)s
 

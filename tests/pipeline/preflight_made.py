@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipeline.ports.source import SourceTable
-from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.evidence import KeptMirror, Known, Looked
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.table_state import Extent
@@ -86,8 +86,9 @@ def looked(
     structures: tuple[TableStructure, ...] = STRUCTURES,
     pause: timedelta | None = None,
     partial: tuple[Extent, ...] = (),
+    mirrors: tuple[KeptMirror, ...] = (),
 ) -> Looked:
-    return Looked.of(survey, PATTERNS, structures, pause, partial)
+    return Looked.of(survey, PATTERNS, structures, pause, partial, mirrors)
 
 
 def known(**changes: Any) -> Known:

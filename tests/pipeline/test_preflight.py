@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
+from pipeline.keeping import Retention
 from pipeline.ports.source import SourceTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
 from pipeline.preflight.columns import DELTA_REFUSES
-from pipeline.preflight.evidence import Known, Looked
+from pipeline.preflight.evidence import KeptMirror, Known, Looked
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.survey import Channel, ForeignKey, LogFilters, OddSession, Replica, SurveyedTable
@@ -91,6 +92,10 @@ RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
     ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
     ("set aside", known(aside=[ORDERS]), "warning", None),
 ]
+
+SHORT = KeptMirror(
+    ORDERS, "/lake/shop/shop/orders", Retention(timedelta(days=7), timedelta(days=30))
+)
 
 CASES: list[tuple[str, Looked, str]] = [
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
@@ -202,6 +207,7 @@ CASES: list[tuple[str, Looked, str]] = [
         "ok",
     ),
     ("session gtid_next", looked(), "ok"),
+    ("versions kept", looked(mirrors=(SHORT,)), "warning"),
 ]
 
 

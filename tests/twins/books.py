@@ -17,7 +17,7 @@ from uuid import uuid4
 from pipeline.batch import Batch, BatchState, Prepared, Xid
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost
-from pipeline.intent import Intent, SettledWrite, VersionSetEntry
+from pipeline.intent import Intent, MissingTable, SettledWrite, VersionSetEntry
 from pipeline.life.events import Event
 from pipeline.load import Load
 from pipeline.position import SetWitness
@@ -98,7 +98,10 @@ class MemoryBooks:
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
-    version_sets: dict[int, tuple[VersionSetEntry, ...]] = field(default_factory=dict)
+    written: dict[int, VersionSetEntry] = field(default_factory=dict)
+    version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(
+        default_factory=dict
+    )
     looked: dict[tuple[str, str], int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     consumers: dict[int, ConsumerEntry] = field(default_factory=dict)

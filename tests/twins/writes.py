@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.life.events import MirrorWritten
+from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.life.events import MirrorWritten, Rejoined
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from pipeline.table_state import TableCondition, TableEventKind, TableState
 from resources.postgres.refusals import refusal
 from tests.twins.books import ENDED, MERGEABLE, MemoryBooks, MemorySubject, covers
 from tests.twins.lives import count_behind, record
@@ -59,6 +59,7 @@ class MemoryWrites(MemorySubject):
         *,
         shows: int | None = None,
         reason: str | None = None,
+        table_id: str | None = None,
     ) -> None:
         with self._step(lease) as books:
             if books.intents.get(intent.id) != (lease.source, intent):
@@ -74,6 +75,10 @@ class MemoryWrites(MemorySubject):
                 if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
                     raise refusal("writes_delta_version_ascends")
             books.settled[intent.id] = SettledWrite(intent, delta_version, self._clock(), reason)
+            mirror = books.states[lease.source, intent.table].mirror
+            books.written[intent.id] = VersionSetEntry(
+                intent.table, mirror, delta_version, table_id
+            )
             if shows is not None:
                 record(books, lease.source, [(intent.table, MirrorWritten(shows))])
             count_behind(books, lease.source, intent.table)
@@ -106,10 +111,16 @@ class MemoryWrites(MemorySubject):
         return max(found, default=0)
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
+        return [one for one in self._set(source, batch) if isinstance(one, VersionSetEntry)]
+
+    def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
+        return [one for one in self._set(source, batch) if isinstance(one, MissingTable)]
+
+    def _set(self, source: str, batch: int) -> tuple[VersionSetEntry | MissingTable, ...]:
         known = self.books.batches.get(batch)
         if known is None or known.source != source:
-            return []
-        return list(self.books.version_sets.get(batch, ()))
+            return ()
+        return self.books.version_sets.get(batch, ())
 
 
 def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:
@@ -140,19 +151,71 @@ def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:
             raise refusal("writes_never_overlap")
 
 
-def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry]:
-    """Tables whose newest segment or event up to the batch is merged by a write that ends there
-    too: a write that goes further shows a later position."""
-    chain = [one.id for one in books.of_source(batch.source, *ENDED) if one.id <= batch.id]
+def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry | MissingTable]:
+    """Each table as of the batch, or why it cannot be read so."""
     for (source, table), state in sorted(books.states.items()):
-        if source != batch.source or state.condition is not TableCondition.ACTIVE:
+        if source != batch.source:
             continue
-        writes = [w for w in books.writes(source, table) if w.intent.last_batch <= batch.id]
-        merged = max((w.intent.last_batch for w in writes if w.intent.step == "merge"), default=0)
-        newest = max(
-            (one for one in chain if table in books.touched(one)),
-            default=0,
-        )
-        if writes and merged >= newest > 0:
-            newest_write = max(writes, key=lambda write: write.intent.id)
-            yield VersionSetEntry(table, state.mirror, newest_write.delta_version)
+        writes = books.writes(source, table)
+        before = [write for write in writes if write.intent.last_batch <= batch.id]
+        across = [write.intent for write in writes if covers(write.intent, batch.id)]
+        beyond = [intent.last_batch for intent in across if intent.last_batch > batch.id]
+        if not before and not beyond and _unknown(books, source, table, batch.id):
+            continue
+        if _gone(books, source, state, batch.id):
+            continue
+        if (why := _why(books, source, state, batch.id)) is not None:
+            yield MissingTable(table, why)
+        elif beyond:
+            yield MissingTable(table, Missing.TOGETHER, beyond[0])
+        elif _lacks(books, source, table, batch.id):
+            yield MissingTable(table, Missing.BEHIND)
+        elif not before:
+            yield MissingTable(table, Missing.UNWRITTEN)
+        else:
+            yield books.written[max(write.intent.id for write in before)]
+
+
+def _unknown(books: MemoryBooks, source: str, table: TableName, batch: int) -> bool:
+    """Whether nothing was told of the table yet."""
+    told = books.lives.get((source, table), ())
+    first = next((of for of, _ in told), None)
+    return first is not None and first > batch
+
+
+def _gone(books: MemoryBooks, source: str, state: TableState, batch: int) -> bool:
+    """Whether the source had it no more: also where it is made anew in a later batch."""
+    if state.condition is TableCondition.DROPPED:
+        return state.stopped is None or state.stopped.batch <= batch
+    told = [
+        (one.id, event.kind)
+        for one in books.of_source(source, *ENDED)
+        for event in books.events.get(one.id, ())
+        if event.table == state.table
+    ]
+    before = [kind for number, kind in told if number <= batch]
+    again = any(kind is TableEventKind.CREATED for number, kind in told if number > batch)
+    return again and before[-1:] == [TableEventKind.DROPPED]
+
+
+def _why(books: MemoryBooks, source: str, state: TableState, batch: int) -> Missing | None:
+    """What its state says, or what batches say that were captured since."""
+    if state.condition not in MERGEABLE:
+        return Missing(state.condition.value)
+    later = [
+        one.id
+        for one in books.of_source(source, BatchState.CAPTURED, BatchState.MERGED)
+        if one.id > batch
+    ]
+    told = books.lives.get((source, state.table), ())
+    rejoined = any(of in later and isinstance(event, Rejoined) for of, event in told)
+    return Missing.LATER if rejoined else None
+
+
+def _lacks(books: MemoryBooks, source: str, table: TableName, batch: int) -> bool:
+    """Whether no write merged something of it up to there."""
+    return any(
+        table in books.touched(one.id) and not books.covered(source, table, one.id)
+        for one in books.of_source(source, *ENDED)
+        if one.id <= batch
+    )

@@ -1,0 +1,84 @@
+"""Version sets as a person sees them, and as JSON. Values in, text or JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lockstep.report import lines, position_json
+from pipeline.gtid import GtidSet
+from pipeline.runs.inspecting.version_sets import ShownVersions
+
+
+def version_set_json(shown: ShownVersions, lake: Path) -> dict[str, Any]:
+    return {
+        **_which(shown),
+        "tables": {
+            str(one.table): {
+                "path": str(lake / one.mirror),
+                "delta_version": one.delta_version,
+                "table_id": one.table_id,
+            }
+            for one in shown.entries
+        },
+        "missing": {
+            str(one.table): {"reason": one.reason, "hint": one.hint} for one in shown.missing
+        },
+    }
+
+
+def listed_json(shown: ShownVersions) -> dict[str, Any]:
+    return {
+        **_which(shown),
+        "tables": len(shown.entries),
+        "missing": [str(one.table) for one in shown.missing],
+    }
+
+
+def _which(shown: ShownVersions) -> dict[str, Any]:
+    return {
+        "batch": shown.batch.id,
+        "run": shown.batch.dagster_run,
+        "position": position_json(shown.position),
+    }
+
+
+def version_set_lines(shown: ShownVersions, lake: Path) -> Iterator[str]:
+    """Where it is as of, what to read, what is missing."""
+    yield f"{shown.source}: as of {_place(shown)}"
+    gtids = shown.position.gtid_set
+    if gtids != GtidSet():
+        yield f"  executed: {gtids.shortened()}"
+    yield lines(
+        {str(one.table): f"{one.delta_version}  {lake / one.mirror}" for one in shown.entries}
+    )
+    if shown.missing:
+        yield "missing:"
+        yield lines({str(one.table): f"{one.reason}; {one.hint}" for one in shown.missing})
+
+
+def listed_rows(shown: list[ShownVersions]) -> list[tuple[str, ...]]:
+    """A row for each set."""
+    return [
+        (
+            str(one.position),
+            _moment(one),
+            str(one.batch.id),
+            one.batch.dagster_run or "",
+            str(len(one.entries)),
+            ", ".join(str(lacks.table) for lacks in one.missing),
+        )
+        for one in shown
+    ]
+
+
+def _place(shown: ShownVersions) -> str:
+    moment = _moment(shown)
+    committed = f", committed {moment}" if moment else ""
+    return f"{shown.position}{committed} (batch {shown.batch.id})"
+
+
+def _moment(shown: ShownVersions) -> str:
+    committed = shown.position.committed_at
+    return "" if committed is None else committed.isoformat()

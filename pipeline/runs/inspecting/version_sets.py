@@ -1,0 +1,246 @@
+"""Which versions of a source's mirrors show it as of one place, and which tables lack one.
+
+Belongs here: from a place that a person names to the acknowledged batch whose end is shown, and
+what its set is short of, in words. Does not: recording sets (`ports.writes`), reading tables
+(`resources.lake`).
+
+A set is as of a batch's end. The one chosen is the newest that shows nothing behind the place;
+for `gtid:<set>`, the first that has all of it. The ledger alone is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pipeline.batch import Batch, BatchKind, BatchState
+from pipeline.errors import NotYet, VersionSetUnknown
+from pipeline.gtid import GtidSet
+from pipeline.intent import Missing, MissingTable, VersionSetEntry
+from pipeline.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+)
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.table import TableName
+
+_ALL: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MissingVersion:
+    """A table that cannot be read as of the batch: one sentence, and what to type or do."""
+
+    table: TableName
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersions:
+    """The set of a batch: what to read together, and the tables it lacks, both by name.
+
+    `position`: the place in the log that all of `entries` show.
+    """
+
+    source: str
+    batch: Batch
+    position: Position
+    entries: tuple[VersionSetEntry, ...]
+    missing: tuple[MissingVersion, ...]
+
+
+def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
+    """The set as of a place; of the newest acknowledged batch without one.
+    `VersionSetUnknown` where no such batch shows it."""
+    return _shown(ledger, source, chosen(source, _acknowledged(ledger, source), place))
+
+
+def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
+    """The sets of the last acknowledged batches, newest first."""
+    batches = [one for one in ledger.batches(source, limit=_ALL) if _is_acknowledged(one)]
+    return [_shown(ledger, source, batch) for batch in batches[:limit]]
+
+
+def _acknowledged(ledger: Ledger, source: str) -> list[Batch]:
+    """Oldest first."""
+    return [one for one in reversed(ledger.batches(source, limit=_ALL)) if _is_acknowledged(one)]
+
+
+def _is_acknowledged(batch: Batch) -> bool:
+    return batch.state is BatchState.ACKNOWLEDGED
+
+
+def _shown(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
+    lacks = ledger.missing_versions(source, batch.id)
+    ends = _ends_of(ledger, source, lacks)
+    return ShownVersions(
+        source,
+        batch,
+        _end(batch),
+        tuple(ledger.version_set(source, batch.id)),
+        tuple(_explained(one, ends) for one in lacks),
+    )
+
+
+def _ends_of(ledger: Ledger, source: str, lacks: Sequence[MissingTable]) -> dict[int, Position]:
+    """Where the batches end that have what is missing."""
+    numbers = [one.together for one in lacks if one.together is not None]
+    if not numbers:
+        return {}
+    found = ledger.live_batches(source, min(numbers), max(numbers))
+    return {one.id: _end(one) for one in found if one.id in numbers}
+
+
+def _end(batch: Batch) -> Position:
+    assert batch.end is not None, "an acknowledged batch has an end"
+    return batch.end
+
+
+# -- the batch ------------------------------------------------------------------------------
+
+
+def chosen(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
+    """Of a source's acknowledged batches, oldest first, the one whose end is shown."""
+    if not batches:
+        raise VersionSetUnknown(
+            f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
+        )
+    found = _chosen(batches, place)
+    if found is None:
+        first, last = _end(batches[0]), _end(batches[-1])
+        raise VersionSetUnknown(
+            f"{source}: no versions show {place}; they begin at {_told(first)} and end at "
+            f"{_told(last)}",
+            hint=f"`lockstep versions --list --source {source}` lists the newest",
+        )
+    return found
+
+
+def _told(position: Position) -> str:
+    moment = position.committed_at
+    return str(position) if moment is None else f"{position} ({moment.isoformat()})"
+
+
+def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
+    match place:
+        case None | Latest():
+            return batches[-1]
+        case Earliest():
+            return batches[0]
+        case AtMoment(moment):
+            return _last([one for one in batches if _by(one, moment)])
+        case AtCoordinates(at):
+            return _at(batches, at)
+        case InFile(file, moment):
+            return _in_file(batches, file, moment)
+        case AfterGtids(gtids):
+            return _having(batches, gtids)
+        case OfRun(run):
+            return _last([one for one in batches if (one.dagster_run or "").startswith(run)])
+        case Snapshot():
+            raise NotYet(
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
+            )
+
+
+def _by(batch: Batch, moment: datetime) -> bool:
+    committed = _end(batch).committed_at
+    return committed is not None and committed <= moment
+
+
+def _last(batches: Sequence[Batch]) -> Batch | None:
+    return batches[-1] if batches else None
+
+
+def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
+    """Files of several servers may have one name: the batch that read the place tells which is
+    meant, the newest of them. None where none did."""
+    covering = [one for one in batches if _covers(one, at)]
+    if not covering:
+        return None
+    ending = [one for one in covering if _end(one).at == at]
+    if ending:
+        same = _end(ending[-1])
+        return _last([one for one in batches if _end(one) == same])
+    return _last([one for one in batches if one.id < covering[-1].id])
+
+
+def _covers(batch: Batch, at: Coordinates) -> bool:
+    start, end = batch.start.at, _end(batch).at
+    same = start.file.base == at.file.base == end.file.base
+    return batch.kind is not BatchKind.CATCHING_UP and same and start <= at <= end
+
+
+def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
+    """On the server that the file was read from last."""
+    through = [one for one in batches if _touches(one, file)]
+    if not through:
+        return None
+    server = _end(through[-1]).server_uuid
+    there = [
+        one
+        for one in batches
+        if _end(one).server_uuid == server and _end(one).at.file.base == file.base
+    ]
+    before = [one for one in there if _end(one).at.file.number < file.number]
+    within = [one for one in there if _end(one).at.file == file and _by(one, moment)]
+    return _last([*before, *within])
+
+
+def _touches(batch: Batch, file: LogFile) -> bool:
+    start, end = batch.start.at.file, _end(batch).at.file
+    return start.base == file.base == end.base and start.number <= file.number <= end.number
+
+
+def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
+    return next((one for one in batches if _end(one).gtid_set.contains(gtids)), None)
+
+
+# -- what is missing ------------------------------------------------------------------------
+
+
+def _explained(one: MissingTable, ends: dict[int, Position]) -> MissingVersion:
+    reason, hint = _WORDS[one.why]
+    end = ends.get(one.together or 0)
+    told = {"table": one.table, "batch": one.together, "place": end}
+    return MissingVersion(one.table, reason.format(**told), hint.format(**told))
+
+
+_WORDS: Final = {
+    Missing.TOGETHER: (
+        "its changes were merged together with those of batch {batch}",
+        "`lockstep versions --at {place}` has it",
+    ),
+    Missing.LATER: (
+        "it came back with a later batch",
+        "`lockstep versions` has it, or says more",
+    ),
+    Missing.QUARANTINED: (
+        "it was set aside",
+        "`lockstep status` says why, and what brings it back",
+    ),
+    Missing.PAUSED: ("it was paused", "`lockstep resume {table}` brings it back"),
+    Missing.BEHIND: (
+        "its mirror lacks batches that the others have",
+        "the next run merges them; `lockstep status` says what keeps it",
+    ),
+    Missing.UNWRITTEN: (
+        "nothing of it was merged yet",
+        "it has a version once the first of its changes is merged",
+    ),
+    Missing.UNRECORDED: (
+        "the version of Lockstep that acknowledged the batch did not keep one",
+        "read it as of a later place: `lockstep versions --list`",
+    ),
+}

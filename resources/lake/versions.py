@@ -1,0 +1,100 @@
+"""One version of a Delta table, opened to be read, or why it cannot be any more.
+
+Belongs here: that the table is the one that was written, and that its log and files are still
+there. Does not: which version shows what (`pipeline.runs.inspecting.version_sets`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
+from resources.lake.commits import read_commit
+from resources.lake.scan import mirror_schema, needs_spark, scanned
+from resources.lake.storage import first_line, lake_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+"""Delta refuses a version by the age of its commit, also one that was the newest until now; here
+its files are looked for."""
+
+_HINT: Final = (
+    "read as of a later place: `lockstep versions --list`; `keep` under [lake] in lockstep.toml "
+    "says how long versions stay"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorVersion:
+    """A version of the Delta table in a folder. `table_id`: of that table, None where nobody
+    kept it; `batch`: the last one that the version may show."""
+
+    path: Path
+    version: int
+    table_id: str | None
+    batch: int
+
+
+def opened(one: MirrorVersion) -> DeltaTable:
+    """`VersionGone` unless it is that version of that table, and all of it is there."""
+    try:
+        table = DeltaTable(one.path, version=one.version)
+        found = str(table.metadata().id)
+    except (DeltaError, OSError) as error:
+        raise _gone(one, first_line(str(error)) or "its log is gone") from error
+    if one.table_id is not None and found != one.table_id:
+        raise _gone(one, "another table was made in its folder since")
+    if _shows(one) > one.batch:
+        raise _gone(one, "the lake was set back, and the version was made a second time")
+    files = pa.table(table.get_add_actions()).column("path").to_pylist()
+    lost = [file for file in files if not (one.path / file).is_file()]
+    if lost:
+        raise _gone(one, f"{len(lost)} of its files were deleted, as VACUUM does")
+    return table
+
+
+def _shows(one: MirrorVersion) -> int:
+    """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
+    checkpoint."""
+    with lake_errors(one.path):
+        commit = read_commit(one.path, one.version)
+    said = None if commit is None else commit.said
+    return 0 if said is None else max(said.get("batches", [0]))
+
+
+def version_rows(one: MirrorVersion) -> pa.Table:
+    """All its rows, in no particular order. `ConfigurationError` where only Spark can read
+    them."""
+    if needs_spark(opened(one)):
+        raise ConfigurationError(
+            f"{one.path} has columns that were widened, which only Spark reads",
+            hint="use .spark(session)",
+        )
+    schema = mirror_schema(one.path, one.version)
+    try:
+        return pa.Table.from_batches(scanned(one.path, schema.names, one.version), schema)
+    except LakeUnavailable:
+        opened(one)
+        raise
+
+
+def version_frame(session: SparkSession, one: MirrorVersion) -> DataFrame:
+    """The same as a DataFrame of a session that knows Delta, whose refusal of old commits is
+    switched off: Spark reads when the DataFrame is used."""
+    opened(one)
+    session.conf.set(BY_AGE, "false")
+    return session.read.format("delta").option("versionAsOf", one.version).load(str(one.path))
+
+
+def _gone(one: MirrorVersion, why: str) -> VersionGone:
+    return VersionGone(
+        f"Version {one.version} of {one.path} cannot be read any more: {why}", hint=_HINT
+    )

@@ -1,0 +1,101 @@
+"""A version of a mirror is read whole, or not at all and with the reason."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from lockstep.snippets import version_snippets
+from pipeline.errors import VersionGone
+from resources.lake.delta_log import commit_file, table_id
+from resources.lake.session import SparkProcess
+from resources.lake.versions import MirrorVersion, opened, version_frame, version_rows
+
+AGED = {"delta.deletedFileRetentionDuration": "interval 1 seconds"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Two versions: one row, then another, in a folder whose name has to be escaped."""
+    path = tmp_path / "it's a =20table"
+    for number in (1, 2):
+        rows = pa.table({"id": pa.array([number], pa.int64())})
+        write_deltalake(path, rows, mode="overwrite", configuration=AGED if number == 1 else None)
+    return path
+
+
+def at(path: Path, version: int, table: str | None, batch: int = 1) -> MirrorVersion:
+    return MirrorVersion(path, version, table, batch)
+
+
+def test_a_version_is_read(table: Path) -> None:
+    """With the rows that it had, whatever came later."""
+    for version in (0, 1):
+        rows = version_rows(at(table, version, table_id(table)))
+        assert rows.to_pylist() == [{"id": version + 1}]
+        assert version_rows(at(table, version, None)) == rows
+
+
+def test_another_table_in_the_folder_is_not_read(table: Path) -> None:
+    with pytest.raises(VersionGone, match="another table"):
+        opened(at(table, 0, "a5c1"))
+
+
+def test_a_version_whose_log_is_gone_is_not_read(table: Path) -> None:
+    """Cleaned up behind a checkpoint; nor one that is not there yet; nor a folder that is not."""
+    DeltaTable(table).create_checkpoint()
+    commit_file(table, 0).unlink()
+    for version, path in ((0, table), (7, table), (0, table / "none")):
+        with pytest.raises(VersionGone) as caught:
+            opened(at(path, version, None))
+        assert "lockstep versions --list" in caught.value.hint
+    assert version_rows(at(table, 1, None)).to_pylist() == [{"id": 2}]
+
+
+def test_a_version_whose_files_are_gone_is_not_read(table: Path, spark: SparkProcess) -> None:
+    """As behind a VACUUM; the newest version still is, by whatever reads it."""
+    (file,) = pa.table(DeltaTable(table, version=0).get_add_actions())["path"].to_pylist()
+    (table / file).unlink()
+    for read in (
+        lambda: opened(at(table, 0, None)),
+        lambda: version_rows(at(table, 0, None)),
+        lambda: version_frame(spark.session(), at(table, 0, None)),
+    ):
+        with pytest.raises(VersionGone, match="1 of its files were deleted"):
+            read()
+    assert version_rows(at(table, 1, None)).num_rows == 1
+
+
+def test_spark_reads_a_version_that_was_the_newest_until_now(
+    table: Path, spark: SparkProcess
+) -> None:
+    """Delta refuses it by the age of its commit, although all of it is there: neither what we
+    give nor what we print does."""
+    time.sleep(1.1)
+    session = spark.session()
+    with pytest.raises(Exception, match="BEYOND_DELETED_FILE_RETENTION"):
+        session.read.format("delta").option("versionAsOf", 0).load(str(table)).collect()
+    assert version_frame(session, at(table, 0, table_id(table))).collect()[0].id == 1
+    names = {"spark": spark.session()}
+    switched, read = version_snippets(str(table), 0)["Spark"].split("\n")
+    exec(switched, names)
+    assert eval(read, names).collect()[0].id == 1
+
+
+def test_a_version_that_was_made_a_second_time_is_not_read(tmp_path: Path) -> None:
+    """Where the lake was set back, its next commits have the numbers of those that are gone, in
+    the same Delta table; each says up to which batch it shows."""
+    for batch in (1, 8):
+        words = json.dumps({"lockstep": {"batches": [batch, batch]}})
+        rows = pa.table({"id": pa.array([batch], pa.int64())})
+        said = CommitProperties(custom_metadata={"userMetadata": words})
+        write_deltalake(tmp_path, rows, mode="overwrite", commit_properties=said)
+    assert version_rows(at(tmp_path, 1, None, batch=8)).to_pylist() == [{"id": 8}]
+    assert version_rows(at(tmp_path, 0, None, batch=2)).to_pylist() == [{"id": 1}]
+    with pytest.raises(VersionGone, match="set back"):
+        opened(at(tmp_path, 1, None, batch=2))

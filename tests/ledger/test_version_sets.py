@@ -1,0 +1,156 @@
+"""What is read together: each table as of one batch, or why it cannot be read so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.decisions import Lease
+from pipeline.errors import Remedy
+from pipeline.intent import Missing, MissingTable, VersionSetEntry
+from pipeline.ports.ledger import Ledger
+from pipeline.table import TableName
+from pipeline.table_state import (
+    SetAside,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+)
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    next_captured,
+    place,
+    record,
+    state,
+)
+
+ASIDE = SetAside(STOCK, "a value", "release it", "batch 1", remedy=Remedy.CATCH_UP)
+
+
+def settled(
+    ledger: Ledger, lease: Lease, table: TableName, first: int, last: int, version: int, uuid: str
+) -> None:
+    intent = ledger.open_intent(
+        lease,
+        table,
+        app_id=f"lockstep/{lease.source}/{table}/mirror/1",
+        first_batch=first,
+        last_batch=last,
+        step="merge",
+    )
+    ledger.settle(lease, intent, version, table_id=uuid)
+
+
+def acknowledged(ledger: Ledger, lease: Lease, *batches: int) -> None:
+    ledger.mark_merged(lease)
+    for batch in batches:
+        ledger.acknowledge(lease, batch)
+
+
+def test_a_set_says_which_delta_table_each_version_is_of(ledger: Ledger, lease: Lease) -> None:
+    """By its id: a table that is made anew in the folder is another one."""
+    batch = first_captured(ledger, lease, ORDERS)
+    settled(ledger, lease, ORDERS, batch.id, batch.id, 7, "a")
+    acknowledged(ledger, lease, batch.id)
+    assert ledger.version_set(lease.source, batch.id) == [
+        VersionSetEntry(ORDERS, "s/shop/orders", 7, "a")
+    ]
+    assert ledger.missing_versions(lease.source, batch.id) == []
+
+
+def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None:
+    """What comes later changes nothing of it, also where only some tables changed."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    acknowledged(ledger, lease, first.id)
+    before = ledger.version_set(lease.source, first.id)
+    second = next_captured(ledger, lease, STOCK)
+    settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
+    acknowledged(ledger, lease, second.id)
+    third = next_captured(ledger, lease)
+    acknowledged(ledger, lease, third.id)
+    assert ledger.version_set(lease.source, first.id) == before
+    for batch in (second, third):
+        found = ledger.version_set(lease.source, batch.id)
+        assert [(one.table, one.delta_version) for one in found] == [(ORDERS, 1), (STOCK, 2)]
+
+
+def test_what_is_merged_together_is_in_the_last_set(ledger: Ledger, lease: Lease) -> None:
+    """The set of an earlier batch names the one that has the table, and its other tables."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    second = next_captured(ledger, lease, ORDERS)
+    settled(ledger, lease, ORDERS, first.id, second.id, 1, "a")
+    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    acknowledged(ledger, lease, first.id, second.id)
+    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [STOCK]
+    assert ledger.missing_versions(lease.source, first.id) == [
+        MissingTable(ORDERS, Missing.TOGETHER, second.id)
+    ]
+    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS, STOCK]
+    assert ledger.missing_versions(lease.source, second.id) == []
+
+
+def test_a_table_set_aside_is_missing_until_it_is_back(ledger: Ledger, lease: Lease) -> None:
+    """Its mirror stands still while the others go on; once it has what it lacked it is there."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    ledger.set_aside(lease, ASIDE)
+    acknowledged(ledger, lease, first.id)
+    assert ledger.missing_versions(lease.source, first.id) == [
+        MissingTable(STOCK, Missing.QUARANTINED)
+    ]
+    order = ledger.release_table(lease, STOCK, author="ada", reason="mended")
+    second = following(ledger, lease)
+    ledger.record_capture(lease, second.id, replace(record(second, STOCK), orders_done=(order.id,)))
+    settled(ledger, lease, STOCK, first.id, second.id, 1, "b")
+    acknowledged(ledger, lease, second.id)
+    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS, STOCK]
+    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [ORDERS]
+
+
+def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Lease) -> None:
+    """A batch may be acknowledged when the next one is captured already: that a table is active
+    again does not make its mirror one of the earlier batch."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    acknowledged(ledger, lease, first.id)
+    ledger.set_aside(lease, ASIDE)
+    second = next_captured(ledger, lease, ORDERS)
+    order = ledger.release_table(lease, STOCK, author="ada", reason="mended")
+    third = following(ledger, lease)
+    ledger.record_capture(lease, third.id, replace(record(third, STOCK), orders_done=(order.id,)))
+    settled(ledger, lease, ORDERS, second.id, second.id, 2, "a")
+    settled(ledger, lease, STOCK, third.id, third.id, 2, "b")
+    acknowledged(ledger, lease, second.id, third.id)
+    assert ledger.missing_versions(lease.source, second.id) == [MissingTable(STOCK, Missing.LATER)]
+    assert ledger.missing_versions(lease.source, third.id) == []
+
+
+def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> None:
+    """The source has it no more: the sets go on without it, and are whole."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    acknowledged(ledger, lease, first.id)
+    second = following(ledger, lease)
+    gone = replace(state(STOCK), condition=TableCondition.DROPPED)
+    event = TableEvent(STOCK, TableEventKind.DROPPED, second.base, 1, place(150))
+    dropped = replace(record(second), tables=(gone,), events=(event,))
+    ledger.record_capture(lease, second.id, dropped)
+    settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
+    acknowledged(ledger, lease, second.id)
+    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [ORDERS, STOCK]
+    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS]
+    assert ledger.missing_versions(lease.source, second.id) == []
+
+
+def test_no_batch_but_an_acknowledged_one_has_a_set(ledger: Ledger, lease: Lease) -> None:
+    first = first_captured(ledger, lease, ORDERS)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    ledger.mark_merged(lease)
+    assert ledger.version_set(lease.source, first.id) == []
+    assert ledger.missing_versions(lease.source, first.id) == []

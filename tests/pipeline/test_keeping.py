@@ -1,0 +1,57 @@
+"""How long versions stay: what properties say, and what holds a promise."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pipeline.keeping import FILES, KEEP, LOG, Retention
+from pipeline.preflight.evidence import KeptMirror
+from pipeline.preflight.findings import judged
+from pipeline.preflight.keeping import CHECK_RULES
+from tests.pipeline.preflight_made import ORDERS, looked
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize("keep", [KEEP, DAY, 400 * DAY, timedelta(hours=36)])
+def test_a_promise_is_read_back_as_it_was_written(keep: timedelta) -> None:
+    """And holds: the log longer than the files, or versions would go with its checkpoints."""
+    promised = Retention.promising(keep)
+    assert Retention.of(promised.properties()) == promised
+    assert promised.holds(keep)
+    assert promised.log > promised.files == keep
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, Retention(7 * DAY, 30 * DAY)),
+        ({FILES: "interval 2 weeks"}, Retention(14 * DAY, 30 * DAY)),
+        ({FILES: "1 day 12 hours"}, Retention(36 * timedelta(hours=1), 30 * DAY)),
+        ({LOG: "INTERVAL 90 DAYS"}, Retention(7 * DAY, 90 * DAY)),
+        ({FILES: "interval 1 month"}, None),
+        ({LOG: "for ever"}, None),
+    ],
+)
+def test_what_properties_say(properties: dict[str, str], expected: Retention | None) -> None:
+    """Delta's defaults where they say nothing; None where they are not understood."""
+    assert Retention.of(properties) == expected
+
+
+@pytest.mark.parametrize(("files", "log"), [(29, 60), (30, 29)])
+def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> None:
+    """The statement names the mirror, and what it sets holds the promise."""
+    mirror = KeptMirror(ORDERS, "/lake/shop/orders", Retention(files * DAY, log * DAY))
+    (found,) = judged(CHECK_RULES, looked(mirrors=(mirror,)))
+    assert (found.level, found.subject) == ("warning", "shop.orders")
+    assert found.hint is not None
+    assert "ALTER TABLE delta.`/lake/shop/orders` SET TBLPROPERTIES" in found.hint
+    assert f"'{LOG}' = 'interval 60 days'" in found.hint
+
+
+def test_mirrors_of_before_hold_what_was_promised_then() -> None:
+    """Files and log of thirty days: no warning of every mirror there is."""
+    mirror = KeptMirror(ORDERS, "/lake/shop/orders", Retention(KEEP, KEEP))
+    assert [one.level for one in judged(CHECK_RULES, looked(mirrors=(mirror,)))] == ["ok"]

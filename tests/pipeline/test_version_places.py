@@ -1,0 +1,122 @@
+"""Which batch a place in time means, of those that were acknowledged."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.batch import Batch, BatchKind, BatchState
+from pipeline.errors import VersionSetUnknown
+from pipeline.gtid import GtidSet
+from pipeline.places import parse_place
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.runs.inspecting.version_sets import chosen
+
+ONE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+TWO = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
+
+
+def position(number: int, offset: int, minute: int, server: str = ONE) -> Position:
+    gtids = GtidSet.parse(f"{ONE}:1-{minute}") if minute else GtidSet()
+    at = Coordinates(LogFile("binlog", number), offset)
+    return Position(at, gtids, server, BEGAN + timedelta(minutes=minute))
+
+
+def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch:
+    return Batch(
+        id=number,
+        source="shop",
+        state=BatchState.ACKNOWLEDGED,
+        start=start,
+        predecessor=None,
+        start_decision=1,
+        base=0,
+        token=1,
+        dagster_run=f"run-{number}",
+        created_at=BEGAN,
+        end=end,
+        kind=kind,
+    )
+
+
+PLACES = [
+    position(1, 4, 0),
+    position(1, 100, 10),
+    position(2, 200, 20),
+    position(2, 900, 30),
+    position(1, 100, 40, TWO),
+]
+ORDINARY = [
+    batch(number, *ends, BatchKind.ORDINARY)
+    for number, ends in enumerate(
+        [
+            (PLACES[0], PLACES[1]),
+            (PLACES[1], PLACES[2]),
+            (PLACES[2], PLACES[3]),
+            (position(1, 4, 30, TWO), PLACES[4]),
+        ],
+        start=1,
+    )
+]
+CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("latest", 4),
+        ("earliest", 1),
+        ("2026-11-01T06:20:00Z", 2),
+        ("2026-11-01T06:19:59Z", 1),
+        ("2027-01-01T00:00:00Z", 4),
+        ("binlog.000002:200", 2),
+        ("binlog.000002:201", 2),
+        ("binlog.000002:4", 1),
+        ("binlog.000002:900", 3),
+        ("binlog.000001:100", 4),
+        ("binlog.000002@2026-11-01T06:25:00Z", 2),
+        ("binlog.000002@2026-11-01T06:05:00Z", 1),
+        (f"gtid:{ONE}:1-15", 2),
+        (f"gtid:{ONE}:1-20", 2),
+        ("run:run-3", 3),
+    ],
+)
+def test_a_place_is_a_batch(place: str, expected: int) -> None:
+    """The newest whose end shows nothing behind it; for GTIDs, the first that has them all. A
+    file's name that two servers used means the one that was read last."""
+    assert chosen("shop", ORDINARY, parse_place(place, as_start=False)).id == expected
+
+
+def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None:
+    """It ends where the one before it ended, and has more tables."""
+    for place in ("latest", "binlog.000001:100", "2026-11-01T06:40:00Z"):
+        found = chosen("shop", [*ORDINARY, CAUGHT_UP], parse_place(place, as_start=False))
+        assert found.id == 5
+    found = chosen("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
+    assert found.id == 2
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "2026-11-01T06:00:00Z",
+        "binlog.000002:901",
+        "binlog.000009:4",
+        "binlog.000009@2026-11-01T06:25:00Z",
+        "other.000001:100",
+        f"gtid:{ONE}:1-99",
+        "run:another",
+    ],
+)
+def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
+    """With the places that there are versions of."""
+    with pytest.raises(VersionSetUnknown, match=r"binlog\.000001:100 .* and end at") as caught:
+        chosen("shop", ORDINARY, parse_place(place, as_start=False))
+    assert "lockstep versions --list" in caught.value.hint
+
+
+def test_before_the_first_there_is_none() -> None:
+    with pytest.raises(VersionSetUnknown, match="nothing was acknowledged yet"):
+        chosen("shop", [], None)
