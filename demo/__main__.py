@@ -38,7 +38,7 @@ def main() -> int:
         console.print(f"[red]{error.message}[/]\nhint: {error.hint}", soft_wrap=True)
         return error.recovery.exit_code
     tell(console, told, REPOSITORY)
-    return 0 if all(table.equal for table in told.verified.tables) else 4
+    return 0 if told.verified.equal else 4
 
 
 if __name__ == "__main__":

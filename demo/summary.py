@@ -33,12 +33,17 @@ def _read(captured: CaptureReport) -> str:
 
 def tell(console: Console, told: Told, makefile_folder: Path) -> None:
     """The comparison, and how to look further."""
-    table = Table(title="MySQL and the lake, row by row", title_justify="left")
-    for column, justify in (("table", "left"), ("MySQL", "right"), ("lake", "right"), ("", "left")):
-        table.add_column(column, justify="right" if justify == "right" else "left")
+    table = Table(title="MySQL and the lake, every row, while people shop", title_justify="left")
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    table.add_column("")
+    table.add_column("as of")
     for one in told.verified.tables:
         mark = "[green]equal[/]" if one.equal else "[red]different[/]"
-        table.add_row(str(one.table), f"{one.source_rows:,}", f"{one.lake_rows:,}", mark)
+        place = "" if one.at is None else str(one.at.at)
+        table.add_row(str(one.table), f"{one.source_rows:,}", mark, place)
+    for missing in told.verified.not_proven:
+        table.add_row(str(missing.table), "", "[yellow]not proven[/]", missing.reason)
     console.print()
     console.print(table)
     transactions = sum(r.record.captured.transactions for r in told.runs if r.record.captured)

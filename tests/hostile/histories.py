@@ -188,6 +188,8 @@ class History:
     def branched(self) -> History:
         """The same past, which goes on by itself where the source can."""
         source = self.source.branched()
+        if source is self.source:
+            return self
         follower = replace(self.follower, server=source.server())
         return replace(self, source=source, follower=follower)
 
