@@ -236,7 +236,8 @@ def test_importing_lockstep_imports_nothing_heavy() -> None:
         [sys.executable, "-c", text], cwd=root, capture_output=True, text=True, check=True
     ).stdout
     assert said == (
-        "['consume', 'drop_consumer', 'list_consumers', 'make_consumer', 'read_changelog']\n"
+        "['consume', 'drop_consumer', 'list_consumers', 'make_consumer', 'read_at', "
+        "'read_changelog']\n"
     )
     with pytest.raises(AttributeError):
         lockstep.consumer  # noqa: B018
