@@ -61,6 +61,7 @@ class Missing(StrEnum):
     """Its changes were merged together with those of a later batch."""
     LATER = "later"
     """It came back with a later batch, which was captured before this one was done."""
+    LOADING = "loading"
     QUARANTINED = "quarantined"
     PAUSED = "paused"
     BEHIND = "behind"

@@ -226,6 +226,10 @@ _WORDS: Final = {
         "it came back with a later batch",
         "`lockstep versions` has it, or says more",
     ),
+    Missing.LOADING: (
+        "it was being read from the source",
+        "it has a version once all its rows are read: `lockstep snapshot` reads on",
+    ),
     Missing.QUARANTINED: (
         "it was set aside",
         "`lockstep status` says why, and what brings it back",
