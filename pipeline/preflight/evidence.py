@@ -38,7 +38,8 @@ class Known:
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
     ) -> Known:
-        aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
+        going = (TableCondition.ACTIVE, TableCondition.LOADING)
+        aside = {table for table, state in states.items() if state.condition not in going}
         return cls(
             server.flavour, server.version, server.settings, tables, patterns, set(states), aside
         )

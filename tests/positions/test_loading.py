@@ -11,6 +11,7 @@ from random import Random
 import pymysql
 import pytest
 
+from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.runs.loading import read_chunks
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
@@ -70,6 +71,10 @@ def piecemeal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], No
 def loading(shop: Shop) -> set[str]:
     states = shop.follower.ledger.table_states(SOURCE)
     return {t.name for t, one in states.items() if one.condition is TableCondition.LOADING}
+
+
+def unread(shop: Shop) -> set[str]:
+    return {one.table.name for one in shop.follower.ledger.open_loads(SOURCE)}
 
 
 def require_all(shop: Shop) -> None:
@@ -133,6 +138,20 @@ def test_a_run_that_dies_loses_no_chunk(
 
 def _dies(*_: object) -> None:
     raise RuntimeError("killed")
+
+
+def test_a_table_that_is_read_is_not_compared(shop: Shop, piecemeal: Callable[[int], None]) -> None:
+    """It is told of, and so is what reads on; the others are equal."""
+    piecemeal(4)
+    shop.run()
+    report = verify(shop.follower.work())
+    assert [(one.table.name, one.reason) for one in report.not_proven] == [
+        (name, "its rows are being read from the source") for name in sorted(unread(shop))
+    ]
+    assert all(one.equal for one in report.tables)
+    piecemeal(1000)
+    shop.run()
+    assert verify(shop.follower.work()).equal
 
 
 @pytest.mark.parametrize(

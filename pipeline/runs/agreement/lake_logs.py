@@ -211,7 +211,7 @@ def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
     return {
         changelog_path(source, state.table, number): state.table
         for state in work.ledger.table_states(source).values()
-        if state.condition is TableCondition.ACTIVE
+        if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
         for number in range(1, state.changelog_generation + 1)
     }
 

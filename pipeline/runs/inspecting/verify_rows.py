@@ -127,8 +127,8 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
 
 def _summed(work: Workplace, shown: Shown, table: TableName) -> Summed | Found:
     state = shown.states.get(table)
-    if table in shown.waiting:
-        return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+    if (unready := shown.unready(table)) is not None:
+        return unready
     side = side_of(work, shown, table)
     source = work.server.row_sum(side.hasher.structure)
     if state is not None and state.condition in STOPPED and _moved(shown.cursor, source):

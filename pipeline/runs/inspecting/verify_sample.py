@@ -34,7 +34,7 @@ from pipeline.proof.sampling import (
 )
 from pipeline.runs.context import TableDifference, VerifyReport, Workplace
 from pipeline.runs.inspecting.verify_differences import EXAMPLES, Side, by_key, told_rows
-from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.inspecting.verify_log import Unfollowed, read_log
 from pipeline.runs.inspecting.verify_rows import Found, report, tried
 from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.inspecting.verify_sides import TouchReader
@@ -91,8 +91,8 @@ def verify_sample(
 def _sampled(
     work: Workplace, shown: Shown, table: TableName, rows: int, chance: Random
 ) -> Sampled | Found:
-    if table in shown.waiting:
-        return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+    if (unready := shown.unready(table)) is not None:
+        return unready
     side = side_of(work, shown, table)
     if not side.keyed:
         return Unfollowed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pipeline.batch import Cursor
 from pipeline.errors import NothingMatches, SourceMoving
@@ -15,24 +16,36 @@ from pipeline.proof.hashes import RowHasher
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.verify_differences import Side
-from pipeline.runs.inspecting.verify_log import AGAIN
+from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed
 from pipeline.runs.inspecting.verify_sides import Mirror
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
+
+READ_ON: Final = "`lockstep snapshot` reads on until all are read; then `lockstep verify` again"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What the lake shows: the acknowledged cursor, the tables' states, and the version that
-    each mirror had then. `waiting`: tables of which something is not merged. `flavour`: the
-    source's; `here`: whether the cursor is a place of the log of the server that answers."""
+    each mirror had then. `waiting`: tables of which something is not merged; `loading`: those
+    whose rows are being read from the source. `flavour`: the source's; `here`: whether the cursor
+    is a place of the log of the server that answers."""
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
     versions: Mapping[TableName, int | None]
     waiting: frozenset[TableName]
+    loading: frozenset[TableName]
     flavour: str
     here: bool
+
+    def unready(self, table: TableName) -> Unfollowed | None:
+        """Why the table cannot be compared just now."""
+        if table in self.loading:
+            return Unfollowed(table, "its rows are being read from the source", READ_ON)
+        if table in self.waiting:
+            return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+        return None
 
 
 def what_the_lake_shows(work: Workplace) -> Shown:
@@ -48,11 +61,12 @@ def what_the_lake_shows(work: Workplace) -> Shown:
         states = ledger.table_states(source)
         versions = {table: work.mirrors.version(one.mirror) for table, one in states.items()}
         waiting = frozenset(ledger.pending(source))
+        loading = frozenset(one.table for one in ledger.open_loads(source))
         batches = ledger.unfinished(source)
         if not batches and ledger.acknowledged_cursor(source) == cursor:
             facts = work.server.facts()
             here = facts.server_uuid == cursor.position.server_uuid
-            return Shown(cursor, states, versions, waiting, facts.flavour, here)
+            return Shown(cursor, states, versions, waiting, loading, facts.flavour, here)
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break
@@ -78,7 +92,8 @@ def chosen(
                 hint="`lockstep tables` lists what there is",
             )
         return sorted(tables)
-    aside = {t for t, state in states.items() if state.condition is not TableCondition.ACTIVE}
+    going = (TableCondition.ACTIVE, TableCondition.LOADING)
+    aside = {table for table, state in states.items() if state.condition not in going}
     matched = {table for table in present if work.source.patterns.matches(table)}
     return sorted((matched | states.keys()) - aside)
 
