@@ -40,7 +40,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         if chosen:
             with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
                 author = arguments.author or getpass.getuser()
-                for one in chosen:
+                for one in _waiting(desk, work, chosen):
                     reason = arguments.reason or WHY
                     work.ledger.order_load(lease, one.name, author=author, reason=reason)
         while True:
@@ -71,6 +71,15 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
             )
     asked = TablePatterns(tuple(patterns), ())
     return [one for one in captured if patterns and asked.matches(one.name)]
+
+
+def _waiting(desk: Desk, work: Workplace, chosen: Sequence[SourceTable]) -> list[SourceTable]:
+    """Those that are not being read already."""
+    reading = {one.table for one in work.ledger.open_loads(work.source.name) if one.reading}
+    for one in chosen:
+        if one.name in reading:
+            desk.say(f"{one.name} is being read already: this reads on")
+    return [one for one in chosen if one.name not in reading]
 
 
 def _foresee(desk: Desk, source: str, tables: Sequence[SourceTable]) -> None:

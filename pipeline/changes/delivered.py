@@ -20,9 +20,7 @@ from pipeline.ports.segments import SegmentStore
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
-
-_COMPLETE = (TableCondition.ACTIVE, TableCondition.DROPPED)
+from pipeline.table_state import GOING, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,7 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _stopped_by(state: TableState, batch: int) -> bool:
     """Whether changes up to the end of a batch may be missing."""
-    if state.condition in _COMPLETE:
+    if state.condition in GOING:
         return False
     return state.stopped is None or state.stopped.batch <= batch
 
