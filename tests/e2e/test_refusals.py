@@ -136,11 +136,6 @@ def test_no_start(orders: str, project: Make) -> None:
     refused(project(orders, start=None), 5, "start = 'earliest'")
 
 
-def test_snapshot_is_not_built_yet(orders: str, project: Make) -> None:
-    """2: what is designed and not there is refused by name."""
-    refused(project(orders, start="snapshot"), 2, "not built yet")
-
-
 def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, project: Make) -> None:
     """5: files and offsets are proven, not believed."""
     ((first, *_), *_) = mysql.rows("show binary logs")

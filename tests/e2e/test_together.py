@@ -14,8 +14,9 @@ from assets.names import job_name
 from resources.config import load_settings
 from resources.site import Site
 from tests.e2e.project import Project, head
-from tests.e2e.warm import TIMEOUT, WarmProcess
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.hostile.takeovers import asleep
 
 
 @pytest.fixture
@@ -39,12 +40,12 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
 def test_two_runs_at_once(project: Project, rival: WarmProcess) -> None:
     """One works; the other ends at once with 3 and says who holds the source."""
     other = replace(project, warm=rival)
-    for one in (project, other):
-        one.run("--help")  # Neither has a start to make up for.
-    with project.start("lockstep.cli", "run") as a, other.start("lockstep.cli", "run") as b:
-        said = {process.wait(TIMEOUT): process.communicate(TIMEOUT)[1] for process in (a, b)}
-    assert sorted(said) == [0, 3], said
-    assert "busy" in said[3] or "held" in said[3], said
+    with asleep(project, "resources.postgres.ledger:PostgresLedger.record_capture") as working:
+        refused = other.run("run", expect=3).stderr
+        working.wake()
+        code, said = working.end()
+    assert code == 0, said
+    assert "busy" in refused or "held" in refused, refused
     assert project.json("verify")["exit_code"] == 0
 
 

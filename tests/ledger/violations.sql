@@ -901,6 +901,7 @@ select pg_temp.chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, '[1]'
 -- rule: load_chunks_read
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null);
 update lockstep.load_chunks set rows = 1
+where load in (select id from lockstep.loads where source = %(s)s)
 -- rule: load_chunks_rows_count
 select pg_temp.read_chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, -1)
 -- rule: load_chunks_read_once

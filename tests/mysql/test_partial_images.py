@@ -13,6 +13,8 @@ import pytest
 from pipeline.changes.coalescing import MOVED
 from pipeline.ports.source import TableSnapshot
 from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.schema.model import TableSchema
+from pipeline.snapshot.bounds import Range
 from resources.mysql.server import MySqlServer
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
@@ -162,8 +164,8 @@ class Written(MySqlServer):
         self._stand, self._database, self._statements = stand, database, statements
 
     @contextmanager
-    def snapshot(self, table: Any, *more: Any, **options: Any) -> Iterator[TableSnapshot]:
-        with super().snapshot(table, *more, **options) as found:
+    def chunk(self, schema: TableSchema, rows: Range, **options: Any) -> Iterator[TableSnapshot]:
+        with super().chunk(schema, rows, **options) as found:
             self._stand.execute(*self._statements, database=self._database)
             yield found
 

@@ -114,7 +114,8 @@ def opened(stand: MySqlStand, name: str, **policies: Any) -> Shop:
 def shop(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """No table of it is read from the source."""
     made = opened(mysql, database)
-    monkeypatch.setattr(MySqlServer, "snapshot", _unread)
+    for reads in ("snapshot", "chunk"):
+        monkeypatch.setattr(MySqlServer, reads, _unread)
     return made
 
 
