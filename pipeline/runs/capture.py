@@ -30,14 +30,8 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
-from pipeline.runs.loading.loads import (
-    Wanted,
-    begun_loads,
-    is_due,
-    load_tables,
-    new_tables,
-    order_new,
-)
+from pipeline.runs.loading.due import Wanted, is_due, new_tables, order_new
+from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import Back, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill

@@ -28,7 +28,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
 from pipeline.runs.inspecting.merge_forecast import foreseen_merges
-from pipeline.runs.loading.loads import new_tables
+from pipeline.runs.loading.due import new_tables
 from pipeline.runs.rejoining.log_reach import Returns, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen

@@ -1,8 +1,8 @@
 """The loads of one run: which tables are read from the source, and what was read of each.
 
-Belongs here: whose rows are read, giving up what counts no more, beginning a load. Does not:
-reading its chunks (`read_chunks`), joining them with the log (`capturing.snapshot_join`), columns
-that are read by key (`rejoining.resnapshot`).
+Belongs here: beginning a load, and what comes of it. Does not: whose rows are read (`due`), reading
+chunks (`read_chunks`), joining them with the log (`capturing.snapshot_join`), columns that are read
+by key (`rejoining.resnapshot`).
 
 A table is loaded because somebody ordered it, because the log alone could not bring it back, or
 because it is older than what is read of the log. A load that a run does not finish is taken up by
@@ -12,36 +12,23 @@ the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
-from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.engines import why_refused
 from pipeline.errors import Remedy, StructureMoved, TableBusy, TableError
-from pipeline.load import Load, Reading, why_void
+from pipeline.load import Load, Reading
 from pipeline.ports.source import Baseline
 from pipeline.retries import TABLE_READ
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import Workplace
+from pipeline.runs.loading.due import Wanted, give_up, kept_loads, lost_tables
 from pipeline.runs.loading.read_chunks import ChunkReader
 from pipeline.runs.loading.read_chunks import Reading as ChunksRead
 from pipeline.runs.rejoining.resnapshot import Reread, owed
 from pipeline.runs.schema_choice import engine_hint
-from pipeline.start.question import Rule
 from pipeline.table import TableName
-from pipeline.table_state import GOING, STOPPED, TableCondition, TableState
-
-LOCKSTEP = "lockstep"
-OLDER = "it is older than what is read of the log"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Why a table is read from the source, and who says so."""
-
-    why: str
-    author: str = LOCKSTEP
+from pipeline.table_state import TableCondition
 
 
 def load_tables(
@@ -51,10 +38,10 @@ def load_tables(
     not finish; until all is read, or the time for it in one run is over."""
     until = perf_counter() + work.source.snapshot.seconds
     states = work.ledger.table_states(work.source.name)
-    lost = _lost(begun, states)
+    lost = lost_tables(begun, states)
     gone = Wanted("the log behind its rows is gone")
     wanted = {**dict.fromkeys(lost, gone), **wanted}
-    kept, asked = _kept(work, lease, begun, states)
+    kept, asked = kept_loads(work, lease, begun, states)
     asked |= wanted
     for table, state in states.items():
         if state.condition is TableCondition.LOADING and table not in kept:
@@ -73,91 +60,9 @@ def load_tables(
     return read
 
 
-def is_due(work: Workplace) -> bool:
-    """Whether a table waits to be read from the source: a run that would have nothing else to do
-    is not idle then."""
-    source = work.source.name
-    states = work.ledger.table_states(source).values()
-    return bool(
-        any(one.condition is TableCondition.LOADING for one in states)
-        or any(work.source.patterns.matches(one.table) for one in work.ledger.open_loads(source))
-    )
-
-
-def new_tables(work: Workplace, begun: Begun) -> dict[TableName, Wanted]:
-    """Tables that have rows which are older than what is read of the log, where those are wanted
-    (`start = "snapshot"`), or that have none yet. One that is made in the log which is still
-    to be read is not among them."""
-    if not work.source.loads_new_tables:
-        return {}
-    source = work.source.name
-    known = work.ledger.table_states(source).keys()
-    loads = {one.table for one in work.ledger.open_loads(source)}
-    there = [one.name for one in work.server.tables() if work.source.patterns.matches(one.name)]
-    new = [one for one in there if one not in known and one not in loads]
-    cursor = work.ledger.captured_cursor(source)
-    if cursor is not None:
-        batch, place = cursor.batch, cursor.position.at
-        found = {one: work.ledger.schema_at(source, one, batch=batch, place=place) for one in new}
-        new = [one for one in new if found[one] is not None]
-    return dict.fromkeys(new, Wanted(OLDER))
-
-
-def order_new(work: Workplace, lease: Lease, begun: Begun) -> None:
-    """Have new tables read by a later run; nothing is captured of them until then."""
-    for table, one in new_tables(work, begun).items():
-        work.ledger.order_load(lease, table, author=one.author, reason=one.why)
-
-
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
     """Those whose tables this capture begins to follow."""
     return [one for one in rereads if one.load is not None and one.load.followed is None]
-
-
-def _lost(begun: Begun, states: Mapping[TableName, TableState]) -> set[TableName]:
-    """Tables that cannot go on by the log, since part of it was purged unread."""
-    if begun.decision.rule is not Rule.TABLES_READ_AGAIN:
-        return set()
-    return {table for table, one in states.items() if one.condition in GOING}
-
-
-def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
-    """What was read of it counts no more."""
-    work.ledger.void_load(lease, load.id, why)
-    work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
-
-
-def _kept(
-    work: Workplace, lease: Lease, begun: Begun, states: Mapping[TableName, TableState]
-) -> tuple[dict[TableName, Load], dict[TableName, Wanted]]:
-    """Open loads that go on; the others are given up, and begin again unless their tables
-    stopped."""
-    found, again = dict[TableName, Load](), dict[TableName, Wanted]()
-    for load in work.ledger.open_loads(work.source.name):
-        gap = load.followed is not None and _gap_since(work, begun, load.followed.batch)
-        uuid = begun.facts.server_uuid
-        why = why_void(load, states.get(load.table), uuid, begun.start.at, gap=gap)
-        if why is None and load.complete:
-            folder = snapshot_path(work.source.name, load.table)
-            why = next(iter(work.segments.damaged(folder, load.files)), None)
-        if why is None:
-            found[load.table] = load
-            continue
-        give_up(work, lease, load, why)
-        state = states.get(load.table)
-        if state is None or state.condition not in STOPPED:
-            again[load.table] = Wanted(load.reason, load.author)
-            if load.rows:
-                work.progress.note(f"{load.table} is read from the beginning again: {why}")
-    return found, again
-
-
-def _gap_since(work: Workplace, begun: Begun, batch: int) -> bool:
-    """Whether some of the log behind a batch was passed over, or read twice."""
-    if begun.decision.predecessor is None:
-        return True
-    chain = work.ledger.live_batches(work.source.name, batch + 1, begun.decision.predecessor)
-    return any(one.predecessor is None and not one.catches_up for one in chain)
 
 
 def _loaded(
