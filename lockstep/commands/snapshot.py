@@ -43,10 +43,19 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                 for one in _waiting(desk, work, chosen):
                     reason = arguments.reason or WHY
                     work.ledger.order_load(lease, one.name, author=author, reason=reason)
+        before: dict[str, int] | None = None
         while True:
             code, told = run.run_sources([source.name], site, None, desk)[source.name]
-            if code not in (exits.DONE, exits.SET_ASIDE) or not told["loading"]:
+            rows = {table: one["rows"] for table, one in told["loading"].items()}
+            if code not in (exits.DONE, exits.SET_ASIDE) or not rows:
                 return Outcome(code, {"source": source.name, **told})
+            if rows == before:
+                desk.note(
+                    f"{source.name}: the last run read no row of {', '.join(rows)}: others keep "
+                    "the source busy\nhint: `lockstep snapshot` later, when there are fewer writes"
+                )
+                return Outcome(exits.TRY_AGAIN, {"source": source.name, **told})
+            before = rows
 
 
 def _source(sources: Sequence[SourceSettings]) -> SourceSettings:

@@ -2,13 +2,16 @@
 
 Belongs here: what of `resources.lake.session` is done otherwise for that. The first borrower
 starts it as the product does, and whoever has `kept` it holds the end of its standard input, so
-that it ends with that. A borrower that was killed leaves its Spark behind: `reclaim` stops it and
-waits until nothing works for a dead process any more. Does not: a Java with settings of its own
+that it ends with that. It is begun by a process of its own, which the borrower's death does not
+reach. A borrower that was killed leaves its Spark behind: `reclaim` stops it and waits until
+nothing works for a dead process any more. Does not: a Java with settings of its own
 (`[spark]`), which is started as ever.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import socket
 import subprocess
@@ -25,7 +28,10 @@ from resources.lake.launch import connected, java_command, spark_home, start_jav
 from resources.lake.settings import SparkSettings
 
 _TOLD, _BORROWED, _COMMAND, _KEEPER = "listens", "borrowed", "command", "keeper"
+_BEGINNING = "beginning"
 _LISTEN, _TIME_WAIT = "0A", "06"
+PATIENCE = 60
+"""Seconds; what is waited for takes one."""
 
 
 @contextmanager
@@ -43,12 +49,9 @@ def lend(folder: Path) -> None:
     def begin_lent(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
         wanted = _lasting(settings, folder)
         command = java_command(java, spark_home(), wanted.launch())
-        if (folder / _COMMAND).exists() and (folder / _COMMAND).read_text() != repr(command):
+        if not _is_begun(command, wanted, settings.log4j, folder):
             return begin(settings, java)
         (folder / _BORROWED).touch()
-        if not (folder / _COMMAND).exists():
-            _start(command, wanted, settings.log4j, folder)
-            (folder / _COMMAND).write_text(repr(command))
         (settings.scratch / _TOLD).symlink_to(folder / _TOLD)
         return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
@@ -75,10 +78,17 @@ def is_borrowed(folder: Path) -> bool:
 
 
 def reclaim(folder: Path) -> None:
-    """Stop the Spark of a borrower that is dead, and wait until its work is over."""
-    told = folder / _TOLD
+    """Stop the Spark of a borrower that is dead, and wait until its work is over. One that was in
+    the middle of its beginning is there only then, so it is done twice."""
+    for _ in range(2):
+        _stop_spark(folder)
+    (folder / _BORROWED).unlink()
+
+
+def _stop_spark(folder: Path) -> None:
+    """Nothing works for anybody behind this."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        gateway: Any = connected(process, told)
+        gateway: Any = connected(process, folder / _TOLD)
         assert gateway is not None
         contexts = getattr(getattr(gateway.jvm.org.apache.spark, "SparkContext$"), "MODULE$")
         active = contexts.getActive()
@@ -86,11 +96,10 @@ def reclaim(folder: Path) -> None:
             active.get().stop()
         port = gateway.gateway_parameters.port
         gateway.close()
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while _sockets(port):
             assert time.monotonic() < until, "Java still works for a process that is dead"
             time.sleep(0.01)
-    (folder / _BORROWED).unlink()
 
 
 def _sockets(port: int) -> int:
@@ -108,6 +117,25 @@ def _sockets(port: int) -> int:
 def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
     """Those of a Java that does not go with one process's folder."""
     return replace(settings, scratch=folder, log4j=folder / "log4j2.properties")
+
+
+def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> bool:
+    """Whether the Java of `folder` is one with this command: the first that is asked for is, and is
+    there wholly or not at all, whenever the process that asks for it dies."""
+    with (folder / _BEGINNING).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _COMMAND).exists():
+            # It holds the lock too, until it is done.
+            starter = os.fork()
+            if not starter:
+                try:
+                    _start(command, settings, before, folder)
+                    (folder / _COMMAND).write_text(repr(command))
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(starter, 0)[1] == 0, "Java did not begin"
+        return (folder / _COMMAND).read_text() == repr(command)
 
 
 def _start(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> None:

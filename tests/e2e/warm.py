@@ -47,7 +47,7 @@ class WarmProcess:
         self, module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
     ) -> Begun:
         """`python -m MODULE …`, begun."""
-        channel = self._ours or self._start()
+        channel = self._channel()
         out, err = (os.memfd_create(name) for name in ("out", "err"))
         asked = {
             "module": module,
@@ -66,6 +66,12 @@ class WarmProcess:
         self._process.wait(TIMEOUT)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._process = self._ours = None
+
+    def _channel(self) -> socket.socket:
+        """To the process; one that died took its test with it, and no other."""
+        if self._process is not None and self._process.poll() is not None:
+            self.stop()
+        return self._ours or self._start()
 
     def _start(self) -> socket.socket:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
