@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import log_store
+from resources.lake import build_log_store, log_store
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lockstep", "assets", "resources", "pipeline")
@@ -45,7 +45,9 @@ def test_it_has_every_file_of_the_product(wheel: Path) -> None:
         for file in (ROOT / package).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
-    assert {f"resources/lake/{file.name}" for file in (log_store.JAR, log_store.SOURCE)} <= files
+    assert {
+        f"resources/lake/{file.name}" for file in (log_store.JAR, build_log_store.SOURCE)
+    } <= files
     assert files - names(wheel) == set()
 
 

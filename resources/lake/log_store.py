@@ -1,21 +1,12 @@
 """The log store: the one class of Java in the product, in a jar that is part of the package.
 
-    python -m resources.lake.log_store
-
-makes the jar anew (`make jar`), byte for byte the same by the same javac: it tells in its
-manifest which one that was, and the source's SHA-256. Belongs here: where the jar is, that Delta
-uses what is in it, making it. Does not: what it does (`PinnedLogStore.java`), nor at which
-version a commit is to be made (`pin`).
+Belongs here: where the jar is, and that Delta uses what is in it. Does not: making it
+(`build_log_store`), what it does (`PinnedLogStore.java`), nor at which version a commit is to be
+made (`pin`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
-import tempfile
-import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +17,7 @@ if TYPE_CHECKING:
 
 CLASS: Final = "lockstep.delta.PinnedLogStore"
 SETTING: Final = "spark.delta.logStore.file.impl"
-SOURCE: Final = Path(__file__).with_name("PinnedLogStore.java")
 JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
-RELEASE: Final = "17"
-
-_MOMENT: Final = (1980, 1, 1, 0, 0, 0)
-"""Of every file in the jar: the first that a zip can tell."""
 
 
 def log_store_jar() -> Path:
@@ -62,54 +48,3 @@ def require_log_store(session: SparkSession) -> None:
             hint="take everything about log stores and file systems out of [spark] in "
             "lockstep.toml, then run again",
         )
-
-
-def build(target: Path, *, against: str) -> None:
-    """Compile the source, with the class path `against`, into a jar."""
-    with tempfile.TemporaryDirectory() as scratch:
-        command = ["javac", "--release", RELEASE, "-Xlint:all", "-Werror", "-d", scratch]
-        subprocess.run([*command, "-cp", against, str(SOURCE)], check=True)
-        classes = {
-            str(path.relative_to(scratch)): path.read_bytes()
-            for path in sorted(Path(scratch).rglob("*.class"))
-        }
-    manifest = (
-        "Manifest-Version: 1.0\r\n"
-        f"Created-By: {javac_version()}\r\n"
-        f"Source-SHA-256: {source_digest()}\r\n\r\n"
-    )
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
-        for name, content in {"META-INF/MANIFEST.MF": manifest.encode(), **classes}.items():
-            entry = zipfile.ZipInfo(name, _MOMENT)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            jar.writestr(entry, content)
-
-
-def told_by(jar: Path) -> dict[str, str]:
-    """The manifest of a jar."""
-    with zipfile.ZipFile(jar) as opened:
-        text = opened.read("META-INF/MANIFEST.MF").decode()
-    return dict(line.split(": ", 1) for line in text.splitlines() if line)
-
-
-def source_digest() -> str:
-    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
-
-
-def javac_version() -> str:
-    done = subprocess.run(["javac", "-version"], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def compile_path(delta: Path) -> str:
-    """What the source is compiled against: Delta's jars in a folder, and Spark's Hadoop."""
-    spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None, "pyspark is a dependency"
-    hadoop = (Path(spec.origin).parent / "jars").glob("hadoop-client-api-*.jar")
-    return ":".join(map(str, [*sorted(delta.glob("delta-storage-*.jar")), *sorted(hadoop)]))
-
-
-if __name__ == "__main__":
-    from resources.lake.jars import jars_folder
-
-    build(JAR, against=compile_path(jars_folder(sys.prefix)))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import log_store
+from resources.lake import build_log_store, log_store
 from resources.lake.jars import jars_folder
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
@@ -113,9 +113,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("javac") is None:
         pytest.skip("there is no javac")
     folder = tmp_path_factory.mktemp("held")
-    against = f"{log_store.compile_path(jars_folder(sys.prefix))}:{log_store.JAR}"
+    against = f"{build_log_store.compile_path(jars_folder(sys.prefix))}:{log_store.JAR}"
     source = Path(__file__).with_name("HeldLogStore.java")
-    command = ["javac", "--release", log_store.RELEASE, "-d", str(folder), "-cp", against]
+    command = ["javac", "--release", build_log_store.RELEASE, "-d", str(folder), "-cp", against]
     subprocess.run([*command, str(source)], check=True)
     shutil.make_archive(str(folder / "held"), "zip", folder, "lockstep")
     (folder / "held.zip").rename(folder / "held.jar")

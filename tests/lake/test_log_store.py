@@ -32,7 +32,7 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
 )
 from pipeline.ports.mirrors import Mirrors
-from resources.lake import log_store
+from resources.lake import build_log_store, log_store
 from resources.lake.jars import jars_folder
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head, head_of
@@ -307,13 +307,13 @@ def test_a_mirror_that_was_made_anew_takes_no_late_commit(
 
 def test_the_jar_is_what_the_source_compiles_to(tmp_path: Path) -> None:
     """It tells of which source it was made, and by which javac; that one makes it again."""
-    told = log_store.told_by(log_store.JAR)
-    assert told["Source-SHA-256"] == log_store.source_digest(), "`make jar` was not run"
+    told = build_log_store.told_by(log_store.JAR)
+    assert told["Source-SHA-256"] == build_log_store.source_digest(), "`make jar` was not run"
     if shutil.which("javac") is None:
         return
     made = tmp_path / "made.jar"
-    log_store.build(made, against=log_store.compile_path(jars_folder(sys.prefix)))
+    build_log_store.build(made, against=build_log_store.compile_path(jars_folder(sys.prefix)))
     with zipfile.ZipFile(made) as new, zipfile.ZipFile(log_store.JAR) as kept:
         assert new.namelist() == kept.namelist()
-    if told["Created-By"] == log_store.javac_version():
+    if told["Created-By"] == build_log_store.javac_version():
         assert made.read_bytes() == log_store.JAR.read_bytes()
