@@ -35,6 +35,7 @@ from pipeline.runs.context import CaptureReport, Workplace
 from pipeline.runs.rejoining.log_reach import Returns
 from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
 from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.runs.repair import discard
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Rule, Start
 from pipeline.table import TableName
@@ -81,7 +82,7 @@ def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport |
         if error.recovery is Recovery.RETRY:
             raise
         work.ledger.abandon(lease, batch.id, error.message)
-        work.segments.discard(work.source.name, batch.id)
+        discard(work, batch)
         return f"the log cannot bring it: {error.message}"
 
 

@@ -63,7 +63,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     for batch in work.ledger.batches(source, limit=SWEPT):
         # A holder that hung may have written on after it was taken over.
         if batch.state is BatchState.ABANDONED:
-            _discard(work, batch)
+            discard(work, batch)
     choice = work.ledger.open_override(source)
     damages = damages_of(work)
     abandoned = list(foreseen(work, choice, damages))
@@ -127,10 +127,11 @@ def _given_up(
 def _abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
     # First the ledger: one whose lease is lost must not touch the files of who took over.
     work.ledger.abandon(lease, batch.id, why)
-    return f"batch {batch.id} was abandoned: {why} ({_discard(work, batch)} files deleted)"
+    return f"batch {batch.id} was abandoned: {why} ({discard(work, batch)} files deleted)"
 
 
-def _discard(work: Workplace, batch: Batch) -> int:
+def discard(work: Workplace, batch: Batch) -> int:
+    """Delete what a batch left that counts no more; how many files that were."""
     files = work.segments.discard(work.source.name, batch.id)
     return files + work.spool.discard(work.source.name, batch.id)
 
