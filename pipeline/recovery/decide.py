@@ -7,7 +7,8 @@ A mirror shows the end of batch N exactly if it has a version whose last batch i
 no batch between the two has anything of the table: files in its changelog, a place among the tables
 that a commit to `_transactions` says the batch touched, or the beginning of a later write. That
 version is taken, and made the newest once more if another one is. So nothing is applied twice,
-whether rows have a key or not, and whatever a statement did to the columns meanwhile.
+whether rows have a key or not, and whatever a statement did to the columns meanwhile. A table of
+which all that the lake has lies behind N begins anew.
 
 N is one of the `NEAR` newest batches, the one for which the fewest tables must be read from the
 source, of those the newest; where the log reaches none of them, an older one. Only batches count
@@ -142,6 +143,8 @@ def _as_of(facts: LakeFacts, told: Told) -> _At:
             left.append(mirror)
         elif condition is not None and not back:
             reloads.append((mirror.table, f"it was {condition} by then"))
+        elif min(_touching(facts, mirror), default=0) > told.batch:
+            continue
         elif shown is None:
             why = f"no version of its mirror shows exactly what there was at {told.at}"
             reloads.append((mirror.table, why))

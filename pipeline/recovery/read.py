@@ -72,22 +72,25 @@ class _Log:
     table: TableName | None = None
     generation: int = 0
     now: Shown | None = None
+    foreign: bool = False
     shown: list[Shown] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
     told: dict[int, Told] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
         """One that shows whole batches, or leaves the table as it was, is a version to go on
-        from; any other is not."""
+        from; any other is not. What somebody else wrote is in all that follows, until all rows
+        are written anew."""
         for name in commit.transactions:
             if (found := _APPLICATION.fullmatch(name)) is not None:
                 self.generation = max(self.generation, int(found["generation"]))
         before, self.now = self.now, None
-        if not commit.ours and foreign(commit) is None and before is not None:
-            self.now = replace(before, version=commit.delta_version)
-            self.shown[-1] = self.now
-        elif commit.ours:
+        if commit.ours:
             self._ours(commit)
+        elif foreign(commit) is not None:
+            self.foreign = True
+        elif before is not None:
+            self.now = self.shown[-1] = replace(before, version=commit.delta_version)
 
     def _ours(self, commit: LakeCommit) -> None:
         said = commit.said or {}
@@ -108,6 +111,9 @@ class _Log:
         self.told[last] = told
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
+        self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
+        if self.foreign:
+            return
         words = commit.user_metadata or ""
         self.now = Shown(commit.delta_version, last, told.ledger, structure, words)
         self.shown.append(self.now)

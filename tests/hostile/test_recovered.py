@@ -9,10 +9,9 @@ from random import Random
 
 import pytest
 
-from pipeline.errors import ForeignCommit, PositionPurged
 from pipeline.runs.agreement.recover import Recovery, foresee, recover
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import History, Made, Real, changelog, make_history
+from tests.hostile.histories import History, Made, Real, make_history
 from tests.hostile.test_restored import require_equal
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
