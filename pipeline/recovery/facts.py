@@ -64,8 +64,8 @@ class MirrorFacts:
     """A mirror as its log tells. `shown`: versions that show whole batches, newest first; any
     other version is somebody else's, a step of a write, or says nothing that can be read.
     `begins`: the first batches of its writes. `published`: batches with files in its
-    changelogs, of which `changelog_generation` is the newest. `generation`: the highest that it was
-    written under. `told`: what those versions tell of their last batches."""
+    changelogs. `generation`: the highest that it was written under. `told`: what those versions
+    tell of their last batches."""
 
     table: TableName
     folder: str
@@ -74,7 +74,6 @@ class MirrorFacts:
     begins: frozenset[int] = frozenset()
     published: frozenset[int] = frozenset()
     generation: int = 1
-    changelog_generation: int = 1
     told: tuple[Told, ...] = ()
 
 

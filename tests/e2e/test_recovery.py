@@ -4,6 +4,7 @@ on, and ends equal to MySQL with every transaction in the lake once.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -43,6 +44,10 @@ def forget(project: Project) -> None:
 def rows(project: Project, folder: str) -> list[dict[str, object]]:
     table = DeltaTable(project.lake / "shop" / folder)
     return list(pa.table(table.to_pyarrow_table()).to_pylist())
+
+
+def executed(mysql: MySqlStand) -> GtidSet:
+    return GtidSet.parse(str(mysql.rows("select @@global.gtid_executed")[0][0]))
 
 
 class Writer:
@@ -86,18 +91,24 @@ class Writer:
         return self.random.sample(every, 2)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(Random().randrange(10**6), id="seed")])
+DRAWN = 2
+"""So many kills in `make test`; all of them in `make soak`."""
+
+
+@pytest.mark.parametrize("kills", [DRAWN, pytest.param(len(KILLS), marks=pytest.mark.soak)])
 def test_a_ledger_thrown_away(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, seed: int
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, kills: int
 ) -> None:
+    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
+    print(f"SOAK_SEED={seed}")
     start, before = head(mysql), executed(mysql)
     writer = Writer(mysql, database, seed)
     project = Project.made(
         tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     project.run("run")
-    for number, kill in enumerate(writer.random.sample(KILLS, len(KILLS))):
-        print(seed, number, kill)
+    for number, kill in enumerate(writer.random.sample(KILLS, kills)):
+        print(number, kill)
         writer.write()
         if number % 2:
             project.run("run")
@@ -106,20 +117,13 @@ def test_a_ledger_thrown_away(
         forget(project)
         writer.write()
         told = project.json("recover")
-        print(told)
         assert not told["read_again"]
         project.run("recover", "--yes")
         project.run("run")
         compared = project.json("verify")["sources"]["shop"]["tables"]
-        assert {name: one["equal"] for name, one in compared.items()} == dict.fromkeys(
-            compared, True
-        )
+        assert [name for name, one in compared.items() if not one["equal"]] == []
         assert project.status()["open_batches"] == []
     found = [str(row["_gtid"]) for row in rows(project, "_transactions")]
     assert len(found) == len(set(found))
     read = executed(mysql).difference(before)
     assert GtidSet.parse(",".join(found)).contains(read)
-
-
-def executed(mysql: MySqlStand) -> GtidSet:
-    return GtidSet.parse(str(mysql.rows("select @@global.gtid_executed")[0][0]))

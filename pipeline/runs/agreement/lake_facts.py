@@ -130,9 +130,5 @@ def _unmirrored(
 
 def _published(mirror: MirrorFacts, listed: Sequence[Listed]) -> MirrorFacts:
     """With what its changelogs have."""
-    own = [one for one in listed if one.table == mirror.table]
-    return replace(
-        mirror,
-        published=frozenset().union(*(one.batches for one in own)),
-        changelog_generation=max((one.generation for one in own), default=1),
-    )
+    own = (one.batches for one in listed if one.table == mirror.table)
+    return replace(mirror, published=frozenset().union(*own))

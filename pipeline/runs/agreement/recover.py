@@ -22,23 +22,21 @@ from functools import partial
 import pyarrow.compute as pc
 
 from pipeline.batch import BatchState, CaptureRecord
-from pipeline.changes.layout import application_id, changelog_path
-from pipeline.changes.source_tables import source_table_id
+from pipeline.changes.layout import changelog_path
 from pipeline.claim import Claim
 from pipeline.decisions import Decision, Lease
-from pipeline.errors import ForeignCommit, PositionPurged, TableError
-from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
-from pipeline.ports.held import Held
+from pipeline.errors import ForeignCommit, PositionPurged
 from pipeline.position import Position
 from pipeline.recovery.decide import decide
-from pipeline.recovery.facts import Adopted, Plan, Told
+from pipeline.recovery.facts import Adopted, Plan
 from pipeline.runs.agreement.claim import claim_folder
-from pipeline.runs.agreement.lake_facts import Gathered, Listed, gather
+from pipeline.runs.agreement.lake_facts import Gathered, gather
+from pipeline.runs.agreement.recovered_lake import cut_changelogs, restore_mirrors
 from pipeline.runs.agreement.recovered_structures import Structures, structures_of
 from pipeline.runs.agreement.recovery_place import Placed, Places
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import History
-from pipeline.segment import SegmentFile, SourceTable, batch_of
+from pipeline.segment import SourceTable, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Handover, TableCondition, TableState
 
@@ -77,16 +75,19 @@ def recover(work: Workplace, lease: Lease, *, author: str) -> Recovery:
         return Recovery(None)
     basis = _basis(work)
     held = partial(work.ledger.require_held, lease)
-    adopted, refused = _restored(work, basis, held)
+    told = _told(basis)
+    assert told.plan is not None, "nothing is done yet"
+    adopted, refused = restore_mirrors(work, told.plan.adopted, held)
     looked = basis.gathered.folders | {one.mirror.folder: version for one, version in adopted}
-    looked |= _cut(work, basis, held)
-    _record(work, lease, basis, adopted, author)
-    reloads = (*basis.structures.reloads, *refused)
+    looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
+    reloads = (*told.reloads, *refused)
+    # Before the batch: once that is recorded, the next try does no more than end.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
+    _record(work, lease, basis, adopted, author)
     _end(work, lease)
-    return replace(_told(basis), reloads=reloads)
+    return replace(told, reloads=reloads)
 
 
 def _basis(work: Workplace) -> _Basis:
@@ -162,56 +163,6 @@ def _end(work: Workplace, lease: Lease) -> None:
     claim_folder(work)
 
 
-# -- in the lake ----------------------------------------------------------------------------
-
-
-def _restored(
-    work: Workplace, basis: _Basis, held: Held
-) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
-    """Each table that is taken over, with the Delta version of its mirror; and those of which
-    that was refused, and why."""
-    adopted, refused = [], []
-    for one in basis.plan.adopted:
-        if one.mirror.table not in basis.structures.adopted:
-            continue
-        version, folder = one.mirror.newest, one.mirror.folder
-        if one.restored:
-            words = restamped(one.shown.words, WriteKind.RESTORE, restored=one.version)
-            work.progress.note(f"{folder} shows version {one.version} once more")
-            try:
-                version = work.mirrors.restore(folder, one.version, words, held)
-            except TableError as error:
-                refused.append((one.mirror.table, error.reason))
-                continue
-        adopted.append((one, version))
-    return adopted, refused
-
-
-def _cut(work: Workplace, basis: _Basis, held: Held) -> dict[str, int]:
-    """What is behind the batch is listed no more; the versions of what was changed."""
-    found, told = {}, basis.plan.told
-    for one in basis.gathered.listed:
-        if not one.above(told.batch):
-            continue
-        files = [
-            SegmentFile(file, 0, size, "")
-            for file, size in one.files.items()
-            if (batch_of(file) or 0) <= told.batch
-        ]
-        work.progress.note(f"{one.folder} lists what there was at {told.at}")
-        done = work.changelog.restate(
-            one.folder,
-            app_id=_app_id(work, basis, one),
-            batch=told.batch,
-            files=files,
-            words=_restated(work, one, told),
-            held=held,
-        )
-        if done.delta_version is not None:
-            found[one.folder] = done.delta_version
-    return found
-
-
 def _sequence(work: Workplace, basis: _Basis) -> int:
     """The number of the last change up to there; commits of before do not tell, the changelogs
     do."""
@@ -228,36 +179,6 @@ def _sequence(work: Workplace, basis: _Basis) -> int:
     return highest
 
 
-def _app_id(work: Workplace, basis: _Basis, listed: Listed) -> str:
-    source = work.source.name
-    if isinstance(listed.table, SourceTable):
-        return source_table_id(source, listed.table)
-    mirrors = {one.table: one for one in basis.gathered.facts.mirrors}
-    mirror = mirrors.get(listed.table)
-    generation = 1 if mirror is None else mirror.generation + 1
-    state = TableState(listed.table, TableCondition.ACTIVE, generation, "", listed.folder)
-    return application_id(source, state, "changelog", listed.generation)
-
-
-def _restated(work: Workplace, listed: Listed, told: Told) -> str:
-    said = {
-        "kind": WriteKind.RESTATE.value,
-        "format": FORMAT,
-        "ledger": told.ledger,
-        "source": work.source.name,
-        "table": str(listed.table),
-        "batches": [told.batch, told.batch],
-        "position": str(told.at),
-        "restated": True,
-    }
-    if isinstance(listed.table, TableName):
-        said["name"] = [listed.table.database, listed.table.name]
-    return stamp(said)
-
-
-# -- in the ledger --------------------------------------------------------------------------
-
-
 def _record(
     work: Workplace,
     lease: Lease,
@@ -266,6 +187,8 @@ def _record(
     author: str,
 ) -> None:
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
+    for left in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, left.id, "its recovery did not finish")
     ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
     facts = {
         "batch": plan.told.batch,
@@ -278,7 +201,10 @@ def _record(
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
-    handovers = [_handover(work, one, version) for one, version in adopted]
+    handovers = [
+        _handover(work, one, version, basis.structures.generation(one.mirror.table))
+        for one, version in adopted
+    ]
     record = CaptureRecord(
         end=start,
         witness=placed.witness,
@@ -301,16 +227,17 @@ def _record(
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, one: Adopted, version: int) -> Handover:
+def _handover(work: Workplace, one: Adopted, version: int, generation: int) -> Handover:
+    """`generation`: of the changelog."""
     mirror = one.mirror
-    changelog = changelog_path(work.source.name, mirror.table, mirror.changelog_generation)
+    changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
         mirror.table,
         TableCondition.ACTIVE,
         mirror.generation,
         mirror.folder,
         changelog,
-        changelog_generation=mirror.changelog_generation,
+        changelog_generation=generation,
     )
     return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
 

@@ -13,12 +13,13 @@ Belongs here: the server's, the lake's, or none, for each table. Does not: which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from pipeline.changes.generations import fits
 from pipeline.position import Coordinates
 from pipeline.recovery.facts import Adopted, Plan
-from pipeline.runs.agreement.lake_facts import Gathered
+from pipeline.runs.agreement.lake_facts import Gathered, Listed
 from pipeline.runs.agreement.recovery_place import Placed
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
@@ -40,6 +41,10 @@ class Structures:
     gone: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
 
+    def generation(self, table: TableName) -> int:
+        """Of the changelog that a table goes on with."""
+        return next(one.generation for one in self.versions if one.table == table)
+
 
 def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Placed) -> Structures:
     """Asks the server for its structures, and its log for what changed them since."""
@@ -50,14 +55,15 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
     there |= {name for name, found in touched.items() if not found.created}
     wanted = {one.mirror.table: one for one in plan.adopted if one.mirror.table in there}
     versions, unknown = [], set[TableName]()
-    generations = {one.table: one.changelog_generation for one in gathered.facts.mirrors}
     for name in sorted(there):
         schema = now.get(name) if name not in touched else None
         if schema is None and name in wanted:
             schema = _kept(work, gathered, plan, wanted[name])
         unknown |= {name} if schema is None else set()
-        generation = generations.get(name, 1)
-        versions.append(_version(name, schema, placed.told.at, generation))
+        version = _version(name, schema, placed.told.at)
+        changelogs = [one for one in gathered.listed if one.table == name]
+        generation = _generation(work, changelogs, version, plan.told.batch)
+        versions.append(replace(version, generation=generation))
     adopted = {name for name in wanted if name not in unknown}
     adopted -= set(_unfit(work, {name: wanted[name] for name in adopted}, versions))
     why = dict(plan.reloads)
@@ -72,18 +78,28 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
     return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
 
 
-def _version(
-    name: TableName, schema: TableSchema | None, at: Coordinates, generation: int
-) -> SchemaVersion:
+def _version(name: TableName, schema: TableSchema | None, at: Coordinates) -> SchemaVersion:
     if schema is not None:
         known = Knowledge.KNOWN
-        return SchemaVersion(
-            name, 1, at, known, Origin.BASELINE, schema=schema, generation=generation
-        )
+        return SchemaVersion(name, 1, at, known, Origin.BASELINE, schema=schema)
     why = "statements changed it since, and nothing tells what it was before them"
-    return SchemaVersion(
-        name, 1, at, Knowledge.UNKNOWN, Origin.BASELINE, reason=why, generation=generation
-    )
+    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
+
+
+def _generation(
+    work: Workplace, changelogs: Sequence[Listed], version: SchemaVersion, batch: int
+) -> int:
+    """Of the changelog that the table goes on with: the newest that has something up to the
+    batch, or one behind it, if that one's columns cannot take the structure's."""
+    own = {one.generation: one for one in changelogs}
+    up_to = [one.generation for one in changelogs if min(one.batches, default=0) <= batch]
+    number = max(up_to, default=min(own, default=1))
+    while version.schema is not None and number in own:
+        columns = work.mirrors.schema(own[number].folder, own[number].newest)
+        if fits(columns, version):
+            break
+        number += 1
+    return number
 
 
 def _kept(work: Workplace, gathered: Gathered, plan: Plan, one: Adopted) -> TableSchema | None:
