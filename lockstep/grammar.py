@@ -112,6 +112,7 @@ def make_parser() -> argparse.ArgumentParser:
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
     _adopt(command("adopt", "continue with a lake folder that disagrees with this ledger"))
+    _recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
     _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
@@ -223,6 +224,17 @@ def _start_at(parser: argparse.ArgumentParser) -> None:
 def _adopt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
+    )
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _recover(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
     )
     parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")

@@ -17,6 +17,8 @@ from pipeline.errors import ForeignCommit, LockstepError
 
 _ADOPT: Final = "`lockstep adopt --source {source} --reason …`"
 
+_RECOVER: Final = "`lockstep recover --source {source}`"
+
 _ONLY: Final = "without `--reason` it only shows what it would do"
 
 HINT: Final = (
@@ -24,6 +26,11 @@ HINT: Final = (
     f"go on with, {_ADOPT} ({_ONLY})"
 )
 """The cure, with a place for the source's name."""
+
+_LOST: Final = (
+    f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
+    f"from the lake, {_ADOPT} begins anew ({_ONLY})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ def judge_claim(
             source,
             f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
             f"{_told(folder)}); this one is {ledger}, and {mine}",
+            HINT if newest is not None else _LOST,
         )
     if folder.batch is not None:
         known = batch(folder.batch)
@@ -107,8 +115,9 @@ def _unclaimed(
             source,
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",
-            "restore the ledger that wrote it, or give this source another name or another "
-            f"[lake] path; or, if that ledger is gone for good, {_ADOPT} ({_ONLY})",
+            f"restore the ledger that wrote it; or, if it is gone for good, {_RECOVER} goes on "
+            f"with the lake, {_ADOPT} begins anew ({_ONLY}); else give this source another name or "
+            "another [lake] path",
         )
     return None
 

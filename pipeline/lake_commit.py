@@ -11,14 +11,40 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
+
+from pipeline.schema.model import TableSchema
 
 APPLICATION: Final = "lockstep/"
 """How the Delta application ids of all our writes begin."""
 
+FORMAT: Final = 2
+"""Of what a commit says of itself. Format 1, which had no number, tells neither what kind of write
+it is nor the cursor, and of an ALTER nothing but its step."""
+
+_SAME: Final = ("ledger", "source", "table", "batches", "position", "files")
+"""What two tries of one write say alike. All else may have become different between them."""
+
 _TOLD_LATER: Final = ("ledger", "files")
 """What commits of versions before this one do not say."""
+
+
+class WriteKind(StrEnum):
+    """What a commit of ours does."""
+
+    PUBLISH = "publish"
+    """A batch's files become part of a changelog, or of a table of the source's own."""
+    MERGE = "merge"
+    REWRITE = "rewrite"
+    """The mirror holds other rows from here on: it was read again, rebuilt or repaired."""
+    ALTER = "alter"
+    """A step before a write: columns, properties, values of new columns."""
+    RESTATE = "restate"
+    """A changelog lists what a ledger acknowledged, and no more."""
+    RESTORE = "restore"
+    """A mirror shows an earlier version once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +121,24 @@ def same_write(user_metadata: str | None, told: str) -> bool:
     if ours is None or found is None:
         return user_metadata == told
     return all(
-        found.get(name) == value
-        for name, value in ours.items()
-        if name in found or name not in _TOLD_LATER
+        found.get(name) == ours[name]
+        for name in _SAME
+        if name in ours and (name in found or name not in _TOLD_LATER)
     )
+
+
+def restamped(user_metadata: str, kind: WriteKind, **more: Any) -> str:
+    """What a commit of another kind says that belongs to the write that says this. Words that
+    are not ours stay as they are, unless there is more to say."""
+    said = said_of(user_metadata)
+    if said is None and not more:
+        return user_metadata
+    return stamp({**(said or {}), "format": FORMAT, "kind": kind.value, **more})
+
+
+def stamp(said: Mapping[str, Any]) -> str:
+    """As userMetadata (JSON, keys sorted)."""
+    return json.dumps({"lockstep": dict(said)}, sort_keys=True)
 
 
 def same_files(user_metadata: str | None, listed: Collection[str], told: Collection[str]) -> bool:
@@ -111,3 +151,21 @@ def same_files(user_metadata: str | None, listed: Collection[str], told: Collect
 def digest(checksums: Iterable[str]) -> str:
     """A short name for the content of files, whatever their order."""
     return hashlib.sha256("\n".join(sorted(checksums)).encode()).hexdigest()[:16]
+
+
+def structures_text(structures: Iterable[TableSchema]) -> str:
+    """Structures as a file of the lake has them (JSON)."""
+    ordered = sorted(structures, key=lambda one: one.name)
+    return json.dumps({"format": 1, "structures": [one.to_json() for one in ordered]}) + "\n"
+
+
+def structures_key(text: str) -> str:
+    """What that file is called."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def structures_of(key: str, text: str) -> list[TableSchema] | None:
+    """What the file of that key has; None where its content is not what it was."""
+    if structures_key(text) != key:
+        return None
+    return [TableSchema.from_json(one) for one in json.loads(text)["structures"]]

@@ -6,6 +6,7 @@ belong to (`pipeline.batch`), writing them (`ports.segments`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,6 +60,9 @@ UPDATED = "-updated"
 """What stands before that in the names of files that say which columns an update changed."""
 
 
+_OF_BATCH: Final = re.compile(r"batch-(\d{12,})-v\d+-")
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
     """One durable Parquet file: path relative to the changelog table's folder, row
@@ -83,6 +87,12 @@ class SegmentFile:
     def updated(self) -> bool:
         """Whether it has `layout.updated_field`."""
         return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
+
+
+def batch_of(path: str) -> int | None:
+    """The batch whose changes a changelog's file has, by its name; None where that tells none."""
+    found = _OF_BATCH.match(path)
+    return None if found is None else int(found[1])
 
 
 class SourceTable(StrEnum):

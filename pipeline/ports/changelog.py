@@ -64,6 +64,10 @@ class Changelog(Protocol):
     def ends_at(self, folder: str, version: int) -> bool:
         """As for mirrors: whether that is the newest version."""
 
+    def listed(self, folder: str) -> dict[str, int] | None:
+        """The files that the table lists, each with its size in bytes; None where there is no
+        table."""
+
     def look(self, folder: str, above: int) -> Look:
         """As for mirrors: the log above a version."""
 

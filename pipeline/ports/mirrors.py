@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pipeline.keeping import Retention
-from pipeline.lake_commit import Look
+from pipeline.lake_commit import LakeCommit, Look
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.proof.sampling import Span
@@ -63,15 +63,29 @@ class Mirrors(Protocol):
         app_id: str,
         txn_version: int,
         after: int,
+        told: str = "",
         held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         """Carry the steps out in their order, a commit each, whose userMetadata names it
-        by application, transaction and number; the commits.
+        by application, transaction and number, besides what the write says that they belong
+        to (`told`); the commits.
 
         A step is done iff a commit behind Delta version `after` says so, never because the
         columns look right. `ForeignCommit` where that commit did something else: the steps
         of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
         and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        """The commits of any Delta table's log, newest first, as far as its files reach; nothing
+        where there is no table."""
+
+    def lacking(self, mirror: str, version: int) -> str | None:
+        """Why that version cannot be read any more; None where all of it is there."""
+
+    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+        """The mirror shows that version once more, in one commit, which moves no row and says
+        that; its Delta version. `CommitConflict` as in `write`, `TableError` where it cannot
+        be."""
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         """The mirror is gone when this returns, with all its versions; also where an earlier

@@ -7,8 +7,7 @@ already has is skipped, so publishing again is always right.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,9 +20,10 @@ from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_tabl
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy, SegmentsLost, TableError
 from pipeline.foreign_commits import Foreign, Unknown
-from pipeline.lake_commit import digest
+from pipeline.lake_commit import WriteKind
 from pipeline.runs.agreement.claim import claim_up_to
 from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog
+from pipeline.runs.commit_records import commit_metadata, keep_structures, new_structures
 from pipeline.runs.context import Workplace
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.schema.history import SchemaVersion
@@ -124,6 +124,8 @@ class _Publishing:
             self.work.progress.note(error.reason)
         app_id = source_table_id(batch.source, part.table)
         one = _Part(folder, app_id, part.table, batch, SCHEMAS[part.table], part.files)
+        if part.table is SourceTable.TRANSACTIONS:
+            keep_structures(self.work, new_structures(self.work, batch))
         lost = self._publish(one)
         if lost is not None:
             self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
@@ -138,7 +140,9 @@ class _Publishing:
             app_id=part.app_id,
             batch=part.batch.id,
             schema=part.schema,
-            user_metadata=commit_metadata(self.work, part.table, [part.batch], part.files),
+            user_metadata=commit_metadata(
+                self.work, WriteKind.PUBLISH, part.table, [part.batch], part.files
+            ),
             held=self._held,
         )
         try:
@@ -190,48 +194,3 @@ def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
         one = _Versioned(segment, version)
         found.setdefault((segment.table, version.generation), []).append(one)
     return list(found.values())
-
-
-def commit_metadata(
-    work: Workplace,
-    table: TableName | SourceTable,
-    batches: Iterable[Batch],
-    files: Iterable[SegmentFile],
-) -> str:
-    """What a commit in the lake says of itself: ledger, source, table, batches, the position it
-    shows, and a name for the content of the files it comes from (JSON, keys sorted)."""
-    ordered = list(batches)
-    last = ordered[-1]
-    position = last.end.at if last.end is not None else None
-    return json.dumps(
-        {
-            "lockstep": {
-                "ledger": work.ledger.identity(),
-                "source": last.source,
-                "table": str(table),
-                "batches": [ordered[0].id, last.id],
-                "position": str(position),
-                "files": digest(file.sha256 for file in files),
-            }
-        },
-        sort_keys=True,
-    )
-
-
-def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
-    """What the commit of a hand-over says of itself."""
-    found = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
-    end = found[0].end if found else None
-    return json.dumps(
-        {
-            "lockstep": {
-                "ledger": work.ledger.identity(),
-                "source": work.source.name,
-                "table": str(table),
-                "batches": [batch, batch],
-                "position": None if end is None else str(end.at),
-                "restated": True,
-            }
-        },
-        sort_keys=True,
-    )

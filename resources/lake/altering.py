@@ -2,36 +2,43 @@
 
 Belongs here: what a step's commit says of itself, and whether it is in the history. Delta
 records no transaction for an ALTER, so its userMetadata is the record: application,
-transaction and number of the step. Fills and rewrites record a transaction of their own
-besides, which Delta skips at a second try.
+transaction, number of the step and what it does, as values, besides what the write says that it
+belongs to. Fills and rewrites record a transaction of their own besides, which Delta skips at a
+second try.
+
+Commits of format 1 say in words what they did; they are compared with the words of today.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
 from pipeline.errors import ForeignCommit
+from pipeline.lake_commit import WriteKind, restamped, said_of
 from pipeline.ports.mirror_writes import (
     AddColumns,
+    DropColumns,
     Fill,
     MirrorStep,
+    PartColumn,
     RenameColumn,
     Rewrite,
     SetProperties,
+    WidenColumn,
 )
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
 from resources.lake.pin import Head
-from resources.lake.statement import step_statement
+from resources.lake.statement import quoted, step_statement
 from resources.lake.storage import lake_errors
+from resources.lake.versions import BY_AGE
 from resources.lake.writing import rewrite
 
 if TYPE_CHECKING:
@@ -46,16 +53,16 @@ def recorded_steps(
     table: Path, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
     """The commits of the steps behind Delta version `after`, None where there is none."""
-    found: dict[int, tuple[MirrorCommit, str]] = {}
+    found: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in said_since(table, after):
         record = _record(metadata)
         if record.get("app_id") == app_id and record.get("txn_version") == txn_version:
-            found[int(record["step"])] = (MirrorCommit(version, metadata), str(record["does"]))
-    for number, (commit, does) in found.items():
-        if number > len(steps) or does != str(steps[number - 1]):
+            found[int(record["step"])] = (MirrorCommit(version, metadata), record)
+    for number, (commit, record) in found.items():
+        if number > len(steps) or not _does(record, steps[number - 1]):
             raise ForeignCommit(
                 f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
-                f"{app_id}, but did something else: {does}",
+                f"{app_id}, but did something else: {record['does']}",
                 hint="set the policies back to what they were when the run was cut off, then run "
                 "again; else compare the ledger with the table's history",
             )
@@ -64,18 +71,59 @@ def recorded_steps(
     )
 
 
-def words(step: MirrorStep, number: int, *, app_id: str, txn_version: int) -> str:
-    """The userMetadata of a step's commit (JSON, keys sorted)."""
-    record = {"app_id": app_id, "txn_version": txn_version, "step": number, "does": str(step)}
-    return json.dumps({"lockstep": record}, sort_keys=True)
+def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
+    """The userMetadata of a step's commit (JSON, keys sorted); `told`: that of its write."""
+    return restamped(
+        told,
+        WriteKind.ALTER,
+        app_id=app_id,
+        txn_version=txn_version,
+        step=number,
+        does=str(step),
+        values=step_values(step),
+    )
+
+
+def step_values(step: MirrorStep) -> list[Any]:
+    """What a step does, as values of JSON: its name, then what it is about."""
+    match step:
+        case SetProperties(properties):
+            return ["set properties", [list(pair) for pair in properties]]
+        case DropColumns(names):
+            return ["drop columns", list(names)]
+        case RenameColumn(name, to):
+            return ["rename column", name, to]
+        case WidenColumn(name, kind):
+            return ["widen column", name, str(kind)]
+        case AddColumns(fields):
+            return ["add columns", [[field.name, str(field.type)] for field in fields]]
+        case Fill(values):
+            return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
+        case Rewrite(schema, columns):
+            pairs = zip(schema, columns, strict=True)
+            return ["rewrite", [[*_field(field), *_origin(column)] for field, column in pairs]]
+        case _:
+            assert_never(step)
+
+
+def _field(field: pa.Field) -> list[str]:
+    return [field.name, str(field.type)]
+
+
+def _origin(column: PartColumn) -> list[str | None]:
+    return [column.source, None if column.value is None else str(column.value)]
+
+
+def _does(record: Mapping[str, Any], step: MirrorStep) -> bool:
+    """Whether a commit's record is that of this step."""
+    if "format" not in record:
+        return bool(record["does"] == str(step))
+    return bool(record["values"] == step_values(step))
 
 
 def _record(metadata: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(metadata)["lockstep"]
-        return found if isinstance(found, dict) and "step" in found else {}
-    except (ValueError, KeyError, TypeError):
-        return {}
+    found = said_of(metadata)
+    return found if found is not None and "step" in found else {}
 
 
 def names_given(step: MirrorStep) -> tuple[str, ...]:
@@ -110,6 +158,14 @@ def carry_out(
             rewrite(session, str(table), step)
         else:
             session.sql(step_statement(str(table), step))
+
+
+def restore(session: SparkSession, table: Path, version: int, said: str, head: Head) -> None:
+    """Make the commit behind `head` that shows an earlier version once more, however old: its
+    files are looked for, not its age."""
+    stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
+    with stamped(session, stamps):
+        session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
 
 
 def enable_types(

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.lake_commit import Look, same_files, same_write
+from pipeline.lake_commit import Look, WriteKind, restamped, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.retries import PUBLISH
@@ -82,6 +82,12 @@ class DeltaChangelog:
 
     def ends_at(self, folder: str, version: int) -> bool:
         return ends_at(self._lake / folder, version)
+
+    def listed(self, folder: str) -> dict[str, int] | None:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = _opened(path)
+            return None if table is None else _listed(table)
 
     def look(self, folder: str, above: int) -> Look:
         return look(self._lake / folder, above)
@@ -258,10 +264,12 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
     have = {field.name.lower() for field in table.schema().fields}
     lacking = [field for field in schema if field.name.lower() not in have]
     if lacking:
+        said = metadata.get("userMetadata") or ""
         table.alter.add_columns(
             Schema.from_arrow(pa.schema(lacking)).fields,
             commit_properties=CommitProperties(
-                custom_metadata=dict(metadata), max_commit_retries=0
+                custom_metadata={"userMetadata": restamped(said, WriteKind.ALTER)},
+                max_commit_retries=0,
             ),
         )
 

@@ -1,22 +1,32 @@
-"""The claim in a source's folder: a small file that names the ledger it belongs to.
+"""The claim in a source's folder: a small file that names the ledger it belongs to; and the
+structures that commits name, each in a file that is called by its content.
 
-Belongs here: reading and replacing it. Does not: what it means (`pipeline.claim`).
+Belongs here: reading and replacing them. Does not: what they mean (`pipeline.claim`,
+`pipeline.recovery`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import get_ident
 from typing import Final
 
 from pipeline.claim import Claim, Unclaimed
 from pipeline.errors import ForeignCommit
+from pipeline.lake_commit import structures_key, structures_of, structures_text
+from pipeline.schema.model import TableSchema
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 NAME: Final = "_lockstep.json"
 """The file's name; no database's folder begins with `_`."""
+
+STRUCTURES: Final = "_structures"
+"""The folder of structures."""
 
 
 class FileClaims:
@@ -63,19 +73,32 @@ class FileClaims:
         }
         with lake_errors(folder):
             make_durable_folder(folder)
-            draft = folder / f".{NAME}.{os.getpid()}"
-            with draft.open("w", encoding="utf-8") as file:
-                file.write(json.dumps(told, indent=2) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(folder / NAME)
-            sync_folder(folder)
+            _write_durably(folder / NAME, json.dumps(told, indent=2) + "\n")
 
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
         with lake_errors(folder):
             logs = sorted(folder.rglob("_delta_log"))
         return [str(log.parent.relative_to(self._lake)) for log in logs]
+
+    def structures_key(self, structures: Sequence[TableSchema]) -> str:
+        return structures_key(structures_text(structures))
+
+    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+        text = structures_text(structures)
+        key = structures_key(text)
+        file = self._lake / source / STRUCTURES / f"{key}.json"
+        with lake_errors(file):
+            if not file.is_file():
+                make_durable_folder(file.parent)
+                _write_durably(file, text)
+        return key
+
+    def structures(self, source: str, key: str) -> list[TableSchema] | None:
+        file = self._lake / source / STRUCTURES / f"{key}.json"
+        with lake_errors(file), suppress(FileNotFoundError):
+            return structures_of(key, file.read_text(encoding="utf-8"))
+        return None
 
     def move_away(self, folder: str, name: str) -> str:
         here, kept = self._lake / folder, f"_before/{name}/{folder}"
@@ -86,6 +109,17 @@ class FileClaims:
                 sync_folder(here.parent)
                 sync_folder((self._lake / kept).parent)
         return kept
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """Whole, or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
 
 
 def _holds_tables(folder: Path) -> bool:

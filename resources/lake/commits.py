@@ -50,6 +50,17 @@ def look(table: Path, above: int) -> Look:
     return Look(newest, base, tuple(found), missing)
 
 
+def commits_back(table: Path) -> Iterator[LakeCommit]:
+    """The log's commits, newest first, as far back as its files go."""
+    version = newest_version(table)
+    while version is not None and version >= 0:
+        commit = read_commit(table, version)
+        if commit is None:
+            return
+        yield commit if commit.ours else _looked_into(table, commit)
+        version -= 1
+
+
 def read_commit(table: Path, version: int) -> LakeCommit | None:
     """A commit; None where the log has no file of it."""
     file = commit_file(table, version)

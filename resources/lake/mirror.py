@@ -22,7 +22,7 @@ from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.keeping import KEEP, Retention
-from pipeline.lake_commit import Look, same_write
+from pipeline.lake_commit import LakeCommit, Look, WriteKind, restamped, same_write
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorWrite, Recount, Replace, Target
 from pipeline.ports.mirrors import MirrorCommit
@@ -35,11 +35,12 @@ from resources.lake.altering import (
     enable_types,
     names_given,
     recorded_steps,
+    restore,
     stamped,
     words,
 )
 from resources.lake.columns import refuse_other_columns
-from resources.lake.commits import ends_at, look
+from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
@@ -51,6 +52,7 @@ from resources.lake.small import rows_after
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
+from resources.lake.versions import lacking
 from resources.lake.writing import commit, copy_rows, properties, write_anew
 
 if TYPE_CHECKING:
@@ -111,7 +113,8 @@ class SparkMirrors:
         with self._sessions.one(few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
-                    said = {USER_METADATA: target.user_metadata}
+                    told = restamped(target.user_metadata, WriteKind.ALTER)
+                    said = {USER_METADATA: told}
                     with self._about(target.mirror), behind(path, head), stamped(session, said):
                         enabled = enable_types(session, path, target.schema.types, head)
                     head = self._planned_on(target.mirror, held) if enabled else head
@@ -172,6 +175,7 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
         after: int,
+        told: str = "",
         held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
@@ -186,7 +190,7 @@ class SparkMirrors:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
-                        said = words(step, number, app_id=app_id, txn_version=txn_version)
+                        said = words(step, number, told, app_id=app_id, txn_version=txn_version)
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
@@ -203,6 +207,19 @@ class SparkMirrors:
     def look(self, mirror: str, above: int) -> Look:
         with self._about(mirror) as path:
             return look(path, above)
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        return commits_back(self._lake / folder)
+
+    def lacking(self, mirror: str, version: int) -> str | None:
+        return lacking(self._lake / mirror, version)
+
+    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+        head = self._planned_on(mirror, held)
+        with self._about(mirror) as path, self._sessions.one(few=True) as session:
+            with behind(path, head):
+                restore(session, path, version, said, head)
+            return head.version + 1
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror

@@ -54,11 +54,23 @@ def opened(one: MirrorVersion) -> DeltaTable:
         raise _gone(one, "another table was made in its folder since")
     if _shows(one) > one.batch:
         raise _gone(one, "the lake was set back, and the version was made a second time")
-    files = pa.table(table.get_add_actions()).column("path").to_pylist()
-    lost = [file for file in files if not (one.path / file).is_file()]
-    if lost:
-        raise _gone(one, f"{len(lost)} of its files were deleted, as VACUUM does")
+    if (why := _lost(one.path, table)) is not None:
+        raise _gone(one, why)
     return table
+
+
+def lacking(path: Path, version: int) -> str | None:
+    """Why a version of the table there cannot be read; None where all of it is there."""
+    try:
+        return _lost(path, DeltaTable(path, version=version))
+    except (DeltaError, OSError) as error:
+        return first_line(str(error)) or "its log is gone"
+
+
+def _lost(path: Path, table: DeltaTable) -> str | None:
+    files = pa.table(table.get_add_actions()).column("path").to_pylist()
+    lost = [file for file in files if not (path / file).is_file()]
+    return f"{len(lost)} of its files were deleted, as VACUUM does" if lost else None
 
 
 def _shows(one: MirrorVersion) -> int:

@@ -5,7 +5,11 @@ Does not belong here: the tables in them (`lake`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline.claim import Claim, Unclaimed
+from pipeline.lake_commit import structures_key, structures_of, structures_text
+from pipeline.schema.model import TableSchema
 from resources.memory.lake import MemoryLake
 
 
@@ -25,6 +29,18 @@ class MemoryClaims:
 
     def tables(self, source: str) -> list[str]:
         return [name for name in self._lake.tables if name.startswith(f"{source}/")]
+
+    def structures_key(self, structures: Sequence[TableSchema]) -> str:
+        return structures_key(structures_text(structures))
+
+    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+        text = structures_text(structures)
+        self._lake.structures[structures_key(text)] = text
+        return structures_key(text)
+
+    def structures(self, source: str, key: str) -> list[TableSchema] | None:
+        text = self._lake.structures.get(key)
+        return None if text is None else structures_of(key, text)
 
     def move_away(self, folder: str, name: str) -> str:
         kept = f"_before/{name}/{folder}"

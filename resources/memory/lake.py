@@ -18,7 +18,15 @@ from pipeline.changes.layout import DELETED_AT
 from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.keeping import KEEP, Retention
-from pipeline.lake_commit import LakeCommit, Look, same_files, same_write
+from pipeline.lake_commit import (
+    LakeCommit,
+    Look,
+    WriteKind,
+    restamped,
+    said_of,
+    same_files,
+    same_write,
+)
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
@@ -53,6 +61,7 @@ class MemoryLake:
     files: dict[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, list[MemoryCommit]] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
+    structures: dict[str, str] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def look(self, folder: str, above: int) -> Look:
@@ -212,6 +221,10 @@ class MemoryChangelog:
     def ends_at(self, folder: str, version: int) -> bool:
         return len(self._lake.tables.get(folder, [])) == version + 1
 
+    def listed(self, folder: str) -> dict[str, int] | None:
+        commits = self._lake.tables.get(folder)
+        return dict.fromkeys(sorted(_names(commits)), 0) if commits else None
+
     def look(self, folder: str, above: int) -> Look:
         return self._lake.look(folder, above)
 
@@ -313,6 +326,7 @@ class MemoryMirrors:
         app_id: str,
         txn_version: int,
         after: int,
+        told: str = "",
         held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
         with self._lake.lock:
@@ -320,22 +334,36 @@ class MemoryMirrors:
             commits = self._lake.tables[mirror]
             found = []
             for number, step in enumerate(steps, start=1):
-                said = f"step {number} of {txn_version} of {app_id}: "
+                name = {"app_id": app_id, "txn_version": txn_version, "step": number}
+                does = restamped(told, WriteKind.ALTER, **name, does=str(step))
                 done = [
                     MirrorCommit(version, commit.user_metadata)
                     for version, commit in enumerate(commits)
-                    if version > after and commit.user_metadata.startswith(said)
+                    if version > after
+                    and name.items() <= (said_of(commit.user_metadata) or {}).items()
                 ]
-                if done and done[0].user_metadata != f"{said}{step}":
+                if done and (said_of(done[0].user_metadata) or {})["does"] != str(step):
                     raise ForeignCommit(f"{mirror}: {done[0].user_metadata}", hint="compare them")
                 if not done:
                     rows = evolved(commits[-1].rows, step)
-                    commits.append(
-                        MemoryCommit(f"{app_id}/evolve", txn_version, f"{said}{step}", rows)
-                    )
-                    done = [MirrorCommit(len(commits) - 1, f"{said}{step}")]
+                    commits.append(MemoryCommit(f"{app_id}/evolve", txn_version, does, rows))
+                    done = [MirrorCommit(len(commits) - 1, does)]
                 found.append(done[0])
             return tuple(found)
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        yield from reversed(self._lake.look(folder, -1).commits)
+
+    def lacking(self, mirror: str, version: int) -> str | None:
+        there = version < len(self._lake.tables.get(mirror, ()))
+        return None if there else "there is no such version"
+
+    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables[mirror]
+            commits.append(MemoryCommit("", 0, said, commits[version].rows))
+            return len(commits) - 1
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         rows: pa.Table = self._lake.tables[mirror][version].rows

@@ -74,7 +74,7 @@ with later as (
     select t.database, t.name, m.missing,
         case when m.missing is null then coalesce(w.mirror, t.mirror) end as mirror,
         case when m.missing is null then w.table_id end as table_id,
-        case when m.missing is null then w.delta_version end as delta_version,
+        case when m.missing is null then coalesce(w.delta_version, t.adopted) end as delta_version,
         case when m.missing = 'together' then f.last_batch end as together
     from lockstep.table_states t
     left join lateral (
@@ -111,7 +111,7 @@ with later as (
             ) = 'dropped' then 'dropped'
             when f.last_batch is not null then 'together'
             when t.behind_batch <= %(batch)s then 'behind'
-            when w.id is null then 'unwritten'
+            when w.id is null and t.adopted is null then 'unwritten'
         end as missing
     ) m
     where t.source = %(source)s and (

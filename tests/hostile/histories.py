@@ -132,7 +132,7 @@ def _kept(books: MemoryBooks) -> MemoryBooks:
 
 def _lake(lake: MemoryLake) -> MemoryLake:
     tables = {name: list(commits) for name, commits in lake.tables.items()}
-    return MemoryLake(lake.files.copy(), tables, lake.claims.copy())
+    return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
 
 
 @dataclass(frozen=True)

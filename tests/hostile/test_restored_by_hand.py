@@ -1,10 +1,11 @@
-"""The chapters of docs/operations.md on restored ledgers and lakes, typed as they are written."""
+"""The chapters of docs/recovery.md, typed as they are written."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 from tests.e2e.project import Project, head
@@ -14,13 +15,14 @@ from tests.fix_mysql import MySqlStand
 REFUSED = 5
 
 
-def commands(chapter: str) -> list[list[str]]:
-    """The words of each command that a chapter has in its first block."""
-    text = (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8")
-    (found,) = re.findall(rf"^### {chapter}\n.*?^```\n(.*?)^```$", text, re.M | re.S)
-    typed = [shlex.split(line) for line in found.splitlines()]
-    assert {words[0] for words in typed} == {"lockstep"}
-    return [words[1:] for words in typed]
+def commands(chapter: str, block: int = 0) -> list[list[str]]:
+    """The words of each command that a chapter has in one of its blocks."""
+    text = (REPOSITORY / "docs/recovery.md").read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^## {chapter}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    blocks = re.findall(r"^```\n(.*?)^```$", body, re.M | re.S)
+    typed = [shlex.split(line) for line in blocks[block].splitlines()]
+    assert {words[0] for words in typed} <= {"lockstep", "mv"}
+    return typed
 
 
 def replaced(project: Project, part: str, kept: Path) -> None:
@@ -28,16 +30,20 @@ def replaced(project: Project, part: str, kept: Path) -> None:
     shutil.copytree(kept / part, project.folder / part, symlinks=True)
 
 
-def healed(project: Project, chapter: str, told: str) -> None:
+def healed(project: Project, chapter: str, told: str, cure: str, block: int = 0) -> None:
     """A run refuses, in words that name both sides; what the chapter says to type ends equal."""
     refused = project.run("run", expect=REFUSED)
     assert told in refused.stderr
-    assert "lockstep adopt --source shop --reason" in refused.stderr
-    for words in commands(chapter):
+    assert f"lockstep {cure} --source shop" in refused.stderr
+    for program, *words in commands(chapter, block):
+        if program == "mv":
+            subprocess.run([program, *words], cwd=project.folder, check=True)
+            continue
         done = project.run(*words, expect=None if words == ["status"] else 0)
         if words == ["status"]:
             assert told in done.stdout + done.stderr
     compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert compared
     assert all(one["equal"] for one in compared.values())
 
 
@@ -66,9 +72,17 @@ def test_the_chapters_as_they_are_written(
     write(2)
     write(3)
     replaced(project, ".lockstep", kept)
-    healed(project, "The ledger is behind its lake", "the ledger is behind its lake")
+    behind = "The ledger is behind its lake"
+    healed(project, behind, "the ledger is behind its lake", "adopt")
     write(4)
     replaced(project, "lake", kept)
-    healed(project, "The lake is behind its ledger", "the lake is behind its ledger")
+    healed(project, "The lake is behind its ledger", "the lake is behind its ledger", "adopt")
     write(5)
+    shutil.rmtree(project.folder / ".lockstep")
+    healed(project, "The ledger is lost", "belongs to another ledger", "recover")
+    kept = project.copied(tmp_path / "again").folder
+    write(6)
+    replaced(project, ".lockstep", kept)
+    healed(project, behind, "the ledger is behind its lake", "adopt", block=1)
+    write(7)
     project.run("verify")

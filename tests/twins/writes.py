@@ -170,6 +170,8 @@ def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry
             yield MissingTable(table, Missing.TOGETHER, beyond[0])
         elif _lacks(books, source, table, batch.id):
             yield MissingTable(table, Missing.BEHIND)
+        elif not before and state.adopted is not None:
+            yield VersionSetEntry(table, state.mirror, state.adopted, None)
         elif not before:
             yield MissingTable(table, Missing.UNWRITTEN)
         else:

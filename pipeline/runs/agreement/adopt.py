@@ -31,8 +31,8 @@ from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
 from pipeline.runs.agreement.claim import claim_folder, lake_trouble
 from pipeline.runs.agreement.lake_logs import judged, why
+from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.publish import restated_metadata
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import damages_of
 from pipeline.segment import SegmentFile, SourceTable

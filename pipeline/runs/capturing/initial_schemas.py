@@ -258,7 +258,7 @@ def _seeded(
 ) -> SchemaTracker:
     """What the server has, and for tables that statements behind the start changed, from the
     last of those on."""
-    touched = _touched(between, [table.name for table in baseline.tables])
+    touched = touched_between(between, [table.name for table in baseline.tables])
     versions: dict[TableName, SchemaVersion] = {}
     later: dict[TableName, Later] = {}
     for schema in baseline.tables:
@@ -293,7 +293,7 @@ def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> Schema
     return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
 
 
-def _touched(
+def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, Touched]:
     """Which tables the statements changed: where the last one ends, and whether the first

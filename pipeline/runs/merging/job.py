@@ -21,13 +21,15 @@ from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, linea
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
 from pipeline.intent import Intent
+from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorStep
+from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.overlaps import reads_again
-from pipeline.runs.publish import commit_metadata
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.model import TableSchema
 from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts
@@ -38,13 +40,15 @@ from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 @dataclass(frozen=True, slots=True)
 class Task:
     """One table's write by the ledger alone: what its `intent` comes down to. `batches` are
-    those with something of the table, oldest first."""
+    those with something of the table, oldest first. `structure`: that the mirror shows behind it,
+    None where it is not known."""
 
     intent: Intent
     state: TableState
     batches: tuple[Batch, ...]
     plan: MergePlan
     metadata: str
+    structure: TableSchema | None
 
     @property
     def counts(self) -> RowCounts:
@@ -84,8 +88,10 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     files = [file for segment in plan.segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in read for file in part.files]
-    metadata = commit_metadata(work, intent.table, covered, files)
-    return Task(intent, state, tuple(covered), plan, metadata)
+    kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
+    structure = work.ledger.schema_version(work.source.name, intent.table, plan.final).schema
+    metadata = commit_metadata(work, kind, intent.table, covered, files, structure=structure)
+    return Task(intent, state, tuple(covered), plan, metadata, structure)
 
 
 def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:

@@ -28,6 +28,7 @@ from pipeline.ports.mirror_writes import (
     Target,
 )
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.runs.commit_records import keep_structures
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.folding import folded_changes
 from pipeline.runs.merging.job import Job, Task, snapshot_paths
@@ -70,6 +71,8 @@ def write_once(work: Workplace, lease: Lease, job: Job) -> Written:
     def held() -> None:
         work.ledger.require_held(lease)
 
+    if job.task.structure is not None:
+        keep_structures(work, [job.task.structure])
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,
@@ -77,6 +80,7 @@ def write_once(work: Workplace, lease: Lease, job: Job) -> Written:
             app_id=job.task.intent.app_id,
             txn_version=job.task.intent.txn_version,
             after=job.after,
+            told=job.task.metadata,
             held=held,
         )
     parts = segment_parts(work, job)

@@ -1,0 +1,106 @@
+"""`lockstep recover`: a ledger that holds nothing of a source is made from its lake; recorded."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import TYPE_CHECKING, Any
+
+from lockstep import exits
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError
+from lockstep.holder import holder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.recovery.facts import Plan
+    from pipeline.runs.agreement.recover import Recovery
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """Without --yes it tells what it would do, and writes nothing."""
+    if arguments.yes and arguments.dry_run:
+        raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
+    sources = desk.sources(arguments.source)
+    if len(sources) > 1:
+        names = ", ".join(source.name for source in sources)
+        raise UsageError(
+            f"There are several sources: {names}.", hint="say which one: --source NAME"
+        )
+    source = sources[0].name
+    author = arguments.author or getpass.getuser()
+
+    from lockstep.progress import LiveProgress
+    from pipeline.runs.agreement.recover import foresee, recover
+    from resources.site import Site
+
+    with (
+        Site(desk.settings, on_warning=desk.note) as site,
+        LiveProgress(desk.console, source) as progress,
+    ):
+        work = site.workplace(source, progress)
+        if arguments.yes:
+            with work.ledger.lock(source, holder("recover"), None) as lease:
+                done = recover(work, lease, author=author)
+        else:
+            done = foresee(work)
+    for line in _lines(source, done, done_now=arguments.yes):
+        desk.say(line)
+    return Outcome(exits.DONE, {"source": source, "done": arguments.yes, **_json(done)})
+
+
+def _json(done: Recovery) -> dict[str, Any]:
+    plan = done.plan
+    if plan is None:
+        return {"position": None, "tables": {}, "read_again": {}, "cut": [], "doubts": []}
+    return {
+        "position": str(plan.told.at),
+        "batch": plan.told.batch,
+        "tables": {
+            str(one.mirror.table): {
+                "mirror": one.mirror.folder,
+                "version": one.version,
+                "restored": one.restored,
+            }
+            for one in plan.adopted
+        },
+        "read_again": {str(table): why for table, why in done.reloads},
+        "left": [one.folder for one in plan.left],
+        "cut": list(done.cut),
+        "doubts": list(plan.doubts),
+    }
+
+
+def _lines(source: str, done: Recovery, *, done_now: bool) -> Iterator[str]:
+    if done.plan is None:
+        yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
+    else:
+        yield from _planned(source, done, done.plan)
+    if not done_now:
+        yield f"  nothing is written: `lockstep recover --source {source} --yes` does it"
+        return
+    yield f"  recorded; the folder {source} belongs to this ledger"
+    yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+
+
+def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
+    yield (
+        f"{source}: the ledger goes on behind batch {plan.told.batch} of the ledger "
+        f"{plan.told.ledger}, at {plan.told.at}"
+    )
+    yield f"  {len(plan.adopted)} tables go on with their mirrors"
+    for one in plan.adopted:
+        if one.restored:
+            yield (
+                f"  {one.mirror.table}: its mirror shows version {one.version} once more, since "
+                f"version {one.mirror.newest} is not of that place"
+            )
+    for folder in done.cut:
+        yield f"  {folder} lists no more what came behind that place: it is read again"
+    for table, why in done.reloads:
+        yield f"  the next run reads {table} from the source: {why}"
+    for mirror in plan.left:
+        yield f"  {mirror.folder} stays as it is: the source had dropped {mirror.table}"
+    for doubt in plan.doubts:
+        yield f"  in doubt: {doubt}; `lockstep verify` compares every row"

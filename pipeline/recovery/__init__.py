@@ -1,0 +1,2 @@
+"""What a lake tells without its ledger: `facts` and `read` say what it shows, `decide` where to
+go on."""

@@ -1,0 +1,200 @@
+"""Where a ledger that is made from a lake goes on. Pure.
+
+Belongs here: which batch is the newest that all mirrors show, and what becomes of each table. Does
+not: reaching that batch's end in a log, structures (`pipeline.runs.agreement.recover`).
+
+A mirror shows the end of batch N exactly if it has a version whose last batch is not behind N, and
+no batch between the two has anything of the table: files in its changelog, a place among the tables
+that a commit to `_transactions` says the batch touched, or the beginning of a later write. That
+version is taken, and made the newest once more if another one is. So nothing is applied twice,
+whether rows have a key or not, and whatever a statement did to the columns meanwhile. A table of
+which all that the lake has lies behind N begins anew.
+
+N is one of the `NEAR` newest batches, the one for which the fewest tables must be read from the
+source, of those the newest; where the log reaches none of them, an older one. Only batches count
+that were published in all tables: `_transactions` has them, or a mirror shows them.
+
+| of two ledgers' commits | |
+|---|---|
+| those of the ledger that the folder belongs to | count |
+| those of one whose batches all have lower numbers: it was followed by this one | count |
+| any other's | show nothing that counts |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, Plan, Shown, Told
+from pipeline.table import TableName
+
+NEAR: Final = 8
+"""So many batches are read again at most, so that a table need not be read from the source."""
+
+DROPPED: Final = "dropped"
+"""How a table stands still that the source dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The tables as of one batch."""
+
+    told: Told
+    adopted: tuple[Adopted, ...]
+    reloads: tuple[tuple[TableName, str], ...]
+    left: tuple[MirrorFacts, ...]
+
+
+def decide(facts: LakeFacts, reached: Callable[[Told], bool]) -> Plan | None:
+    """The best batch that the source's log reaches; None where it reaches none, or there is none.
+    `reached` is asked for one batch after another, the best first."""
+    highest = max(_numbers(facts), default=0)
+    facts, doubts = _trusted(facts)
+    points = _points(facts)
+    found = [_as_of(facts, told) for told in points]
+    found.sort(key=lambda one: -one.told.batch)
+    found[:NEAR] = sorted(found[:NEAR], key=lambda one: (len(one.reloads), -one.told.batch))
+    best = next((one for one in found if reached(one.told)), None)
+    if best is None:
+        return None
+    return Plan(
+        best.told,
+        best.adopted,
+        best.reloads,
+        best.left,
+        highest,
+        (*doubts, *_doubts(facts, best.told)),
+    )
+
+
+def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
+    """With all that is told, and without what does not count: batches that are void, ledgers
+    that wrote beside the one the folder belongs to."""
+    told = [*facts.told, *(one for mirror in facts.mirrors for one in mirror.told)]
+    numbers: dict[str, set[int]] = {}
+    for one in told:
+        if one.batch not in facts.void:
+            numbers.setdefault(one.ledger, set()).add(one.batch)
+    owner = facts.owner
+    if owner not in numbers:
+        owner = max(numbers, key=lambda one: max(numbers[one]), default=None)
+    if owner is None:
+        return LakeFacts(facts.owner, (), facts.mirrors), []
+    least = min(numbers[owner])
+    others = {one for one, of in numbers.items() if one != owner and max(of) >= least}
+
+    def counts(batch: int, ledger: str) -> bool:
+        return batch not in facts.void and ledger not in others
+
+    mirrors = tuple(
+        replace(
+            one,
+            shown=tuple(shown for shown in one.shown if counts(shown.last, shown.ledger)),
+            begins=one.begins - facts.void,
+        )
+        for one in facts.mirrors
+    )
+    doubts = [
+        f"the ledger {one} wrote to this lake besides {owner}: what it wrote does not count"
+        for one in sorted(others)
+    ]
+    trusted = tuple(one for one in told if counts(one.batch, one.ledger))
+    return LakeFacts(owner, trusted, mirrors, facts.unmirrored), doubts
+
+
+def _points(facts: LakeFacts) -> list[Told]:
+    """The batches that may be gone on behind, one `Told` for each."""
+    shown = max((one.last for mirror in facts.mirrors for one in mirror.shown), default=-1)
+    found: dict[int, Told] = {}
+    for told in facts.told:
+        known = found.get(told.batch)
+        if (told.whole or told.batch <= shown) and (known is None or _more(known, told)):
+            found[told.batch] = told
+    return list(found.values())
+
+
+def _more(known: Told, told: Told) -> bool:
+    """Whether the second tells more than the first."""
+    return (told.whole, _gtids(told), told.cursor is not None) > (
+        known.whole,
+        _gtids(known),
+        known.cursor is not None,
+    )
+
+
+def _gtids(told: Told) -> bool:
+    return told.cursor is not None and told.cursor.gtids is not None
+
+
+def _as_of(facts: LakeFacts, told: Told) -> _At:
+    said = max(
+        (one for one in facts.told if one.whole and one.batch <= told.batch),
+        key=lambda one: one.batch,
+        default=None,
+    )
+    adopted, reloads, left = [], [], []
+    for mirror in facts.mirrors:
+        shown = _exact(facts, mirror, told.batch)
+        condition = None if said is None else said.still.get(mirror.table)
+        back = said is not None and shown is not None and shown.last > said.batch
+        if condition == DROPPED and not back:
+            left.append(mirror)
+        elif condition is not None and not back:
+            reloads.append((mirror.table, f"it was {condition} by then"))
+        elif min(_touching(facts, mirror), default=0) > told.batch:
+            continue
+        elif shown is None:
+            why = f"no version of its mirror shows exactly what there was at {told.at}"
+            reloads.append((mirror.table, why))
+        else:
+            adopted.append(Adopted(mirror, shown))
+    for table, first in facts.unmirrored:
+        if first <= told.batch:
+            reloads.append((table, "it has no mirror in the lake"))
+    return _At(told, tuple(adopted), tuple(reloads), tuple(left))
+
+
+def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> Shown | None:
+    """The mirror's newest version that shows the end of the batch and nothing else."""
+    shown = next((one for one in mirror.shown if one.last <= batch), None)
+    if shown is None or any(shown.last < one <= batch for one in _touching(facts, mirror)):
+        return None
+    return shown
+
+
+def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
+    """The batches with something of the table."""
+    yield from mirror.published
+    yield from mirror.begins
+    for told in facts.told:
+        if mirror.table in told.touched:
+            yield told.batch
+
+
+def _numbers(facts: LakeFacts) -> Iterator[int]:
+    yield from facts.void
+    yield from (told.batch for told in facts.told)
+    for mirror in facts.mirrors:
+        yield from (one.last for one in mirror.shown)
+        yield from mirror.published
+        yield from mirror.begins
+
+
+def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
+    if told.cursor is None:
+        yield (
+            "a version of before wrote these commits: nothing proves that the server's log is the "
+            "one that was read, and nothing tells which tables had been set aside or were partial"
+        )
+    elif not told.whole:
+        yield (
+            "no commit to _transactions tells of this batch: nothing tells which tables had been "
+            "set aside or were partial"
+        )
+    if told.prepared:
+        yield (
+            f"{told.prepared} XA transactions were prepared by then: a run that finds one of them "
+            "committed stops there"
+        )

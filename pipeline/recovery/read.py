@@ -1,0 +1,171 @@
+"""From the commits of a lake to facts. Pure; what cannot be read says nothing.
+
+Belongs here: which commit shows what. Does not: what a commit's words are made of
+(`pipeline.runs.commit_records`), whose commits count (`decide`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pipeline.foreign_commits import foreign
+from pipeline.gtid import GtidSet
+from pipeline.lake_commit import LakeCommit, WriteKind
+from pipeline.position import Coordinates, Witness
+from pipeline.recovery.facts import CursorSaid, MirrorFacts, Shown, Told
+from pipeline.table import TableName
+
+_APPLICATION: Final = re.compile(
+    r"lockstep/.+/(?P<part>mirror|changelog)(@(?P<within>\d+))?/(?P<generation>\d+)(?P<step>/evolve)?"
+)
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
+    """What a commit tells of the last of its batches. `whole`: it is one to `_transactions`."""
+    said = commit.said
+    if said is None:
+        return None
+    try:
+        told = Told(
+            batch=int(said["batches"][1]),
+            ledger=str(said["ledger"]),
+            at=Coordinates.parse(said["position"]),
+            cursor=_cursor(said.get("cursor")),
+            whole=whole and said.get("kind", "publish") == WriteKind.PUBLISH,
+        )
+        if not told.whole or "touched" not in said:
+            return told
+        return replace(
+            told,
+            touched=frozenset(TableName(*one) for one in said["touched"]),
+            still={TableName(one[0], one[1]): str(one[2]) for one in said["still"]},
+            partial={
+                TableName(one[0], one[1]): Coordinates.parse(one[2]) for one in said["partial"]
+            },
+            prepared=int(said["prepared"]),
+            structures=said["structures"],
+        )
+    except _UNREADABLE:
+        return None
+
+
+def _cursor(said: Mapping[str, Any] | None) -> CursorSaid | None:
+    if not said:
+        return None
+    return CursorSaid(
+        server=str(said["server"]),
+        gtids=None if said["gtids"] is None else GtidSet.parse(said["gtids"]),
+        by_gtid=bool(said["by_gtid"]),
+        witness=Witness(*said["witness"]),
+        sequence=int(said["sequence"]),
+    )
+
+
+@dataclass(slots=True)
+class _Log:
+    """A mirror's log, gone through from its oldest commit that is still there."""
+
+    table: TableName | None = None
+    generation: int = 0
+    now: Shown | None = None
+    foreign: bool = False
+    shown: list[Shown] = field(default_factory=list)
+    begins: set[int] = field(default_factory=set)
+    told: dict[int, Told] = field(default_factory=dict)
+
+    def take(self, commit: LakeCommit) -> None:
+        """One that shows whole batches, or leaves the table as it was, is a version to go on
+        from; any other is not. What somebody else wrote is in all that follows, until all rows
+        are written anew."""
+        for name in commit.transactions:
+            if (found := _APPLICATION.fullmatch(name)) is not None:
+                self.generation = max(self.generation, int(found["generation"]))
+        before, self.now = self.now, None
+        if commit.ours:
+            self._ours(commit)
+        elif foreign(commit) is not None:
+            self.foreign = True
+        elif before is not None:
+            self.now = self.shown[-1] = replace(before, version=commit.delta_version)
+
+    def _ours(self, commit: LakeCommit) -> None:
+        said = commit.said or {}
+        restored = said.get("kind") == WriteKind.RESTORE
+        if not restored and not any(_writes_mirror(name) for name in commit.transactions):
+            return
+        told = told_of(commit)
+        if told is None:
+            return
+        try:
+            first, last = (int(one) for one in said["batches"])
+            self.table = table_named(said)
+        except _UNREADABLE:
+            return
+        if restored:
+            self._go_back(last)
+        self.begins.add(first)
+        self.told[last] = told
+        key = said.get("structure")
+        structure = key if isinstance(key, str) else None
+        self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
+        if self.foreign:
+            return
+        words = commit.user_metadata or ""
+        self.now = Shown(commit.delta_version, last, told.ledger, structure, words)
+        self.shown.append(self.now)
+
+    def _go_back(self, last: int) -> None:
+        """What later batches wrote is undone."""
+        self.begins = {one for one in self.begins if one <= last}
+        self.shown = [one for one in self.shown if one.last <= last]
+        self.told = {batch: one for batch, one in self.told.items() if batch <= last}
+
+
+def _writes_mirror(name: str) -> bool:
+    found = _APPLICATION.fullmatch(name)
+    return found is not None and found["part"] == "mirror" and found["step"] is None
+
+
+def table_named(said: Mapping[str, Any]) -> TableName:
+    """Whose table a commit is of. Format 1 tells the two names as one."""
+    if "name" in said:
+        database, name = said["name"]
+        return TableName(str(database), str(name))
+    database, _, name = str(said["table"]).partition(".")
+    return TableName(database, name)
+
+
+def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:
+    """None for what no Lockstep wrote as a mirror."""
+    log = _Log()
+    for commit in reversed(newest_first):
+        log.take(commit)
+    if log.table is None:
+        return None
+    return MirrorFacts(
+        log.table,
+        folder,
+        newest_first[0].delta_version,
+        tuple(reversed(log.shown)),
+        frozenset(log.begins),
+        generation=max(log.generation, 1),
+        told=tuple(log.told.values()),
+    )
+
+
+def newest_of_each(mirrors: Iterable[MirrorFacts]) -> list[MirrorFacts]:
+    """One for each table: of several folders the one that was written last."""
+    found: dict[TableName, MirrorFacts] = {}
+    for one in mirrors:
+        other = found.get(one.table)
+        if other is None or _last(other) < _last(one):
+            found[one.table] = one
+    return [found[table] for table in sorted(found)]
+
+
+def _last(one: MirrorFacts) -> tuple[int, int]:
+    return one.shown[0].last if one.shown else 0, one.generation

@@ -1,0 +1,134 @@
+"""What a lake shows of a source, gathered for a ledger that is to be made from it.
+
+Belongs here: asking the lake. Does not: what commits mean (`pipeline.recovery.read`), what follows
+(`recover`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from pipeline.changes.source_tables import source_table_path
+from pipeline.claim import Claim
+from pipeline.errors import ForeignCommit
+from pipeline.lake_commit import LakeCommit
+from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
+from pipeline.recovery.read import mirror_facts, newest_of_each, table_named, told_of
+from pipeline.runs.context import Workplace
+from pipeline.segment import SourceTable, batch_of
+from pipeline.table import TableName
+
+COMMITS: Final = 200
+"""So many of the newest commits of each table are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A changelog, or a table of the source's own: the files it lists, with their sizes. `newest`:
+    its Delta version."""
+
+    folder: str
+    table: TableName | SourceTable
+    newest: int
+    files: dict[str, int]
+
+    @property
+    def batches(self) -> frozenset[int]:
+        found = (batch_of(file) for file in self.files)
+        return frozenset(one for one in found if one is not None)
+
+    def above(self, batch: int) -> bool:
+        """Whether it lists what is behind a batch."""
+        return max(self.batches, default=0) > batch
+
+    @property
+    def generation(self) -> int:
+        """Of a changelog, by its folder's name."""
+        _, mark, number = self.folder.rpartition("@")
+        return int(number) if mark else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """`folders`: of all Delta tables of the source, with their newest versions; `txn_version`:
+    the highest number that any write to a mirror had."""
+
+    facts: LakeFacts
+    listed: tuple[Listed, ...]
+    folders: dict[str, int]
+    txn_version: int
+
+
+def gather(work: Workplace) -> Gathered:
+    """Reads logs; writes nothing."""
+    source = work.source.name
+    own = {source_table_path(source, one): one for one in SourceTable}
+    folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
+    told, void, highest = list[Told](), set[int](), 0
+    for folder in work.claims.tables(source):
+        commits = list(islice(work.mirrors.history(folder), COMMITS))
+        if not commits:
+            continue
+        folders[folder] = commits[0].delta_version
+        changelog = folder.startswith(f"{source}/_changes/")
+        table = own.get(folder) or (_table_of(commits) if changelog else None)
+        if table is not None:
+            files = work.changelog.listed(folder) or {}
+            listed.append(Listed(folder, table, commits[0].delta_version, files))
+            if table is SourceTable.TRANSACTIONS:
+                said = [one for commit in commits if (one := told_of(commit, whole=True))]
+                there = listed[-1].batches
+                told = [one for one in said if one.whole and one.batch in there]
+                void = {one.batch for one in said} - there
+        elif not changelog and (found := mirror_facts(folder, commits)) is not None:
+            mirrors.append(found)
+            highest = max([highest, *_numbers(commits)])
+    each = tuple(_published(one, listed) for one in newest_of_each(mirrors))
+    bare = _unmirrored(listed, {one.table for one in each})
+    facts = LakeFacts(_owner(work), tuple(told), each, bare, frozenset(void))
+    return Gathered(facts, tuple(listed), folders, highest)
+
+
+def _owner(work: Workplace) -> str | None:
+    """A claim that cannot be read says nothing."""
+    with suppress(ForeignCommit):
+        claim = work.claims.read(work.source.name)
+        return claim.ledger if isinstance(claim, Claim) else None
+    return None
+
+
+def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
+    """Whose changelog it is, by the newest commit that says so."""
+    for commit in commits:
+        with suppress(KeyError, TypeError, ValueError):
+            return table_named(commit.said or {})
+    return None
+
+
+def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
+    for commit in commits:
+        yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
+        number = (commit.said or {}).get("txn_version")
+        if isinstance(number, int):
+            yield number
+
+
+def _unmirrored(
+    listed: Iterable[Listed], mirrored: Collection[TableName]
+) -> tuple[tuple[TableName, int], ...]:
+    first: dict[TableName, int] = {}
+    for one in listed:
+        if isinstance(one.table, TableName) and one.table not in mirrored and one.batches:
+            begins = min(one.batches)
+            first[one.table] = min(begins, first.get(one.table, begins))
+    return tuple(sorted(first.items()))
+
+
+def _published(mirror: MirrorFacts, listed: Sequence[Listed]) -> MirrorFacts:
+    """With what its changelogs have."""
+    own = (one.batches for one in listed if one.table == mirror.table)
+    return replace(mirror, published=frozenset().union(*own))

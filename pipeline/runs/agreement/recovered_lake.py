@@ -1,0 +1,93 @@
+"""A lake brought to one batch: its mirrors show it, its changelogs list nothing behind it.
+
+Belongs here: those commits, none of which moves a row. Does not: which batch (`pipeline.recovery`),
+the ledger's side (`recover`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.changes.layout import application_id
+from pipeline.changes.source_tables import source_table_id
+from pipeline.errors import TableError
+from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
+from pipeline.ports.held import Held
+from pipeline.recovery.facts import Adopted, Told
+from pipeline.runs.agreement.lake_facts import Gathered, Listed
+from pipeline.runs.context import Workplace
+from pipeline.segment import SegmentFile, SourceTable, batch_of
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+
+def restore_mirrors(
+    work: Workplace, adopted: Iterable[Adopted], held: Held
+) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
+    """Each table that is taken over, with the Delta version of its mirror; and those of which
+    that was refused, and why."""
+    done, refused = [], []
+    for one in adopted:
+        version, folder = one.mirror.newest, one.mirror.folder
+        if one.restored:
+            words = restamped(one.shown.words, WriteKind.RESTORE, restored=one.version)
+            work.progress.note(f"{folder} shows version {one.version} once more")
+            try:
+                version = work.mirrors.restore(folder, one.version, words, held)
+            except TableError as error:
+                refused.append((one.mirror.table, error.reason))
+                continue
+        done.append((one, version))
+    return done, refused
+
+
+def cut_changelogs(work: Workplace, gathered: Gathered, told: Told, held: Held) -> dict[str, int]:
+    """What is behind the batch is listed no more; the versions of what was changed."""
+    found = {}
+    for one in gathered.listed:
+        if not one.above(told.batch):
+            continue
+        files = [
+            SegmentFile(file, 0, size, "")
+            for file, size in one.files.items()
+            if (batch_of(file) or 0) <= told.batch
+        ]
+        work.progress.note(f"{one.folder} lists what there was at {told.at}")
+        done = work.changelog.restate(
+            one.folder,
+            app_id=_app_id(work, gathered, one),
+            batch=told.batch,
+            files=files,
+            words=_restated(work, one, told),
+            held=held,
+        )
+        if done.delta_version is not None:
+            found[one.folder] = done.delta_version
+    return found
+
+
+def _app_id(work: Workplace, gathered: Gathered, listed: Listed) -> str:
+    source = work.source.name
+    if isinstance(listed.table, SourceTable):
+        return source_table_id(source, listed.table)
+    mirrors = {one.table: one for one in gathered.facts.mirrors}
+    mirror = mirrors.get(listed.table)
+    generation = 1 if mirror is None else mirror.generation + 1
+    state = TableState(listed.table, TableCondition.ACTIVE, generation, "", listed.folder)
+    return application_id(source, state, "changelog", listed.generation)
+
+
+def _restated(work: Workplace, listed: Listed, told: Told) -> str:
+    said = {
+        "kind": WriteKind.RESTATE.value,
+        "format": FORMAT,
+        "ledger": told.ledger,
+        "source": work.source.name,
+        "table": str(listed.table),
+        "batches": [told.batch, told.batch],
+        "position": str(told.at),
+        "restated": True,
+    }
+    if isinstance(listed.table, TableName):
+        said["name"] = [listed.table.database, listed.table.name]
+    return stamp(said)

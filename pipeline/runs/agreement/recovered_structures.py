@@ -1,0 +1,148 @@
+"""The structures that tables of a lake have where its ledger is to go on.
+
+Belongs here: the server's, the lake's, or none, for each table. Does not: which tables those are
+(`pipeline.recovery`).
+
+| since then | the structure is |
+|---|---|
+| no statement in the log changed the table | the server's |
+| one did | the one that the lake keeps for its newest version |
+| one did, and the lake keeps none | not known: the table is read from the source |
+| the table was made | that of the statement, which the next run reads |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.changes.generations import fits
+from pipeline.position import Coordinates
+from pipeline.recovery.facts import Adopted, Plan
+from pipeline.runs.agreement.lake_facts import Gathered, Listed
+from pipeline.runs.agreement.recovery_place import Placed
+from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
+from pipeline.runs.context import Workplace
+from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
+from pipeline.schema.model import TableSchema
+from pipeline.table import TableName
+
+MISSING = "its mirror is not in the lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Structures:
+    """What the ledger records. `adopted`: the tables that go on with their mirrors; `gone`: those
+    that the source had dropped before; `reloads`: those that are read from the source, and why."""
+
+    versions: tuple[SchemaVersion, ...]
+    databases: tuple[DatabaseVersion, ...]
+    adopted: frozenset[TableName]
+    gone: frozenset[TableName]
+    reloads: tuple[tuple[TableName, str], ...]
+
+    def generation(self, table: TableName) -> int:
+        """Of the changelog that a table goes on with."""
+        return next(one.generation for one in self.versions if one.table == table)
+
+
+def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Placed) -> Structures:
+    """Asks the server for its structures, and its log for what changed them since."""
+    baseline, between = quiet_baseline(work, placed.begun)
+    now = {one.name: one for one in baseline.tables}
+    touched = touched_between(between, list(now))
+    there = {name for name in now if name not in touched or not touched[name].created}
+    there |= {name for name, found in touched.items() if not found.created}
+    wanted = {one.mirror.table: one for one in plan.adopted if one.mirror.table in there}
+    versions, unknown = [], set[TableName]()
+    for name in sorted(there):
+        schema = now.get(name) if name not in touched else None
+        if schema is None and name in wanted:
+            schema = _kept(work, gathered, plan, wanted[name])
+        unknown |= {name} if schema is None else set()
+        version = _version(name, schema, placed.told.at)
+        changelogs = [one for one in gathered.listed if one.table == name]
+        generation = _generation(work, changelogs, version, plan.told.batch)
+        versions.append(replace(version, generation=generation))
+    adopted = {name for name in wanted if name not in unknown}
+    adopted -= set(_unfit(work, {name: wanted[name] for name in adopted}, versions))
+    why = dict(plan.reloads)
+    reloads = tuple(
+        (name, _why(name, why, unknown, wanted))
+        for name in sorted(there & now.keys())
+        if work.source.patterns.matches(name) and name not in adopted
+    )
+    at = placed.told.at
+    databases = tuple(DatabaseVersion(one.name, at, one) for one in baseline.databases)
+    gone = frozenset(one.mirror.table for one in plan.adopted) - there
+    return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
+
+
+def _version(name: TableName, schema: TableSchema | None, at: Coordinates) -> SchemaVersion:
+    if schema is not None:
+        known = Knowledge.KNOWN
+        return SchemaVersion(name, 1, at, known, Origin.BASELINE, schema=schema)
+    why = "statements changed it since, and nothing tells what it was before them"
+    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
+
+
+def _generation(
+    work: Workplace, changelogs: Sequence[Listed], version: SchemaVersion, batch: int
+) -> int:
+    """Of the changelog that the table goes on with: the newest that has something up to the
+    batch, or one behind it, if that one's columns cannot take the structure's."""
+    own = {one.generation: one for one in changelogs}
+    up_to = [one.generation for one in changelogs if min(one.batches, default=0) <= batch]
+    number = max(up_to, default=min(own, default=1))
+    while version.schema is not None and number in own:
+        columns = work.mirrors.schema(own[number].folder, own[number].newest)
+        if fits(columns, version):
+            break
+        number += 1
+    return number
+
+
+def _kept(work: Workplace, gathered: Gathered, plan: Plan, one: Adopted) -> TableSchema | None:
+    """The newest structure that the lake keeps of a table up to the batch."""
+    keys = [(told.batch, told.structures) for told in gathered.facts.told if told.structures]
+    keys += [(shown.last, shown.structure) for shown in one.mirror.shown if shown.structure]
+    for batch, key in sorted(keys, reverse=True):
+        if batch > plan.told.batch or key is None:
+            continue
+        for schema in work.claims.structures(work.source.name, key) or ():
+            if schema.name == one.mirror.table:
+                return schema
+    return None
+
+
+def _unfit(
+    work: Workplace,
+    adopted: Mapping[TableName, Adopted],
+    versions: list[SchemaVersion],
+) -> Iterator[TableName]:
+    """Tables whose mirrors cannot be read as of that version, or lack a column of it."""
+    schemas = {one.table: one.schema for one in versions}
+    for name, one in adopted.items():
+        schema = schemas[name]
+        folder, version = one.mirror.folder, one.version
+        if work.mirrors.lacking(folder, version) is not None or schema is None:
+            yield name
+            continue
+        have = {column.lower() for column in work.mirrors.schema(folder, version).names}
+        if not {column.name.lower() for column in schema.columns} <= have:
+            yield name
+
+
+def _why(
+    name: TableName,
+    why: Mapping[TableName, str],
+    unknown: set[TableName],
+    wanted: Mapping[TableName, Adopted],
+) -> str:
+    if name in why:
+        return why[name]
+    if name in unknown and name in wanted:
+        return "it was altered since, and the lake does not keep what it was before"
+    if name in wanted:
+        return "its mirror is not whole as of there: files or columns are missing"
+    return MISSING

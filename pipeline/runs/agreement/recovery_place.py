@@ -1,0 +1,109 @@
+"""The place at which a batch of the lake ends, looked for in the server's log.
+
+Belongs here: whether the log reaches it and is the one that was read. Does not: which batch
+(`pipeline.recovery.decide`), going on from it, which the start rules decide (`pipeline.start`).
+
+| the server | the place is proven by |
+|---|---|
+| is the one that was read, and lists the file | the event before it, its witness |
+| is another, or has purged the file | its GTIDs: all executed, none purged that is not among them |
+| is not told, by a version of before | that a transaction ends there |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.errors import HistoryRewritten, LockstepError, Recovery, StartUnreachable
+from pipeline.gtid import GtidSet
+from pipeline.ports.source import ServerFacts
+from pipeline.position import Position, Witness
+from pipeline.recovery.facts import CursorSaid, Told
+from pipeline.runs.begin import Begun
+from pipeline.runs.context import Workplace
+from pipeline.runs.find_place import Found, find_place
+from pipeline.start.decision import compare_witness
+from pipeline.start.question import Rule, Start, WitnessReading, size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the ledger goes on. `begun`: the same on this server, for what has to be asked of its
+    log."""
+
+    told: Told
+    position: Position
+    witness: Witness
+    by_gtid: bool
+    begun: Begun
+
+
+@dataclass(slots=True)
+class Places:
+    """Batches that were looked for: those that were `found`, by number, and `why` others were
+    not."""
+
+    work: Workplace
+    found: dict[int, Placed] = field(default_factory=dict)
+    why: list[str] = field(default_factory=list)
+    _facts: ServerFacts | None = None
+
+    def reaches(self, told: Told) -> bool:
+        """Whether the log has all that comes behind a batch."""
+        if self._facts is None:
+            self._facts = self.work.server.facts()
+        try:
+            self.found[told.batch] = _placed(self.work, told, self._facts)
+        except LockstepError as error:
+            if error.recovery is Recovery.RETRY:
+                raise
+            self.why.append(f"{told.at}: {error.message}")
+        return told.batch in self.found
+
+
+def _placed(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
+    cursor = told.cursor
+    here = cursor is None or cursor.server == facts.server_uuid
+    if here and size_of(told.at.file, facts.binlogs) is not None:
+        return _at_place(work, told, facts)
+    if cursor is None or not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
+        raise StartUnreachable(
+            "the server does not list that file, and no GTIDs tell where to go on",
+            hint="`lockstep check`",
+        )
+    if not GtidSet.parse(facts.gtid_executed).contains(cursor.gtids):
+        raise StartUnreachable(
+            "the server lacks transactions that were read", hint="`lockstep check`"
+        )
+    found = find_place(work, cursor.gtids, facts)
+    position = Position(told.at, cursor.gtids, cursor.server)
+    return Placed(told, position, cursor.witness, True, _begun(told, found, facts))
+
+
+def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
+    found = find_place(work, told.at, facts)
+    cursor, witness = told.cursor, found.witness
+    if found.at != told.at or witness is None:
+        raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
+    if cursor is not None:
+        if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
+            raise HistoryRewritten(
+                "the log shows another event there than the one that was read",
+                hint="`lockstep check`",
+            )
+        witness = cursor.witness
+    gtids = found.gtid_set if cursor is None or cursor.gtids is None else cursor.gtids
+    position = Position(told.at, gtids, facts.server_uuid)
+    return Placed(told, position, witness, _by_gtid(cursor, facts), _begun(told, found, facts))
+
+
+def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:
+    trusted = cursor is None or cursor.by_gtid
+    return trusted and facts.gtid_mode == "ON"
+
+
+def _begun(told: Told, found: Found, facts: ServerFacts) -> Begun:
+    reason = f"the lake shows {told.at}"
+    decision = Start(Rule.RESUME_SAME_SERVER, reason, found.at)
+    start = Position(found.at, found.gtid_set, facts.server_uuid)
+    return Begun(decision, 0, start, found.witness, facts, leave_out=found.leave_out)

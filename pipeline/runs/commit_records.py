@@ -1,0 +1,142 @@
+"""What commits in the lake say of themselves, so that a lake tells all that a new ledger needs.
+
+Belongs here: from the ledger to a commit's userMetadata, and the structures that it names. Does
+not: how it is written down (`pipeline.lake_commit`), what is made of it without a ledger
+(`pipeline.recovery`).
+
+Every commit says to which source, ledger, table and batches it belongs, what kind of write it is,
+and the cursor behind the last of the batches. A commit to `_transactions` also says what no other
+commit can: which tables the batch touched, which ones stand still and which are partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pipeline.batch import Batch
+from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp
+from pipeline.runs.context import Workplace
+from pipeline.schema.history import Knowledge
+from pipeline.schema.model import TableSchema
+from pipeline.segment import SegmentFile, SourceTable
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
+
+GTIDS: Final = 4096
+"""A longer set is told by commits to `_transactions` alone: there is one for each batch."""
+
+
+def commit_metadata(
+    work: Workplace,
+    kind: WriteKind,
+    table: TableName | SourceTable,
+    batches: Iterable[Batch],
+    files: Iterable[SegmentFile],
+    *,
+    structure: TableSchema | None = None,
+) -> str:
+    """Of a write that shows these batches (JSON, keys sorted). `structure`: what the table's rows
+    have from here on; `keep_structures` makes its file."""
+    ordered = list(batches)
+    last = ordered[-1]
+    said = _said(work, kind, table, (ordered[0].id, last.id), last)
+    said["files"] = digest(file.sha256 for file in files)
+    if structure is not None:
+        said["structure"] = work.claims.structures_key([structure])
+    if table is SourceTable.TRANSACTIONS:
+        said |= _standing(work, last)
+    return stamp(said)
+
+
+def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
+    """Of the commit of a hand-over."""
+    found = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
+    last = found[0] if found else None
+    said = _said(work, WriteKind.RESTATE, table, (batch, batch), last)
+    return stamp({**said, "restated": True})
+
+
+def _said(
+    work: Workplace,
+    kind: WriteKind,
+    table: TableName | SourceTable,
+    batches: tuple[int, int],
+    last: Batch | None,
+) -> dict[str, Any]:
+    end = None if last is None else last.end
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": kind.value,
+        "ledger": work.ledger.identity(),
+        "source": work.source.name,
+        "table": str(table),
+        "batches": list(batches),
+        "position": None if end is None else str(end.at),
+    }
+    if isinstance(table, TableName):
+        said["name"] = _name(table)
+    if last is not None and (cursor := _cursor(last, whole=not isinstance(table, TableName))):
+        said["cursor"] = cursor
+    return said
+
+
+def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
+    end, witness = batch.end, batch.witness
+    if end is None or witness is None:
+        return {}
+    gtids = str(end.gtid_set)
+    return {
+        "server": end.server_uuid,
+        "gtids": gtids if whole or len(gtids) <= GTIDS else None,
+        "by_gtid": batch.by_gtid,
+        "committed_at": None if end.committed_at is None else end.committed_at.isoformat(),
+        "witness": [
+            witness.offset,
+            witness.length,
+            witness.crc32,
+            witness.gtid,
+            witness.file_created,
+        ],
+        "sequence": batch.base + batch.changes,
+    }
+
+
+def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
+    """What a commit to `_transactions` says besides, of the tables behind its batch."""
+    ledger, source = work.ledger, batch.source
+    touched = {one.table for one in ledger.segments(batch.id)}
+    touched |= {one.table for one in ledger.table_events(source, batch.id)}
+    touched |= {one.table for one in ledger.snapshots(source, batch.id)}
+    states = ledger.table_states(source)
+    still = {t: s.condition for t, s in states.items() if s.condition is not TableCondition.ACTIVE}
+    structures = new_structures(work, batch)
+    return {
+        "touched": [_name(table) for table in sorted(touched)],
+        "still": [[*_name(table), still[table].value] for table in sorted(still)],
+        "partial": [[*_name(one.table), str(one.begins)] for one in ledger.partial(source)],
+        "prepared": len(ledger.open_prepared(source)),
+        "structures": work.claims.structures_key(structures) if structures else None,
+    }
+
+
+def new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
+    """What the batch found tables to have, or statements in it made of them."""
+    if batch.end is None:
+        return []
+    found = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
+    return [
+        one.schema
+        for one in found
+        if one.batch == batch.id and one.knowledge is Knowledge.KNOWN and one.schema is not None
+    ]
+
+
+def keep_structures(work: Workplace, structures: Sequence[TableSchema]) -> None:
+    """Durable in the source's folder before a commit names them; once for each content."""
+    if structures:
+        work.claims.keep_structures(work.source.name, structures)
+
+
+def _name(table: TableName) -> list[str]:
+    return [table.database, table.name]

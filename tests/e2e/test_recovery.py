@@ -1,0 +1,129 @@
+"""A ledger that is thrown away, also while a run is killed: the one that is made from the lake goes
+on, and ends equal to MySQL with every transaction in the lake once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pipeline.gtid import GtidSet
+from tests.e2e.project import Project, empty_ledger, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+
+LEDGER = "resources.postgres.ledger:PostgresLedger"
+MIRRORS = "resources.lake.mirror:SparkMirrors"
+CHANGELOG = "resources.lake.changelog:DeltaChangelog"
+
+KILLS = [
+    (f"{LEDGER}.record_capture", "after", 1),
+    (f"{CHANGELOG}.publish", "after", 2),
+    (f"{MIRRORS}._step", "after", 2),
+    (f"{MIRRORS}.evolve", "after", 1),
+    (f"{MIRRORS}.write", "after", 1),
+    (f"{MIRRORS}.write", "after", 2),
+    (f"{LEDGER}.acknowledge", "before", 1),
+]
+
+
+def forget(project: Project) -> None:
+    """The ledger is gone, and an empty one is in its place; the command before ends the Postgres
+    that a killed run left."""
+    project.status()
+    shutil.rmtree(project.folder / ".lockstep")
+    shutil.copytree(empty_ledger(), project.folder / ".lockstep" / "ledger")
+
+
+def rows(project: Project, folder: str) -> list[dict[str, object]]:
+    table = DeltaTable(project.lake / "shop" / folder)
+    return list(pa.table(table.to_pyarrow_table()).to_pylist())
+
+
+def executed(mysql: MySqlStand) -> GtidSet:
+    return GtidSet.parse(str(mysql.rows("select @@global.gtid_executed")[0][0]))
+
+
+class Writer:
+    """Statements by chance: rows of a table with a key and of one without, structures of both, a
+    table that comes and goes."""
+
+    def __init__(self, mysql: MySqlStand, name: str, seed: int) -> None:
+        self.random = Random(seed)
+        self.mysql, self.name = mysql, name
+        self.number = 0
+        mysql.execute(
+            f"use {name}",
+            "create table keyed (id int primary key, a int, b varchar(20))",
+            "create table bare (n int, s varchar(20))",
+            "insert into keyed values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
+            "insert into bare values (1, 'x'), (1, 'x'), (2, 'y')",
+        )
+
+    def write(self) -> None:
+        self.mysql.execute(f"use {self.name}", *self._rows(), *self._structures(), *self._rows())
+
+    def _rows(self) -> list[str]:
+        self.number += 1
+        n = self.number + 10
+        return [
+            f"insert into keyed (id) values ({n})",
+            f"update keyed set a = coalesce(a, 0) + 1 where id <= {self.random.randrange(n)}",
+            f"insert into bare (n, s) values ({n % 5}, 'w'), ({n % 5}, 'w')",
+            f"delete from bare where n = {self.random.randrange(5)} limit 1",
+        ]
+
+    def _structures(self) -> list[str]:
+        number = self.number
+        every = [
+            f"alter table keyed add column c{number} int not null default {number}",
+            f"alter table keyed rename column b to b{number}, add column b int",
+            "alter table keyed modify column a bigint",
+            f"alter table bare add column d{number} varchar(9) default 'd'",
+            f"create table late{number} (id int primary key)",
+        ]
+        return self.random.sample(every, 2)
+
+
+DRAWN = 2
+"""So many kills in `make test`; all of them in `make soak`."""
+
+
+@pytest.mark.parametrize("kills", [DRAWN, pytest.param(len(KILLS), marks=pytest.mark.soak)])
+def test_a_ledger_thrown_away(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, kills: int
+) -> None:
+    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
+    print(f"SOAK_SEED={seed}")
+    start, before = head(mysql), executed(mysql)
+    writer = Writer(mysql, database, seed)
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
+    for number, kill in enumerate(writer.random.sample(KILLS, kills)):
+        print(number, kill)
+        writer.write()
+        if number % 2:
+            project.run("run")
+            writer.write()
+        project.killed(*kill)
+        forget(project)
+        writer.write()
+        told = project.json("recover")
+        assert not told["read_again"]
+        project.run("recover", "--yes")
+        project.run("run")
+        compared = project.json("verify")["sources"]["shop"]["tables"]
+        assert [name for name, one in compared.items() if not one["equal"]] == []
+        assert project.status()["open_batches"] == []
+    found = [str(row["_gtid"]) for row in rows(project, "_transactions")]
+    assert len(found) == len(set(found))
+    read = executed(mysql).difference(before)
+    assert GtidSet.parse(",".join(found)).contains(read)

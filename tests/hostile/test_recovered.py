@@ -1,0 +1,178 @@
+"""A lake whose ledger is lost: a new one goes on from any moment of its history, with each change
+once, and reads no table from the source that has a mirror.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from pipeline.errors import ForeignCommit, PositionPurged
+from pipeline.runs.agreement.recover import Recovery, foresee, recover
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.hostile.histories import History, Made, Real, make_history
+from tests.hostile.test_restored import require_equal
+from tests.positions.fake import FakeServer
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.one_table import NOBODY
+from tests.twins.books import MemoryBooks
+from tests.twins.ledger import MemoryLedger
+
+
+@pytest.fixture
+def history() -> History:
+    return make_history(Made(FakeServer(NOBODY, 1)))
+
+
+@pytest.fixture
+def real(mysql: MySqlStand, database: str) -> History:
+    return make_history(Real(mysql, database))
+
+
+def without_ledger(history: History, moment: int) -> Follower:
+    follower = history.together(moment, moment)
+    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    return follower
+
+
+def recovered(follower: Follower) -> Recovery:
+    foreseen = foresee(follower.work())
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        done = recover(follower.work(), lease, author="somebody")
+    assert done == foreseen, "what was shown is what was done"
+    return done
+
+
+def tried(history: History, moment: int) -> None:
+    history = history.branched()
+    follower = without_ledger(history, moment)
+    if not any("/_" not in name for name in follower.lake.tables):
+        return
+    there = {TableName(*name.split("/")[1:]) for name in follower.lake.tables if "/_" not in name}
+    assert not there & {table for table, _ in recovered(follower).reloads}
+    history.write()
+    follower.run()
+    require_equal(history, follower)
+    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    assert not recovered(follower).reloads, "lost once more"
+    history.write()
+    follower.run()
+    require_equal(history, follower)
+
+
+def test_from_every_moment(history: History) -> None:
+    for moment in range(len(history.moments)):
+        tried(history, moment)
+
+
+def test_from_every_moment_of_a_real_server(real: History) -> None:
+    for moment in Random().sample(range(len(real.moments)), len(real.moments)):
+        tried(real, moment)
+
+
+# -- what is missing --------------------------------------------------------------------------
+
+
+def lost(history: History, folder: str = "nothing") -> Follower:
+    """As the history ended, without its ledger and without that folder."""
+    follower = without_ledger(history.branched(), -1)
+    gone = [name for name in follower.lake.tables if name.endswith(folder)]
+    for name in gone:
+        del follower.lake.tables[name]
+    return follower
+
+
+def read_again(done: Recovery) -> list[str]:
+    return [table.name for table, _ in done.reloads]
+
+
+def test_a_mirror_that_is_gone_is_read_from_the_source(real: History) -> None:
+    """That one alone; the others go on."""
+    follower = lost(real, f"{real.source.name}/keyed")
+    assert read_again(recovered(follower)) == ["keyed"]
+    real.write()
+    follower.run()
+    require_equal(real, follower)
+
+
+def test_a_changelog_that_is_gone_begins_anew(real: History) -> None:
+    """A mirror needs none; what was in it is gone."""
+    follower = lost(real, f"_changes/{real.source.name}/bare")
+    assert read_again(recovered(follower)) == []
+    real.write()
+    follower.run()
+    require_equal(real, follower)
+
+
+def test_without_transactions_it_says_what_is_in_doubt(real: History) -> None:
+    follower = lost(real, "_transactions")
+    done = recovered(follower)
+    assert done.plan is not None
+    assert "_transactions" in done.plan.doubts[0]
+    assert read_again(done) == []
+    real.write()
+    follower.run()
+    require_equal(real, follower)
+
+
+def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
+    """What the server purged is in no log: every table must be read, and nothing is written."""
+    history = history.branched()
+    assert isinstance(history.source, Made)
+    history.write()
+    history.source.fake.rotate()
+    history.write()
+    history.source.fake.purge()
+    follower = without_ledger(history, -1)
+    before = dict(follower.lake.tables)
+    with pytest.raises(PositionPurged, match=r"read from the source: shop\.t") as caught:
+        foresee(follower.work())
+    assert "lockstep adopt --source shop --reason" in caught.value.hint
+    assert follower.lake.tables == before
+
+
+def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> None:
+    follower = history.together(-1, -1)
+    with pytest.raises(ForeignCommit, match="holds shop already") as caught:
+        foresee(follower.work())
+    assert "lockstep adopt --source shop --reason" in caught.value.hint
+
+
+class _CutOff(Exception):
+    """The process ends."""
+
+
+@pytest.mark.parametrize("call", ["record_capture", "note_looked", "mark_merged", "acknowledge"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when: str) -> None:
+    """Wherever it ends: what it does again it does once."""
+    unmerged = next(
+        number
+        for number, one in enumerate(history.moments)
+        if one.step == "published" and number > len(history.moments) // 2
+    )
+    history = history.branched()
+    follower = without_ledger(history, unmerged)
+    make = getattr(MemoryLedger, call)
+
+    def cut(self: MemoryLedger, *given: object, **named: object) -> object:
+        if when == "after":
+            make(self, *given, **named)
+        raise _CutOff
+
+    class Cut(MemoryLedger):
+        pass
+
+    setattr(Cut, call, cut)
+    books = follower.ledger.books
+    follower.ledger = Cut(follower.work().clock, books)
+    with follower.ledger.lock(SOURCE, "test", None) as lease, pytest.raises(_CutOff):
+        recover(follower.work(), lease, author="somebody")
+    follower.ledger = MemoryLedger(follower.work().clock, books)
+    recovered(follower)
+    history.write()
+    follower.run()
+    require_equal(history, follower)

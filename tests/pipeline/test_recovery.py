@@ -1,0 +1,235 @@
+"""Which batch a new ledger goes on behind: found again in histories made by chance, in which it is
+known what each version of a mirror shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.lake_commit import LakeCommit, stamp
+from pipeline.position import Coordinates, LogFile
+from pipeline.recovery.decide import NEAR, decide
+from pipeline.recovery.facts import LakeFacts, MirrorFacts, Shown, Told
+from pipeline.recovery.read import mirror_facts
+from pipeline.table import TableName
+
+TABLES = tuple(TableName("shop", name) for name in "abc")
+OWN, OTHER = "own", "other"
+
+
+def place(batch: int) -> Coordinates:
+    return Coordinates(LogFile("binlog", 1), 100 * batch)
+
+
+@dataclass
+class Mirror:
+    """`versions`: for each Delta version the batches of its table that it has."""
+
+    versions: list[frozenset[int]] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
+    begins: set[int] = field(default_factory=set)
+    pending: list[int] = field(default_factory=list)
+    published: set[int] = field(default_factory=set)
+
+    def write(self) -> None:
+        if not self.pending:
+            return
+        before = next((one for one in reversed(self.versions) if -1 not in one), frozenset[int]())
+        self.shown.insert(0, Shown(len(self.versions), self.pending[-1], OWN))
+        self.begins.add(self.pending[0])
+        self.versions.append(before | set(self.pending))
+        self.pending.clear()
+
+    def disturb(self) -> None:
+        """A commit that cannot be read, or a step of a write that died."""
+        if self.versions:
+            self.versions.append(frozenset({-1}))
+
+
+@st.composite
+def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
+    """Batches that touch tables, which are written each by itself, some of them late; a run that
+    dies leaves tables unwritten, and the last batch half published."""
+    mirrors = {table: Mirror() for table in TABLES}
+    told: list[Told] = []
+    for batch in range(1, draw(st.integers(1, 12)) + 1):
+        touched = set(TABLES) if batch == 1 else draw(st.sets(st.sampled_from(TABLES)))
+        for table in touched:
+            mirrors[table].pending.append(batch)
+            if draw(st.booleans()):
+                mirrors[table].published.add(batch)
+        told.append(Told(batch, OWN, place(batch), whole=True, touched=frozenset(touched)))
+        for table in draw(st.sets(st.sampled_from(TABLES))) if batch > 1 else TABLES:
+            mirrors[table].write()
+            if draw(st.integers(0, 9)) == 0:
+                mirrors[table].disturb()
+    return LakeFacts(OWN, tuple(told), _facts(mirrors)), mirrors
+
+
+def _facts(mirrors: dict[TableName, Mirror]) -> tuple[MirrorFacts, ...]:
+    return tuple(
+        MirrorFacts(
+            table,
+            str(table),
+            len(one.versions) - 1,
+            tuple(one.shown),
+            frozenset(one.begins),
+            frozenset(one.published),
+        )
+        for table, one in mirrors.items()
+    )
+
+
+@given(lakes(), st.integers(1, 12))
+def test_every_mirror_that_is_taken_shows_that_batch(
+    lake: tuple[LakeFacts, dict[TableName, Mirror]], oldest: int
+) -> None:
+    """Each table that is taken over has exactly what its batches up to there have; no batch that
+    the log reaches among the newest would spare more tables; nothing is both taken and read."""
+    facts, mirrors = lake
+    touched = {told.batch: told.touched for told in facts.told}
+
+    def of(table: TableName, batch: int) -> set[int]:
+        return {number for number in touched if number <= batch and table in touched[number]}
+
+    plan = decide(facts, lambda told: told.batch >= oldest)
+    reached = [number for number in touched if number >= oldest]
+    assert (plan is None) == (not reached)
+    if plan is None:
+        return
+    for one in plan.adopted:
+        table = one.mirror.table
+        assert mirrors[table].versions[one.version] == of(table, plan.told.batch)
+    taken = [one.mirror.table for one in plan.adopted]
+    assert sorted([*taken, *(table for table, _ in plan.reloads)]) == sorted(TABLES)
+    near = [number for number in sorted(touched)[-NEAR:] if number >= oldest]
+    for number in near:
+        whole = [t for t in TABLES if frozenset(of(t, number)) in mirrors[t].versions]
+        if number >= plan.told.batch or not near:
+            assert len(whole) <= len(taken)
+    assert plan.batch >= max(touched)
+
+
+def test_a_table_that_stood_still_is_read_again() -> None:
+    """Its mirror looks as if nothing had happened to it: only `_transactions` tells."""
+    table = TABLES[0]
+    mirror = MirrorFacts(table, "a", 0, (Shown(0, 1, OWN),), frozenset({1}), frozenset({1}))
+    still = {table: "quarantined"}
+    told = (
+        Told(1, OWN, place(1), whole=True, touched=frozenset({table})),
+        Told(2, OWN, place(2), whole=True, still=still),
+        Told(3, OWN, place(3)),
+    )
+    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
+    assert plan is not None
+    assert [read for read, _ in plan.reloads] == [table]
+    dropped = (told[0], Told(2, OWN, place(2), whole=True, still={table: "dropped"}))
+    plan = decide(LakeFacts(OWN, dropped, (mirror,)), lambda _: True)
+    assert plan is not None
+    assert [one.table for one in plan.left] == [table]
+
+
+def test_a_second_ledger_shows_nothing_that_counts() -> None:
+    """Batches of two ledgers under the same numbers: those of the folder's owner count. A ledger
+    whose numbers all lie below was followed by the owner."""
+    table = TABLES[0]
+    shown = (Shown(2, 3, OTHER), Shown(1, 2, OWN), Shown(0, 1, OWN))
+    mirror = MirrorFacts(table, "a", 2, shown, frozenset({1, 2, 3}))
+    told = tuple(
+        Told(number, ledger, place(number), whole=True)
+        for number, ledger in ((1, OWN), (2, OWN), (2, OTHER), (3, OTHER))
+    )
+    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
+    assert plan is not None
+    assert (plan.told.batch, [one.version for one in plan.adopted]) == (2, [1])
+    assert plan.batch == 3
+    assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
+    earlier = (Shown(1, 5, OWN), Shown(0, 1, OTHER))
+    followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
+    told = (Told(1, OTHER, place(1), whole=True), Told(5, OWN, place(5), whole=True))
+    plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
+    assert plan is not None
+    assert [one.version for one in plan.adopted] == [0]
+
+
+def test_batches_that_are_void_do_not_count() -> None:
+    """A ledger went on that did not know them: what a mirror had of them is no place to go on."""
+    table = TABLES[0]
+    told = Told(2, OWN, place(2))
+    shown = (Shown(1, 2, OWN), Shown(0, 1, OWN))
+    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told,))
+    facts = LakeFacts(OWN, (Told(1, OWN, place(1), whole=True),), (mirror,), void=frozenset({2}))
+    plan = decide(facts, lambda _: True)
+    assert plan is not None
+    assert (plan.told.batch, [one.version for one in plan.adopted]) == (1, [0])
+
+
+def commit(version: int, **said: object) -> LakeCommit:
+    """A write to the mirror of `shop.a`."""
+    words = {
+        "format": 2,
+        "kind": "merge",
+        "ledger": OWN,
+        "name": ["shop", "a"],
+        "batches": [version + 1, version + 1],
+        "position": str(place(version + 1)),
+        **said,
+    }
+    number = {"lockstep/s/shop.a/mirror/1": version}
+    return LakeCommit(version, "MERGE", None, stamp(words), number)
+
+
+GARBAGE = [
+    {"batches": None},
+    {"batches": ["x", "y"]},
+    {"batches": [7]},
+    {"position": 3},
+    {"position": "nowhere"},
+    {"name": 5},
+    {"cursor": {"server": 1}},
+    {"cursor": {"gtids": "?", "server": "", "by_gtid": 0, "witness": [], "sequence": "x"}},
+]
+
+
+@given(
+    st.sampled_from(GARBAGE)
+    | st.dictionaries(
+        st.sampled_from(["batches", "position", "name"]),
+        st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one, max_size=2)),
+    )
+)
+def test_what_cannot_be_read_says_nothing(said: dict[str, object]) -> None:
+    """A commit with garbage for words shows no batch, or one that it does name; those around it
+    show theirs."""
+    log = [commit(2), commit(1, **said), commit(0)]
+    found = mirror_facts("a", log)
+    assert found is not None
+    assert {0, 2} <= {one.version for one in found.shown} <= {0, 1, 2}
+    bare = LakeCommit(1, "MERGE", None, "}{", {"lockstep/s/shop.a/mirror/1": 1})
+    found = mirror_facts("a", [commit(2), bare, commit(0)])
+    assert found is not None
+    assert [one.version for one in found.shown] == [2, 0]
+
+
+def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
+    """Until all rows are written anew, or an earlier version is shown once more. A commit that
+    leaves the table as it was does not matter."""
+    foreign = LakeCommit(1, "WRITE", None, None, {})
+    neutral = LakeCommit(1, "OPTIMIZE", None, None, {})
+
+    def shown(*newest_first: LakeCommit) -> list[int]:
+        found = mirror_facts("a", newest_first)
+        assert found is not None
+        return [one.version for one in found.shown]
+
+    assert shown(commit(2), foreign, commit(0)) == [0]
+    assert shown(commit(2, kind="rewrite"), foreign, commit(0)) == [2, 0]
+    assert shown(commit(2, kind="restore", batches=[1, 1]), foreign, commit(0)) == [2, 0]
+    assert shown(neutral, commit(0)) == [1]
+    alter = commit(1, kind="alter")
+    step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
+    assert shown(commit(2), step, commit(0)) == [2, 0]
+    assert shown(step, commit(0)) == [0]
