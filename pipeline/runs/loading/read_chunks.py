@@ -23,7 +23,7 @@ from pipeline.load import Chunk, ChunkRows, Load
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.row_groups import row_groups
-from pipeline.schema.rows import row_structure
+from pipeline.schema.row_keys import merge_key
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.pace import ChunkRead, first_size, next_size, throttle
@@ -190,11 +190,11 @@ class ChunkReader:
         work, began, size, count = self._work, perf_counter(), 0, 0
         assert load.reading is not None, "a load that is read has begun"
         schema = load.reading.schema
-        keyless = not row_structure(schema).primary_key
+        keyless = not merge_key(schema)
         with work.server.chunk(schema, chunk.range, exact=keyless) as rows:
             if keyless and not rows.exact:
                 raise TableError(
-                    "it has no PRIMARY KEY, and no moment was found in which nothing was written",
+                    "no key tells its rows apart, and no moment was found in which nothing was written",
                     hint="give the table a PRIMARY KEY, or release it again when there are fewer "
                     "writes",
                 )
