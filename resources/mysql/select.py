@@ -80,10 +80,10 @@ def select_rows(
     `where`: a condition with a `%s` for each parameter; `along`: which index is used, as the
     statement says it (nothing: as the server likes), with a condition only; `order`: columns to
     sort by, upwards, no order if there is none; `limit`: rows at most. The statement runs before
-    the first batch is asked for. `cursor` is one of `reader.reading`. TableError for a value no Arrow type holds, for
-    a column that no statement can name, and where the source warned of something that is not
-    known to be harmless; StructureMoved where the answer has other columns; ValueError where the
-    cursor was left before the end.
+    the first batch is asked for. `cursor` is one of `reader.reading`. TableError for a value no
+    Arrow type holds, for a column that no statement can name, and where the source warned of
+    something that is not known to be harmless; StructureMoved where the answer has other columns;
+    ValueError where the cursor was left before the end.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
