@@ -25,6 +25,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             str(table): {"reason": one.why, "rows": one.rows, "estimated_rows": one.estimated}
             for table, one in plan.loads.items()
         },
+        "loads_take": list(plan.loads_take),
         "start": _start_json(plan.start) if plan.start else None,
         "seconds": None if plan.seconds is None else round(plan.seconds, 1),
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
@@ -172,6 +173,8 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         rows = "" if load.estimated is None else f", about {load.estimated:,} rows"
         done = f", {load.rows:,} of them are read" if load.rows else ""
         yield f"  read    {table} from the source: {load.why}{rows}{done}"
+    for sentence in plan.loads_take:
+        yield f"          {sentence}"
     if plan.start is not None:
         yield f"  start   {start_line(plan.start)}"
         if plan.start.gap_tables:

@@ -94,9 +94,19 @@ def _preflight(
     states = site.ledger().table_states(source.name) if known else {}
     partial = site.ledger().partial(source.name) if known else ()
     pause = pause_from_now(source.schedule)
-    patterns, keep = source.plan().patterns, settings.keep()
+    plan, keep = source.plan(), settings.keep()
     mirrors = list(_mirrors(site, states.values()))
-    return preflight(server, server.survey(), patterns, states, pause, partial, mirrors, keep)
+    return preflight(
+        server,
+        server.survey(),
+        plan.patterns,
+        states,
+        pause,
+        partial,
+        mirrors,
+        keep,
+        plan.snapshot,
+    )
 
 
 def _mirrors(site: Site, states: Iterable[TableState]) -> Iterator[KeptMirror]:

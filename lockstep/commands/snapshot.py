@@ -33,7 +33,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     with Site(desk.settings, on_warning=desk.note) as site:
         work = site.workplace(source.name, Unwatched())
         chosen = _chosen(work, arguments.tables)
-        _foresee(desk, source.name, chosen)
+        _foresee(desk, work, chosen)
         if arguments.dry_run:
             desk.say("nothing is read (--dry-run)")
             return Outcome(exits.DONE, {"source": source.name, "tables": _json(chosen)})
@@ -91,11 +91,16 @@ def _waiting(desk: Desk, work: Workplace, chosen: Sequence[SourceTable]) -> list
     return [one for one in chosen if one.name not in reading]
 
 
-def _foresee(desk: Desk, source: str, tables: Sequence[SourceTable]) -> None:
-    if tables:
-        rows = sum(one.rows for one in tables)
-        count = report.counted(len(tables), "table")
-        desk.say(f"{source}: {count}, about {rows:,} rows, to be read from the source")
+def _foresee(desk: Desk, work: Workplace, tables: Sequence[SourceTable]) -> None:
+    from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
+
+    if not tables:
+        return
+    rows = sum(one.rows for one in tables)
+    count = report.counted(len(tables), "table")
+    desk.say(f"{work.source.name}: {count}, about {rows:,} rows, to be read from the source")
+    for sentence in loads_take(work, work.server.facts(), [PlannedLoad(WHY, 0, rows)]):
+        desk.say(f"  {sentence}")
 
 
 def _json(tables: Iterable[SourceTable]) -> dict[str, Any]:

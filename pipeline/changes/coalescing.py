@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pipeline.changes.latest import comparable
 from pipeline.changes.layout import changelog_names, keep_names, lack_names, origin_names
 from pipeline.changes.mapping import kept_columns, mapped, row_images
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.ports.mirror_writes import Part, PartColumn
 from pipeline.row_images import unpacked
 from pipeline.segment import ChangeType
@@ -41,6 +41,7 @@ MOVED = (
     "a row image leaves columns out, and the row's key changed while the table was read from the "
     "source, or across a gap or an overlap of the log: what was left out is not known"
 )
+READ_AGAIN = "the next run reads it from the source; binlog_row_image=FULL keeps it from recurring"
 HINT = (
     "`lockstep release TABLE --reason …` re-reads it from MySQL; with binlog_row_image=FULL for "
     "every session that writes it this cannot happen"
@@ -63,15 +64,16 @@ def coalesced(
     key: Sequence[str],
     marks: Sequence[str] = (),
     *,
-    moves: bool = True,
+    doubtful: int = 0,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The last image per key over all parts, as `mapping.folded` gives it, with what images
     leave out taken from those before them; and the columns that some row still lacks. Behind
     the keep marks come a mark for each column of `lacking_columns` (`layout.lack_names`) and the
     key of the row to look those up in (`layout.origin_names`).
 
-    `moves`: whether that may be another key than the row's own: not where the mirror does not
-    show what was right before the first image. TableError where the row cannot be told.
+    `doubtful`: what is looked up may be of before or behind an image with a `_sequence` up to
+    that, so a row whose key changed there cannot be looked up. TableError where the row cannot be
+    told.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, part.columns, schema, names) for table, part in images)
@@ -83,18 +85,18 @@ def coalesced(
         kept_columns((part.columns for _, part in images), schema),
         lacking_columns([part for _, part in images], schema),
         marks,
-        moves=moves,
+        doubtful=doubtful,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Images in their order: the row each tells of (`same` for one key), the image of that row
-    before it, or -1, whether a row begins with it, and whether the row was gone already.
-    `last`: the last image per key."""
+    before it, or -1, whether its key is another than that one's, whether a row begins with it,
+    and whether the row was gone already. `last`: the last image per key."""
 
-    same: Places
     before: Places
+    moved: Flags
     begins: Flags
     inserted: Flags
     lost: Flags
@@ -128,7 +130,7 @@ def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
     moved = paired & (same != same[before])
     before[inserted | lost] = -1
     last = order[np.append(~again, True)] if count else order
-    return _Rows(same, before, inserted | moved | lost, inserted, lost, last)
+    return _Rows(before, moved, inserted | moved | lost, inserted, lost, last)
 
 
 def _identities(whole: pa.Table, key: Sequence[str]) -> Places:
@@ -193,7 +195,7 @@ class _Coalescing:
         lacking: Sequence[str],
         marks: Sequence[str],
         *,
-        moves: bool,
+        doubtful: int,
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         spelled = dict(zip(names, changelog_names(names), strict=True))
@@ -219,7 +221,7 @@ class _Coalescing:
         for name in kept:
             if name not in lacking:
                 found[keep_names(names)[names.index(name)]] = pa.array(unknown[name])
-        return self._with_lacks(found, unknown, asks, root, kept, lacking, moves=moves)
+        return self._with_lacks(found, unknown, asks, root, kept, lacking, doubtful=doubtful)
 
     def _told(self, knows: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
         """The image that knows a column for each last one, and for which there is none."""
@@ -228,6 +230,13 @@ class _Coalescing:
             places[same] = _chased(self.rows.before, knows)[self.rows.last]
         told = places[same]
         return told, ~knows[told]
+
+    def _moved(self, doubtful: int) -> Flags:
+        """Whether the key of each last one's row changed in an image up to that number."""
+        numbers = self.whole.column("_sequence").to_numpy()
+        there: Flags = self.rows.moved & (numbers <= doubtful)
+        found: Flags = there[_chased(self.rows.before, there)[self.rows.last]]
+        return found
 
     def _with_lacks(
         self,
@@ -238,7 +247,7 @@ class _Coalescing:
         kept: Sequence[str],
         lacking: Sequence[str],
         *,
-        moves: bool,
+        doubtful: int,
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         lacks = {name: unknown[name] & asks for name in lacking}
@@ -252,8 +261,8 @@ class _Coalescing:
             asked |= one
         if (asked & self.rows.lost[root]).any():
             raise TableError(LOST, hint=HINT)
-        if not moves and (asked & (self.rows.same[root] != self.rows.same[self.rows.last])).any():
-            raise TableError(MOVED, hint=HINT)
+        if (asked & self._moved(doubtful)).any():
+            raise TableError(MOVED, hint=READ_AGAIN, remedy=Remedy.RESNAPSHOT)
         for name, one in lacks.items():
             found[lack_names(names)[names.index(name)]] = pa.array(one)
         for name in self.key:

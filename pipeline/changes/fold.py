@@ -29,7 +29,7 @@ class Fold:
 
     `parts`: a kind of images each, in the order in which they are given; their files do not
     matter here. `marks`: further columns of each image that stay, such as `_committed_at`.
-    `numbered`: whether `_sequence` stays. `moves`: see `coalesced`.
+    `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`.
     """
 
     schema: pa.Schema
@@ -37,7 +37,7 @@ class Fold:
     parts: tuple[Part, ...]
     marks: tuple[str, ...] = ()
     numbered: bool = False
-    moves: bool = True
+    doubtful: int = 0
 
     @property
     def partial(self) -> bool:
@@ -58,7 +58,7 @@ class Fold:
         """The images of each part, folded; and the columns that some row lacks."""
         if self.partial:
             pairs = list(zip(images, self.parts, strict=True))
-            return coalesced(pairs, self.schema, self.key, self.marks, moves=self.moves)
+            return coalesced(pairs, self.schema, self.key, self.marks, doubtful=self.doubtful)
         whole = [(one, part.columns) for one, part in zip(images, self.parts, strict=True)]
         return folded(whole, self.schema, self.key, self.marks, numbered=self.numbered), ()
 

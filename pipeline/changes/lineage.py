@@ -21,7 +21,6 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.binlog.text.twins import may_stray
-from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
 from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
@@ -30,6 +29,7 @@ from pipeline.policies import LakePolicies
 from pipeline.ports.mirror_writes import Part, PartColumn
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
+from pipeline.schema.row_keys import merge_key
 from pipeline.schema.rows import row_structure
 
 _DEFAULTS: Final = LakePolicies()

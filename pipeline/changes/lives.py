@@ -13,11 +13,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.changes.keys import key_candidates
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.history import Origin, SchemaVersion
 from pipeline.schema.model import TableSchema
+from pipeline.schema.row_keys import key_candidates
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 

@@ -40,7 +40,8 @@ class MergePlan:
     `above`. `first`: the version of the oldest that matters; None where the mirror's own
     does. `final`: the version it shall show. `dropped`: the table ends here. `completion`:
     columns that were read from the source by key, for rows that have no image behind that
-    reading; the newest reading has all that are asked for."""
+    reading; the newest reading has all that are asked for. `read_until`: no row of `snapshot` was
+    read behind the image of that number; 0 without one."""
 
     replaces: bool
     above: int
@@ -50,6 +51,7 @@ class MergePlan:
     final: int
     dropped: bool
     completion: SnapshotPart | None = None
+    read_until: int = 0
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -88,6 +90,7 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
         final=_final(parts),
         dropped=dropped,
         completion=completion,
+        read_until=0 if settling is None or snapshot is None else settling.sequence,
     )
 
 

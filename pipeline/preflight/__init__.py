@@ -18,6 +18,7 @@ from pipeline.preflight.evidence import KeptMirror, Known, Looked
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
+from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableState
@@ -67,11 +68,12 @@ def preflight(
     partial: Sequence[Extent] = (),
     mirrors: Sequence[KeptMirror] = (),
     keep: timedelta = KEEP,
+    reading: SnapshotPlan | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
     longest time between two scheduled runs, `partial` the ledger's partial tables, `mirrors`
-    those there are, whose versions are promised for `keep`."""
+    those there are, whose versions are promised for `keep`; `reading`: how tables are read."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
-        Looked.of(survey, patterns, server.structures(), pause, partial, mirrors, keep),
+        Looked.of(survey, patterns, server.structures(), pause, partial, mirrors, keep, reading),
     )

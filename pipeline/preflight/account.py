@@ -16,6 +16,7 @@ from typing import Final
 from pipeline.errors import PrivilegeMissing
 from pipeline.preflight.evidence import Looked
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.log import set_global
 from pipeline.table import TableName
 
 TOPIC: Final = "the account"
@@ -23,6 +24,9 @@ _LINE = re.compile(r"(GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<where>\S.*?)
 _PART = re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*")
 _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 _FEW_CONNECTIONS: Final = 3
+_PER_CHUNK: Final = 3
+_FEW_STATEMENTS: Final = 100
+METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +181,40 @@ def _password(looked: Looked) -> Iterator[Verdict]:
 
 def _connections(looked: Looked) -> Iterator[Verdict]:
     limit = int(looked.setting("max_user_connections") or 0)
-    if 0 < limit < _FEW_CONNECTIONS:
+    needs = _FEW_CONNECTIONS + _PER_CHUNK * looked.reading.connections
+    if 0 < limit < needs:
         yield Fault(
-            f"max_user_connections is {limit}: a run holds one connection for the log and needs "
-            "others beside it"
+            f"max_user_connections is {limit}: a run holds one connection for the log, others "
+            f"beside it, and up to {_PER_CHUNK} for each chunk that it reads at a time",
+            cure=set_global("max_user_connections", str(needs)),
+        )
+
+
+def _waiting(looked: Looked) -> Iterator[Verdict]:
+    if "grants" in looked.survey.unanswered:
+        return
+    grants = read_grants(looked.survey.grants)
+    if has_globally(looked, "PROCESS") or (
+        not looked.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
+    ):
+        yield Fine("who waits to alter a table is seen")
+        return
+    cure = _grant_statement(looked, "PROCESS")
+    if not looked.mariadb:
+        cure = _grant_statement(looked, "SELECT", str(METADATA_LOCKS))
+    yield Fault(
+        f"{account_name(looked)} cannot see who waits to alter a table while it is read: they wait "
+        "until the read ends",
+        cure=cure,
+    )
+
+
+def _statements(looked: Looked) -> Iterator[Verdict]:
+    limit = looked.setting("max_prepared_stmt_count")
+    if limit is not None and int(limit) < _FEW_STATEMENTS:
+        yield Fault(
+            f"max_prepared_stmt_count is {limit}: rows are read by prepared statements, and the "
+            "server refuses more than that, everybody's together"
         )
 
 
@@ -239,7 +273,28 @@ CHECK_RULES: Final = (
         "max_user_connections",
         "warning",
         "a run needs more than one connection at a time",
-        f"set global max_user_connections = {_FEW_CONNECTIONS}; or more",
+        f"set global max_user_connections = {_FEW_CONNECTIONS}; or more, with three for each of "
+        "`connections` under [sources.snapshot]",
         _connections,
+    ),
+    Rule(
+        "waiting ALTER",
+        TOPIC,
+        "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
+        "warning",
+        "a read gives way to whoever waits to alter the table only where it sees them; they wait "
+        "for the end of a table that is read in one piece, and whoever comes later behind them",
+        "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
+        "PROCESS ON *.*)",
+        _waiting,
+    ),
+    Rule(
+        "prepared statements",
+        TOPIC,
+        f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",
+        "warning",
+        "no table can be read from the source while the server has no statement left",
+        set_global("max_prepared_stmt_count", "16382"),
+        _statements,
     ),
 )

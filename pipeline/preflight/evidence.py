@@ -6,11 +6,12 @@ Values only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline.keeping import KEEP, Retention
 from pipeline.ports.source import ServerFacts, SourceTable
+from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import Extent, TableCondition, TableState
@@ -74,6 +75,9 @@ class Looked:
     keep: timedelta = KEEP
     """How long versions of mirrors are promised to stay."""
 
+    reading: SnapshotPlan = field(default_factory=SnapshotPlan)
+    """How tables are read from the source."""
+
     @classmethod
     def of(
         cls,
@@ -84,6 +88,7 @@ class Looked:
         partial: Sequence[Extent] = (),
         mirrors: Sequence[KeptMirror] = (),
         keep: timedelta = KEEP,
+        reading: SnapshotPlan | None = None,
     ) -> Looked:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(found for found in structures if patterns.matches(found.name))
@@ -98,6 +103,7 @@ class Looked:
             parts,
             tuple(mirrors),
             keep,
+            reading or SnapshotPlan(),
         )
 
     @property

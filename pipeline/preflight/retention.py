@@ -13,6 +13,7 @@ from typing import Final
 from pipeline.preflight.evidence import Looked
 from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
 from pipeline.preflight.log import set_global
+from pipeline.snapshot.log_room import LogRoom, kept_for
 
 TOPIC: Final = "retention"
 _DAY: Final = 86_400
@@ -48,18 +49,8 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     return best
 
 
-def kept_for(looked: Looked) -> timedelta | None:
-    """How long the server keeps its logs; None for ever."""
-    if looked.setting("binlog_expire_logs_auto_purge") == "OFF":
-        return None
-    seconds = int(looked.setting("binlog_expire_logs_seconds") or 0)
-    days = float(looked.setting("expire_logs_days") or 0)
-    total = seconds or days * _DAY
-    return timedelta(seconds=total) if total else None
-
-
 def _retention(looked: Looked) -> Iterator[Verdict]:
-    kept = kept_for(looked)
+    kept = kept_for(looked.survey.settings)
     if kept is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
     elif looked.pause is not None and kept <= looked.pause:
@@ -77,6 +68,12 @@ def _retention(looked: Looked) -> Iterator[Verdict]:
         yield Fault(f"logs are kept for {spoken(kept)}: a longer pause loses the position")
     else:
         yield Fine(f"logs are kept for {spoken(kept)}")
+
+
+def _loading(looked: Looked) -> Iterator[Verdict]:
+    room = LogRoom(kept_for(looked.survey.settings), looked.reading.seconds)
+    if room.short is not None:
+        yield Fault(room.short)
 
 
 def _size_limit(looked: Looked) -> Iterator[Verdict]:
@@ -121,6 +118,17 @@ CHECK_RULES: Final = (
         f"pauses or {SHORT.days} days, refusal below one pause)",
         _KEEP,
         _retention,
+    ),
+    Rule(
+        "reading tables",
+        TOPIC,
+        "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
+        "warning",
+        "the log waits while tables are read from the source: that ends after half of the time "
+        "that the log is kept, so it takes more runs, and a table that cannot be cut into chunks "
+        "may never be read",
+        _KEEP,
+        _loading,
     ),
     Rule(
         "log size limit",

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Final
 
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.schema.row_keys import merge_index
 
 
 class Form(StrEnum):
@@ -54,22 +55,28 @@ FORMS: Final = {
 """Types by their name in the schema."""
 
 ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
-"""Engines whose primary key is a tree; MEMORY's is a hash."""
+"""Engines whose keys are trees; MEMORY's are hashes."""
 
 
 def chunk_key(schema: TableSchema) -> tuple[str, ...]:
-    """The longest leading run of the primary key's columns that the table may be cut by, in the
-    columns' own spelling; empty: it is read in one piece.
+    """The longest leading run of the columns of `chunk_index` that the table may be cut by, in
+    their own spelling; empty: it is read in one piece.
 
     Several rows may have the same values where the run is shorter than the key: they come in
     one chunk then, however many there are.
     """
+    index = chunk_index(schema)
+    return () if index is None else tuple(column.name for column in _run(schema, index))
+
+
+def chunk_index(schema: TableSchema) -> KeySchema | None:
+    """The key that the rows of the mirror are told by, and no other: a row whose values in it
+    change while the table is read is another row then, which the log tells of. None where no
+    statement can be made to follow it."""
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
-        return ()
-    primary = next((key for key in schema.keys if key.kind == "primary"), None)
-    if primary is None:
-        return ()
-    return tuple(column.name for column in _run(schema, primary))
+        return None
+    index = merge_index(schema)
+    return None if index is None or index.invisible or index.hashed else index
 
 
 def _run(schema: TableSchema, key: KeySchema) -> list[ColumnSchema]:

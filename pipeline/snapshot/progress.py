@@ -53,11 +53,11 @@ class Progress:
             more = "" if not self.estimated else f", more than the {self.estimated:,} estimated"
             return f"{self.table}: {self.done:,} rows{more}"
         share = f"{self.done:,} of about {self.estimated:,} rows, {self.percent} %"
-        left = "" if self.remaining is None else f", about {_duration(self.remaining)} left"
+        left = "" if self.remaining is None else f", about {duration(self.remaining)} left"
         return f"{self.table}: {share}{left}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """In the unit that says it in one or two numbers."""
     whole = max(1, round(seconds))
     if whole < 2 * _MINUTE:

@@ -16,6 +16,7 @@ from pipeline.decisions import Continuity, RecordedDecision
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
+from pipeline.snapshot.log_room import kept_for
 from pipeline.standing.facts import Failures, Headroom, Lag, Overlap
 
 FAILED = ("failure", "refusal")
@@ -70,15 +71,6 @@ def _transactions(facts: ServerFacts, position: Position) -> int | None:
     return sum(last - first + 1 for spans in missing.intervals.values() for first, last in spans)
 
 
-def kept_for(facts: ServerFacts) -> timedelta | None:
-    """How long the server keeps its logs; None for ever."""
-    if facts.settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
-        return None
-    seconds = float(facts.settings.get("binlog_expire_logs_seconds") or 0)
-    seconds = seconds or float(facts.settings.get("expire_logs_days") or 0) * 86_400
-    return timedelta(seconds=seconds) if seconds else None
-
-
 def headroom(
     facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
 ) -> Headroom | None:
@@ -86,7 +78,7 @@ def headroom(
     not known. `oldest`: when the oldest listed file was made. None for another server."""
     if facts.server_uuid != position.server_uuid:
         return None
-    kept = kept_for(facts)
+    kept = kept_for(facts.settings)
     rate = None
     if oldest is not None and facts.read_at > oldest:
         size = sum(log.size for log in facts.binlogs)

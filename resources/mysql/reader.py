@@ -15,10 +15,10 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.changes.keys import key_columns
 from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
+from pipeline.schema.row_keys import key_columns
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import Meaning, meaning_of, names_of, told
@@ -91,9 +91,10 @@ def take(
     *,
     exact: bool = False,
     where: str | None = None,
+    along: str = "",
 ) -> TableSnapshot:
     """A snapshot that is open as long as the session of `cursor`, one of `reading`. `where`: a
-    condition in complete SQL, for those rows only."""
+    condition in complete SQL, for those rows only, which are found `along` an index, in SQL."""
     whole = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(whole.primary_key)
     read = _narrowed(whole, columns)
@@ -103,7 +104,7 @@ def take(
         asking.cursor() as questions,
         explained(settings, whole.name, whole.names),
     ):
-        taking = Taking(cursor, questions, read, read_dialect(questions), key, where)
+        taking = Taking(cursor, questions, read, read_dialect(questions), key, where, along)
         opened = taking.exactly() if exact else taking.once()
         require_built(questions, table, whole)
     low, high = opened.marks.low, opened.marks.high

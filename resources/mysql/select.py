@@ -68,6 +68,7 @@ def select_rows(
     key: Collection[str] = (),
     *,
     where: str | None = None,
+    along: str = "",
     parameters: Sequence[object] = (),
     order: Sequence[str] = (),
     limit: int | None = None,
@@ -76,12 +77,13 @@ def select_rows(
     `pipeline.ports.source` says. `key`: columns that rows may be told by, besides those that
     the structure names.
 
-    `where`: a condition with a `%s` for each parameter; `order`: columns to sort by, upwards, no
-    order if there is none; `limit`: rows at most. The statement runs before the first batch is
-    asked for. `cursor` is one of `reader.reading`. TableError for a value no Arrow type holds, for
-    a column that no statement can name, and where the source warned of something that is not
-    known to be harmless; StructureMoved where the answer has other columns; ValueError where the
-    cursor was left before the end.
+    `where`: a condition with a `%s` for each parameter; `along`: which index is used, as the
+    statement says it (nothing: as the server likes), with a condition only; `order`: columns to
+    sort by, upwards, no order if there is none; `limit`: rows at most. The statement runs before
+    the first batch is asked for. `cursor` is one of `reader.reading`. TableError for a value no
+    Arrow type holds, for a column that no statement can name, and where the source warned of
+    something that is not known to be harmless; StructureMoved where the answer has other columns;
+    ValueError where the cursor was left before the end.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
@@ -99,7 +101,7 @@ def select_rows(
     }
     if where is not None:
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
-    answer = cursor.ask(_statement(structure, beside, where, order, limit))
+    answer = cursor.ask(_statement(structure, beside, where, along, order, limit))
     columns = (*structure.columns, *(stored_as(column) for column in beside))
     if (other := unlike(columns, answer.definitions)) is not None:
         raise StructureMoved(
@@ -140,6 +142,7 @@ def _statement(
     structure: TableStructure,
     beside: Mapping[Column, str],
     where: str | None,
+    along: str,
     order: Sequence[str],
     limit: int | None,
 ) -> str:
@@ -148,7 +151,7 @@ def _statement(
     return "".join(
         (
             f"select {listed} from {quoted_table(structure.name)}",
-            "" if where is None else f" where {where}",
+            "" if where is None else f" {along} where {where}",
             f" order by {', '.join(map(quoted, order))}" if order else "",
             "" if limit is None else f" limit {limit:d}",
         )

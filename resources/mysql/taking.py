@@ -72,7 +72,8 @@ class Opened:
 @dataclass(frozen=True, slots=True)
 class Taking:
     """`cursor` reads, `questions` is the other session's. `key`: columns that rows are told by;
-    `where`: the condition for the rows that are read, all of them without one."""
+    `where`: the condition for the rows that are read, all of them without one; `along`: as in
+    `select_rows`."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -80,6 +81,7 @@ class Taking:
     dialect: Dialect
     key: frozenset[str]
     where: str | None = None
+    along: str = ""
 
     def once(self) -> Opened:
         if self._has_snapshots():
@@ -145,7 +147,9 @@ class Taking:
         return Opened(marks, marks.low.at == marks.high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
-        return select_rows(self.cursor, self.structure, self.key, where=self.where)
+        return select_rows(
+            self.cursor, self.structure, self.key, where=self.where, along=self.along
+        )
 
     def _locked(self) -> Opened | None:
         """Nobody writes to the table while the snapshot is opened, and who did has committed;

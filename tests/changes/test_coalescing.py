@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
 from pipeline.changes.fold import Fold
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.ports.mirror_writes import Merge, Part, PartColumn, Target
 from resources.memory.lake import MemoryLake, MemoryMirrors
 from resources.memory.mirrors import written
@@ -116,17 +116,27 @@ def test_what_is_left_out_is_looked_up_under_the_oldest_key() -> None:
     }
 
 
-def test_a_row_that_moved_is_refused_where_its_old_key_tells_nothing() -> None:
-    """A snapshot that was read meanwhile may show it under either key."""
+@pytest.mark.parametrize(("doubtful", "known"), [(0, True), (1, True), (2, False), (4, False)])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_row_that_moved_is_refused_where_its_old_key_tells_nothing(
+    doubtful: int, *, known: bool, back: bool
+) -> None:
+    """A snapshot that was read meanwhile may show it under either key, also where it moved back;
+    one that was read before shows the old one."""
     images = images_table(
         [
             ("update_preimage", row(1), has("id")),
             ("update_postimage", row(2), has("id")),
+            ("update_preimage", row(2), has("id")),
+            ("update_postimage", row(1 if back else 3), has("id")),
         ]
     )
+    if known:
+        assert coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)[1]
+        return
     with pytest.raises(TableError) as refused:
-        coalesced([(images, PART)], SCHEMA, ["id"], moves=False)
-    assert refused.value.reason == MOVED
+        coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)
+    assert (refused.value.reason, refused.value.remedy) == (MOVED, Remedy.RESNAPSHOT)
 
 
 def test_a_row_that_is_gone_gives_no_values_to_the_next() -> None:

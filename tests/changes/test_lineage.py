@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
-from pipeline.changes.keys import merge_key
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
 from pipeline.errors import TableError
@@ -28,6 +27,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Origin, SchemaVersion
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
+from pipeline.schema.row_keys import merge_key
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
 
 Step = tuple[Sequence[ColumnSchema], Sequence[str | None]]

@@ -80,6 +80,9 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, place: str) 
 
 def test_snapshot_reads_tables_again(project: Project, mysql: MySqlStand) -> None:
     """Also one that is followed already; others go on."""
+    plan = project.json("plan")["sources"]["shop"]
+    assert set(plan["loads"]) == TABLES
+    assert "the server keeps its log for" in plan["loads_take"][0]
     project.run("run")
     foreseen = json.loads(
         project.run("snapshot", f"{DATABASE}.orders", "--dry-run", "--json").stdout

@@ -124,6 +124,42 @@ def test_a_leading_run_takes_whole_groups(place: Sliced) -> None:
     assert together(chunks) == place.whole()
 
 
+@pytest.mark.parametrize(
+    ("keys", "cut"),
+    [
+        ("unique key z (b), unique key y (a, c)", ("a", "c")),
+        ("unique key z (b), unique key y (a, n)", ("b",)),
+        ("unique key z (b), unique key y (c(3))", ("b",)),
+        ("primary key (e), unique key y (a)", ()),
+        ("unique key y (e), unique key z (a)", ()),
+        ("unique key y (a, n), key z (b)", ()),
+    ],
+)
+def test_without_a_primary_key_the_key_of_the_mirror_cuts(
+    place: Sliced, keys: str, cut: tuple[str, ...]
+) -> None:
+    """By another one a row could be in two chunks under the key that it is told by."""
+    place.do(
+        "create table t (a int not null, b int not null, c varchar(9) not null, n int,"
+        f" e enum('z', 'a') not null, {keys})",
+        "insert into t values (3, 1, 'x', 1, 'z'), (1, 2, 'y', 2, 'a')",
+    )
+    assert chunk_key(place.schema()) == cut
+    chunks = place.chunks(1)
+    assert len(chunks) == (2 if cut else 1)
+    assert together(chunks) == place.whole()
+
+
+def test_an_index_that_no_statement_may_name_does_not_cut(mysql: MySqlStand, database: str) -> None:
+    place = Sliced(mysql, TableName(database, "t"))
+    place.do(
+        "create table t (a int not null, b int not null, unique key z (b), unique key y (a)"
+        " invisible)"
+    )
+    assert chunk_key(place.schema()) == ()
+    assert place.chunks(1) == [place.whole()]
+
+
 @pytest.mark.parametrize("one", NOT_CUT, ids=lambda one: one.type)
 def test_what_is_ordered_otherwise_than_it_compares_does_not_cut(
     place: Sliced, flavour: str, one: Case

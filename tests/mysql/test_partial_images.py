@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -11,16 +12,18 @@ from typing import Any
 import pytest
 
 from pipeline.changes.coalescing import MOVED
+from pipeline.errors import Remedy
 from pipeline.ports.source import TableSnapshot
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Range
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
 from resources.mysql.server import MySqlServer
-from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.mysql.partial_writes import ALTERED, TABLES, TRIGGERS, PartialWrites
 from tests.mysql.reading import server, settings
-from tests.positions.follower import Follower
+from tests.positions.follower import SOURCE, Follower
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))]
 
@@ -157,53 +160,78 @@ def test_what_mariadb_tells_in_full_is_merged(mariadb11: MySqlStand) -> None:
 
 
 class Written(MySqlServer):
-    """A server that is written to while a table is read from it."""
+    """A server that is written to while tables are read from it: what is next of `statements`
+    each time that a chunk was opened."""
 
-    def __init__(self, stand: MySqlStand, database: str, statements: Sequence[str]) -> None:
+    def __init__(self, stand: MySqlStand, database: str, statements: Iterator[str]) -> None:
         super().__init__(settings(stand))
-        self._stand, self._database, self._statements = stand, database, statements
+        self._session = stand.connect(database, autocommit=True)
+        self._statements = statements
 
     @contextmanager
     def chunk(self, schema: TableSchema, rows: Range, **options: Any) -> Iterator[TableSnapshot]:
         with super().chunk(schema, rows, **options) as found:
-            self._stand.execute(*self._statements, database=self._database)
+            with self._session.cursor() as cursor:
+                for statement in islice(self._statements, 5):
+                    cursor.execute(statement)
             yield found
 
 
-def read_anew(mysql: MySqlStand, database: str, *statements: str) -> Follower:
-    """A table whose key changed, read from the source while the statements run."""
-    start = head(mysql)
-    mysql.execute(
-        "create table t (id int primary key, a int not null, b text)",
-        "insert into t values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z')",
-        database=database,
-    )
-    follower = Follower(server(mysql), [f"{database}.*"], start=start)
-    follower.run()
-    mysql.execute("alter table t drop primary key, add primary key (a, id)", database=database)
-    follower.server = Written(mysql, database, ("set binlog_row_image = minimal", *statements))
-    follower.run()
-    follower.run()
+def read_in_chunks(mysql: MySqlStand, database: str, statements: Iterator[str]) -> Follower:
+    """Tables that are older than the log, to be read three rows at a time while others write."""
+    mysql.execute("flush binary logs")
+    follower = Follower(Written(mysql, database, statements), [f"{database}.*"], start="snapshot")
+    pace = Pace(seconds=1e-9, least=3, first=3, most=3)
+    follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=pace)
     return follower
 
 
-def test_changes_of_a_table_that_is_being_read_are_merged(mysql: MySqlStand, database: str) -> None:
-    """What they leave out is in the rows that were read, before or after them."""
-    follower = read_anew(
-        mysql,
-        database,
-        "update t set b = 'X' where id = 1",
-        "delete from t where id = 2",
-        "insert into t (id, a) values (4, 4)",
-        "update t set b = 'W' where id = 4",
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tables_are_read_while_rows_are_logged_in_part(
+    mysql: MySqlStand, database: str, seed: int
+) -> None:
+    """Also rows that moved from where nobody had read yet to where somebody had, which are in no
+    chunk: such a table is read again without being told."""
+    writes = PartialWrites(Random(seed))
+    mysql.execute(
+        *(f"create table {name} ({columns})" for name, columns in TABLES.items()),
+        *TRIGGERS,
+        *writes.statements(60),
+        database=database,
     )
+    # TRUNCATE would wait for the chunk that waits for it.
+    told = (one for one in writes.statements(400) if not one.startswith("truncate"))
+    follower = read_in_chunks(mysql, database, told)
+    for _ in range(8):
+        follower.run()
     assert unequal(follower) == []
 
 
-def test_a_key_that_changes_while_the_table_is_read_sets_it_aside(
-    mysql: MySqlStand, database: str
-) -> None:
-    """The rows that were read may show it under either; `release` tries again."""
-    follower = read_anew(mysql, database, "update t set a = 9 where id = 1")
-    (aside,) = verify(follower.work()).set_aside
-    assert aside.reason == MOVED
+def test_a_row_that_no_chunk_has_is_read_again(mysql: MySqlStand, database: str) -> None:
+    """Its old key was read too late, its new one too early."""
+    mysql.execute(
+        "create table t (id int primary key, a int not null, b text)",
+        "insert into t values (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z'), (4, 4, 'w'), (5, 5, 'v')",
+        database=database,
+    )
+    statements = ("set binlog_row_image = minimal", "update t set a = 9, id = 0 where id = 5")
+    follower = read_in_chunks(mysql, database, iter(statements))
+    follower.run()
+    (state,) = follower.ledger.table_states(SOURCE).values()
+    assert (state.reason, state.remedy) == (MOVED, Remedy.RESNAPSHOT)
+    follower.run()
+    assert unequal(follower) == []
+
+
+def test_a_row_that_moved_behind_the_last_chunk_is_known(mysql: MySqlStand, database: str) -> None:
+    """It was read under its old key, so nothing is read again."""
+    mysql.execute(
+        "create table t (id int primary key, a int not null, b text)",
+        "insert into t values (1, 1, 'x'), (2, 2, 'y')",
+        database=database,
+    )
+    statements = ("set binlog_row_image = minimal", "update t set id = 0 where id = 2")
+    follower = read_in_chunks(mysql, database, iter(statements))
+    follower.run()
+    assert unequal(follower) == []
+    assert [row["b"] for row in follower.mirror(f"{database}.t")] == ["y", "x"]

@@ -8,7 +8,7 @@ import pytest
 from croniter import croniter
 
 from pipeline.preflight.findings import judged
-from pipeline.preflight.retention import CHECK_RULES, kept_for, longest_pause, spoken
+from pipeline.preflight.retention import CHECK_RULES, longest_pause, spoken
 from tests.pipeline.preflight_made import looked, surveyed
 
 NOW = datetime(2026, 11, 21, 11, 7, tzinfo=UTC)
@@ -52,21 +52,6 @@ def test_retention_against_the_schedule(days: int, pause: int | None, level: str
     survey = surveyed({"binlog_expire_logs_seconds": str(days * 86_400)})
     evidence = looked(survey, pause=None if pause is None else timedelta(days=pause))
     assert [finding.level for finding in judged(CHECK_RULES[:1], evidence)] == [level]
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"binlog_expire_logs_seconds": "3600"}, timedelta(hours=1)),
-        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "1.500000"}, timedelta(hours=36)),
-        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "0"}, None),
-        ({"binlog_expire_logs_auto_purge": "OFF"}, None),
-    ],
-    ids=["seconds", "days", "for ever", "not by itself"],
-)
-def test_how_long_logs_are_kept(settings: dict[str, str], expected: timedelta | None) -> None:
-    """Both variables, and the switch."""
-    assert kept_for(looked(surveyed(settings))) == expected
 
 
 def test_spans_are_spoken_in_a_fitting_unit() -> None:

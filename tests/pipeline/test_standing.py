@@ -21,7 +21,6 @@ from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import (
     failures,
     headroom,
-    kept_for,
     lag,
     log_distance,
     looked,
@@ -353,23 +352,6 @@ def test_what_came_after_a_look_is_no_older_than_that() -> None:
 def test_bytes_behind(there: Position, behind: int | None) -> None:
     """Over files; unknown for a purged file and another server's."""
     assert log_distance(facts(), there) == behind
-
-
-@pytest.mark.parametrize(
-    ("settings", "kept"),
-    [
-        ({"binlog_expire_logs_seconds": "86400"}, timedelta(days=1)),
-        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "2.5"}, timedelta(days=2.5)),
-        ({"binlog_expire_logs_seconds": "0"}, None),
-        (
-            {"binlog_expire_logs_seconds": "86400", "binlog_expire_logs_auto_purge": "OFF"},
-            None,
-        ),
-    ],
-)
-def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
-    """None: until somebody purges them."""
-    assert kept_for(keeping(**settings)) == kept
 
 
 def test_a_file_lasts_from_its_last_write_on() -> None:

@@ -36,9 +36,11 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     mysql.execute(
         "create table a (id int primary key, v int)",
         "create table b (id int primary key, v int)",
+        "create table uniquely (id int not null, v int, unique key (id))",
         "create table bare (id int primary key, v int)",
         "create table keyless (id int, v int)",
         f"insert into a values {values}",
+        f"insert into uniquely values {values}",
         "insert into b values (1, 1)",
         "insert into keyless values (1, 1), (1, 1)",
         "flush binary logs",
@@ -78,7 +80,7 @@ def unread(shop: Shop) -> set[str]:
 
 
 def require_all(shop: Shop) -> None:
-    for table in ("a", "b", "keyless"):
+    for table in ("a", "b", "uniquely", "keyless"):
         shop.require_whole(table, rereads=1)
 
 
@@ -229,7 +231,7 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
         for one in writers:
             one.join()
     shop.run()
-    for table in ("a", "b"):
+    for table in ("a", "b", "uniquely"):
         shop.require_whole(table, rereads=1)
     keyless = shop.state("keyless")
     if keyless.condition is TableCondition.QUARANTINED:
@@ -243,12 +245,13 @@ def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
     with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
         while not stop.is_set():
             key, other = random.randrange(ROWS * 2), random.randrange(ROWS * 2)
+            table = random.choice(("a", "uniquely"))
             statement = random.choice(
                 (
-                    f"update a set v = v + 1 where id = {key}",
-                    f"insert into a values ({key}, 0) on duplicate key update v = v - 1",
-                    f"delete from a where id = {key}",
-                    f"update ignore a set id = {other} where id = {key}",
+                    f"update {table} set v = v + 1 where id = {key}",
+                    f"insert into {table} values ({key}, 0) on duplicate key update v = v - 1",
+                    f"delete from {table} where id = {key}",
+                    f"update ignore {table} set id = {other} where id = {key}",
                     "insert into keyless values (2, 2)",
                     "delete from keyless where id = 2 limit 1",
                 )

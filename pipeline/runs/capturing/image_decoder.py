@@ -16,12 +16,12 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.changes.defaults import refuse_updates, with_defaults
-from pipeline.changes.keys import key_columns
 from pipeline.position import Coordinates
 from pipeline.row_images import RowImages, in_order
 from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
 from pipeline.runs.schema_choice import checked, version_for
 from pipeline.schema.history import SchemaVersion
+from pipeline.schema.row_keys import key_columns
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
 

@@ -219,11 +219,12 @@ class Reading:
             self.buffer.ack()
 
     def _cut_before(self, statements: Sequence[LoggedStatement]) -> bool:
-        """Whether the run ends before these, which are handed out alone."""
+        """Whether the run ends before these, which are handed out alone: all before them is put."""
+        if statements:
+            self._taker.reach(statements[0].begin)
         place = self.buffer.before
         if len(statements) != 1 or place is None or self._begins_known(place[0]):
             return False
-        self._taker.reach(statements[0].begin)
         why = None if self._cuts is None else self._cuts(statements[0])
         if why is not None:
             self._cut = _Cut(*place, why)

@@ -33,7 +33,7 @@ class Reached(Enum):
     HIGH = auto()
     """Nothing that was read lies behind it, and all was."""
     BOTH = auto()
-    """All was read at one moment: what lies between the two counts as what comes behind it."""
+    """All was read at one place, or nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class Joining:
         self.followed: list[LoadFollowed] = []
         self.joined: list[LoadJoined] = []
         self._whole: list[Progress] = []
+        self._told: Coordinates | None = None
 
     def waits(self, table: TableName) -> bool:
         """Whether the log tells nothing of the table yet."""
@@ -69,16 +70,18 @@ class Joining:
         return table in self._partial
 
     def passed(self, at: Coordinates | None) -> Iterator[Passed]:
-        """Places up to `at` that were waited for (None: the log is over)."""
+        """Places up to `at` that were waited for (None: the log is over). A high is passed once
+        all changes before it are numbered: they are up to the `at` of before."""
         for table, one in list(self._lows.items()):
             if at is None or one.low <= at:
                 del self._lows[table]
                 yield self._low(one)
         for table, one in list(self._highs.items()):
-            if at is None or one.high <= at:
+            if at is None or (self._told is not None and one.high <= self._told):
                 del self._highs[table]
                 self._partial.discard(table)
                 yield Passed(one, Reached.HIGH, self._structures.version(table))
+        self._told = at
 
     def _low(self, one: Reread) -> Passed:
         if one.columns is not None:
@@ -86,7 +89,7 @@ class Joining:
         if one.error is not None or one.schema is None:
             return Passed(one, Reached.BOTH, None)
         version = self._structures.adopt(one.schema, one.low)
-        if one.complete and one.at_once:
+        if one.complete and one.low == one.high:
             return Passed(one, Reached.BOTH, version)
         self._partial.add(one.table)
         if one.complete:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pipeline.changes.keys import merge_key
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import TableError
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.log_tally import TableTally
+from pipeline.schema.row_keys import merge_key
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 

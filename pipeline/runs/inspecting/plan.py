@@ -7,7 +7,7 @@ end read for how much it holds. Does not: the steps themselves (`repair`, `begin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NoReturn
@@ -17,6 +17,7 @@ from pipeline.binlog.search.log_scan import log_between
 from pipeline.decisions import Continuity, LeaseView
 from pipeline.errors import LockstepError, Recovery
 from pipeline.hints import named, naming
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
 from pipeline.runs.acknowledge import tables_set_aside
@@ -32,6 +33,7 @@ from pipeline.runs.loading.due import new_tables
 from pipeline.runs.rejoining.log_reach import Returns, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen
+from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 from pipeline.table_state import SetAside
@@ -94,9 +96,9 @@ class PlannedLoad:
 class Plan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
     the tables that are still to be merged. `returns`: how tables that stopped come back;
-    `loads`: tables that are read from the source for another reason.
-    `seconds`: to capture it, if earlier batches say
-    how fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
+    `loads`: tables that are read from the source for another reason; `loads_take`: about how long
+    that takes, and how long the log is kept. `seconds`: to capture it, if earlier batches say how
+    fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
     now."""
 
     abandoned: tuple[str, ...]
@@ -109,6 +111,7 @@ class Plan:
     busy: LeaseView | None
     returns: Returns = field(default_factory=Returns)
     loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
+    loads_take: tuple[str, ...] = ()
 
 
 def make_plan(work: Workplace) -> Plan:
@@ -122,6 +125,7 @@ def make_plan(work: Workplace) -> Plan:
     refusal: LockstepError | None = None
     returns = Returns()
     loads: dict[TableName, PlannedLoad] = {}
+    take: tuple[str, ...] = ()
     try:
         looked = _looked(work, abandoned)
         returns = returns_of(work, foreseen_orders(work))
@@ -132,6 +136,7 @@ def make_plan(work: Workplace) -> Plan:
             with naming(work.source.name):
                 reading = _read(work, looked.begun, returns)
                 loads = _loads(work, looked.begun)
+                take = loads_take(work, looked.begun.facts, loads.values()) if loads else ()
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -149,7 +154,20 @@ def make_plan(work: Workplace) -> Plan:
         busy=lease if lease is not None and lease.live else None,
         returns=returns,
         loads=loads,
+        loads_take=take,
     )
+
+
+def loads_take(
+    work: Workplace, facts: ServerFacts, loads: Iterable[PlannedLoad]
+) -> tuple[str, ...]:
+    """About how long the tables take to be read, and what the server's log leaves of the time for
+    it, a sentence each."""
+    rows = sum(max((one.estimated or 0) - one.rows, 0) for one in loads)
+    plan = work.source.snapshot
+    room = LogRoom(kept_for(facts.settings), plan.seconds)
+    short = () if room.short is None else (f"{room.short}: {CURE}",)
+    return (room.forecast(rows, plan.connections), *short)
 
 
 def _loads(work: Workplace, begun: Begun) -> dict[TableName, PlannedLoad]:

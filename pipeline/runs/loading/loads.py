@@ -27,6 +27,7 @@ from pipeline.runs.loading.read_chunks import ChunkReader
 from pipeline.runs.loading.read_chunks import Reading as ChunksRead
 from pipeline.runs.rejoining.resnapshot import Reread, owed
 from pipeline.runs.schema_choice import engine_hint
+from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 
@@ -36,7 +37,8 @@ def load_tables(
 ) -> list[Reread]:
     """Read the tables of `wanted`, those that somebody ordered, and those that earlier runs did
     not finish; until all is read, or the time for it in one run is over."""
-    until = perf_counter() + work.source.snapshot.seconds
+    room = LogRoom(kept_for(begun.facts.settings), work.source.snapshot.seconds)
+    until = perf_counter() + room.seconds
     states = work.ledger.table_states(work.source.name)
     lost = lost_tables(begun, states)
     gone = Wanted("the log behind its rows is gone")
@@ -50,7 +52,9 @@ def load_tables(
     for table, one in asked.items():
         if table not in kept:
             loads.append(work.ledger.order_load(lease, table, author=one.author, reason=one.why))
-    read = _loaded(work, lease, begun, loads, until)
+    if loads and room.short is not None:
+        work.progress.note(f"{room.short}\nhint: `{CURE}`")
+    read = _loaded(work, lease, begun, loads, until, room.piece_seconds)
     head = work.server.facts().head
     waits = TableBusy("its turn to be read from the source has not come", hint=_AGAIN)
     done = {one.table for one in read}
@@ -66,7 +70,12 @@ def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
 
 
 def _loaded(
-    work: Workplace, lease: Lease, begun: Begun, loads: Sequence[Load], until: float
+    work: Workplace,
+    lease: Lease,
+    begun: Begun,
+    loads: Sequence[Load],
+    until: float,
+    piece_seconds: float,
 ) -> list[Reread]:
     found: dict[TableName, Reread] = {}
     later = set[TableName]()
@@ -76,7 +85,9 @@ def _loaded(
             break
         ready = _begun(work, lease, begun, waiting, found)
         moved = []
-        reader = ChunkReader(work, lease, ready, start=begun.start.at, until=until)
+        reader = ChunkReader(
+            work, lease, ready, start=begun.start.at, until=until, piece_seconds=piece_seconds
+        )
         for read in reader.read():
             if isinstance(read.ended, StructureMoved):
                 give_up(work, lease, read.load, read.ended.message)

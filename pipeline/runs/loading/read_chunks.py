@@ -23,7 +23,7 @@ from pipeline.load import Chunk, ChunkRows, Load
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.row_groups import row_groups
-from pipeline.schema.rows import row_structure
+from pipeline.schema.row_keys import merge_key
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.pace import ChunkRead, first_size, next_size, throttle
@@ -62,7 +62,8 @@ class _Done:
 
 class ChunkReader:
     """Reads loads until all are complete, or `until` (`perf_counter`'s time) has come. `start`:
-    where the log is read from behind that."""
+    where the log is read from behind that. `piece_seconds`: so long a table may be read in one
+    piece."""
 
     def __init__(
         self,
@@ -72,8 +73,10 @@ class ChunkReader:
         *,
         start: Coordinates,
         until: float,
+        piece_seconds: float,
     ) -> None:
         self._work, self._lease, self._start, self._until = work, lease, start, until
+        self._piece_seconds = piece_seconds
         plan = work.source.snapshot
         self._readings = [Reading(one, first_size(plan.pace)) for one in loads]
         self._waiting = deque(self._readings)
@@ -190,11 +193,14 @@ class ChunkReader:
         work, began, size, count = self._work, perf_counter(), 0, 0
         assert load.reading is not None, "a load that is read has begun"
         schema = load.reading.schema
-        keyless = not row_structure(schema).primary_key
-        with work.server.chunk(schema, chunk.range, exact=keyless) as rows:
+        keyless = not merge_key(schema)
+        with work.server.chunk(
+            schema, chunk.range, exact=keyless, most_seconds=self._piece_seconds
+        ) as rows:
             if keyless and not rows.exact:
                 raise TableError(
-                    "it has no PRIMARY KEY, and no moment was found in which nothing was written",
+                    "no key tells its rows apart, and no moment was found in which nothing was "
+                    "written",
                     hint="give the table a PRIMARY KEY, or release it again when there are fewer "
                     "writes",
                 )

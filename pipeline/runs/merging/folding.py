@@ -10,6 +10,7 @@ was staged; a run that was cut off folds once more, and the commit is made once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def folded_changes(
         parts=tuple(one.part for one in parts),
         marks=("_committed_at",) if job.lineage.policies.deletes == "soft" else (),
         numbered=bool(job.lineage.asked),
-        moves=not job.again and job.task.plan.snapshot is None,
+        doubtful=sys.maxsize if job.again else job.task.plan.read_until,
     )
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     return staged_fold(work, name, fold, parts, buckets)

@@ -65,11 +65,6 @@ class Reread:
     def complete(self) -> bool:
         return self.load is None or self.load.complete
 
-    @property
-    def at_once(self) -> bool:
-        """Whether it was read in one consistent read."""
-        return self.load is None or len(self.load.chunks) == 1
-
 
 def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
     """What a table is set aside with only to be read from the source by the next run, which

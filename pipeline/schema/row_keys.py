@@ -20,18 +20,26 @@ def merge_key(schema: TableSchema) -> tuple[str, ...]:
 
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
     """Every key a row can be told by, the best first, in the columns' own spelling."""
-    unique = sorted(
-        (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
-    )
-    primary = [key for key in schema.keys if key.kind == "primary"]
-    for key in [*primary, *unique]:
-        if key.kind == "primary" or _whole_and_not_null(schema, key):
-            yield tuple(_spelled(schema, name) for name in key.columns)
+    for key in _telling(schema):
+        yield tuple(_spelled(schema, name) for name in key.columns)
+
+
+def merge_index(schema: TableSchema) -> KeySchema | None:
+    """The key that `merge_key` has the columns of."""
+    return next(_telling(schema), None)
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
     """The columns of every key that rows are told by, now or once another key is gone."""
     return frozenset(name for key in key_candidates(schema) for name in key)
+
+
+def _telling(schema: TableSchema) -> Iterator[KeySchema]:
+    unique = sorted(
+        (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
+    )
+    yield from (key for key in schema.keys if key.kind == "primary")
+    yield from (key for key in unique if _whole_and_not_null(schema, key))
 
 
 def _whole_and_not_null(schema: TableSchema, key: KeySchema) -> bool:

@@ -1,0 +1,53 @@
+"""How long tables are read before the log is read on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.snapshot.giving_way import PIECE_SECONDS
+from pipeline.snapshot.log_room import SHARE, LogRoom, kept_for
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"binlog_expire_logs_seconds": "86400"}, timedelta(days=1)),
+        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "2.5"}, timedelta(days=2.5)),
+        ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "0"}, None),
+        ({}, None),
+        (
+            {"binlog_expire_logs_seconds": "86400", "binlog_expire_logs_auto_purge": "OFF"},
+            None,
+        ),
+    ],
+)
+def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
+    """None: until somebody purges them."""
+    assert kept_for(settings) == kept
+
+
+@given(st.none() | st.timedeltas(min_value=timedelta(seconds=1)), st.floats(1, 1e7))
+def test_tables_are_read_for_half_of_the_time_that_the_log_is_kept(
+    kept: timedelta | None, wanted: float
+) -> None:
+    """At the most; a table in one piece is left then, and who is cut short is told so."""
+    room = LogRoom(kept, wanted)
+    limits = (room.seconds, room.piece_seconds)
+    if kept is None:
+        assert (*limits, room.short) == (wanted, PIECE_SECONDS, None)
+        return
+    half = kept.total_seconds() * SHARE
+    assert limits == (min(wanted, half), min(PIECE_SECONDS, half))
+    assert (room.short is None) == (wanted <= half)
+
+
+def test_what_a_reading_takes_is_told_beside_the_log_s_time() -> None:
+    room = LogRoom(timedelta(days=7), 600.0)
+    assert room.forecast(90_000_000, 2) == (
+        "about 15 min in 2 runs, at 50,000 rows a second and connection; "
+        "the server keeps its log for 7 days"
+    )
