@@ -163,8 +163,8 @@ NOTHING: Final = Size(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`few`: Spark is told not to prepare for many rows. `in_memory`: a merge's rows are read,
-    changed in this process, and written anew."""
+    """`few`: Spark is told not to prepare for many rows. `in_memory`: the rows that the write
+    leaves are put together in this process, and committed without a query."""
 
     few: bool
     in_memory: bool = False
@@ -172,19 +172,19 @@ class Scale:
     @property
     def reason(self) -> str:
         if self.in_memory:
-            return "the mirror is small, so it is changed in memory and rewritten"
+            return "the rows are few, so they were put together in memory"
         return f"Spark is set for {'few' if self.few else 'many'} rows"
 
 
 def scale(
-    there: Size | None, brought: Size | None, *, whole_merge: bool = False, limit: Size = FEW
+    there: Size | None, brought: Size | None, *, without_query: bool = False, limit: Size = FEW
 ) -> Scale:
     """For how many rows a write is made. `there`: what the mirror has, `brought`: what is written
-    to it; None where that is not known. `whole_merge`: it is a merge into a mirror that is there,
-    whose changes have every value, and whose rows can be read without Spark.
+    to it; None where that is not known. `without_query`: what it leaves can be put together without
+    Spark.
 
-    A MERGE of Spark's is several queries, however few the rows; writing a few rows is one
-    (`python -m benchmarks small`).
+    Spark needs several queries for a merge and one for anything else, however few the rows, and
+    none to commit a file that is there (`python -m benchmarks small`).
     """
     few = there is not None and brought is not None and (there + brought).within(limit)
-    return Scale(few, few and whole_merge)
+    return Scale(few, few and without_query)

@@ -122,7 +122,13 @@ def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | Non
     port, length = struct.unpack_from("!ii", info)
     secret = info[8 : 8 + length].decode()
     launch: Callable[[], JavaGateway] = launch_gateway
-    with _variables({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+    known = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": secret,
+        # A thread here has a thread there: which session is active is a thread's own (`direct`).
+        "PYSPARK_PIN_THREAD": "true",
+    }
+    with _variables(known):
         gateway = launch()
     gateway.proc = process
     return gateway
@@ -131,9 +137,11 @@ def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | Non
 @contextmanager
 def _variables(values: Mapping[str, str]) -> Iterator[None]:
     """How pyspark is told of a Java that is there; nobody else is to find them."""
+    before = {name: os.environ[name] for name in values if name in os.environ}
     os.environ.update(values)
     try:
         yield
     finally:
         for name in values:
             del os.environ[name]
+        os.environ.update(before)

@@ -24,7 +24,14 @@ from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import LakeCommit, Look, WriteKind, restamped, same_write
 from pipeline.ports.held import Held, unasked
-from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorWrite, Recount, Replace, Target
+from pipeline.ports.mirror_writes import (
+    Append,
+    MirrorStep,
+    MirrorWrite,
+    Recount,
+    Replace,
+    Target,
+)
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.proof.sampling import Span
 from resources.lake.altering import (
@@ -42,18 +49,19 @@ from resources.lake.altering import (
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
+from resources.lake.direct import commit_rows
 from resources.lake.java_errors import spark_errors
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import size_in, size_of
-from resources.lake.small import rows_after
+from resources.lake.small import in_memory, rows_of_write
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
 from resources.lake.versions import lacking
-from resources.lake.writing import commit, copy_rows, properties, write_anew
+from resources.lake.writing import commit, copy_rows, properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,16 +149,10 @@ class SparkMirrors:
         return None if done is None else _ours(target, done)
 
     def _scale(self, table: DeltaTable | None, write: MirrorWrite) -> Scale:
-        merge = write if isinstance(write, Merge) and not write.target.soft else None
         return scale(
             Size(0, 0) if table is None else size_of(table),
             size_in(write.staged),
-            whole_merge=merge is not None
-            and bool(merge.changes.files)
-            and merge.changes.whole
-            and merge.completion is None
-            and table is not None
-            and not needs_spark(table),
+            without_query=in_memory(write, table),
             limit=self._few,
         )
 
@@ -275,19 +277,13 @@ class SparkMirrors:
             USER_METADATA: target.user_metadata,
         }
         with stamped(session, stamps):
-            if chosen.in_memory and isinstance(write, Merge):
-                self._merge_in_memory(session, write, path, head)
+            made = None if head.exists else properties(target.readers, self._keep)
+            if chosen.in_memory:
+                rows = rows_of_write(path, write, head.version)
+                anew = not isinstance(write, Append)
+                commit_rows(session, path, target, rows, anew=anew, made=made)
             else:
-                made = None if head.exists else properties(target.readers, self._keep)
                 commit(session, write, str(path), self._staging, made)
-
-    def _merge_in_memory(self, session: SparkSession, write: Merge, path: Path, head: Head) -> None:
-        rows = rows_after(path, write, head.version)
-        staged = self.stage(write.target.app_id, rows)
-        try:
-            write_anew(session, staged, rows.schema, str(path))
-        finally:
-            self.unstage(staged)
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from resources.lake.statement import literal, quoted, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import StructType
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
@@ -98,9 +98,11 @@ def rows_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -> 
 
 
 def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    from pyspark.sql.types import StructType
+    from pyspark.sql import functions as f
 
-    return session.createDataFrame([], StructType(_fields(schema)))
+    # Of a list, however empty, Spark makes rows in a Python process that it starts for them.
+    columns = [f.lit(None).cast(sql_type(field.type)).alias(field.name) for field in schema]
+    return session.range(0).select(*columns)
 
 
 def _spelled(schema: pa.Schema) -> list[pa.Field]:
@@ -115,22 +117,23 @@ def _read_part(session: SparkSession, part: Part, more: Sequence[pa.Field]) -> D
 
 
 def _read(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
-    from pyspark.sql.types import StructType
-
     if not files:
         return empty_rows(session, schema)
-    reader = session.read.schema(StructType(_fields(schema)))
+    reader = session.read.schema(spark_schema(schema))
     return reader.option("recursiveFileLookup", "true").parquet(*files)
 
 
-def _fields(schema: pa.Schema) -> list[StructField]:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The same columns in Spark's types."""
     from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import StructField, StructType
 
-    return [
-        StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-        for field in schema
-    ]
+    return StructType(
+        [
+            StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+            for field in schema
+        ]
+    )
 
 
 def _columns(part: Part, schema: pa.Schema, names: Sequence[str]) -> list[Column]:

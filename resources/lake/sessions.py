@@ -4,9 +4,10 @@ Belongs here: which session a write gets. Does not: how many rows are few (`chan
 Spark's life (`session`), its settings (`settings`), what is done with it (`mirror`).
 
 What pays for many rows is most of the work for a few (`python -m benchmarks small`): Spark makes
-Java of each plan and compiles it, once for each order of types; Delta looks for the files that it
-can pass over, and marks rows of a file as deleted in a file of its own, in as many queries again
-as it takes to write the file anew.
+Java of each plan and compiles it, once for each order of types; Delta marks rows of a file as
+deleted in a file of its own, in as many queries again as it takes to write the file anew. (That
+it looks for the files that it can pass over is no matter of choice: where it does not, it cannot
+read a table with deleted rows so marked.)
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ _FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
-    "spark.databricks.delta.stats.skipping": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -11,8 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-import pyarrow as pa
-
 from pipeline.changes.layout import changelog_names
 from pipeline.keeping import Retention
 from pipeline.ports.mirror_writes import (
@@ -21,7 +19,6 @@ from pipeline.ports.mirror_writes import (
     Merge,
     MirrorWrite,
     Part,
-    PartColumn,
     Recount,
     Replace,
     Rewrite,
@@ -30,7 +27,7 @@ from pipeline.ports.mirror_writes import (
 from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import changes_of, column_from, images_of, keep_marks, rows_of
+from resources.lake.parts import changes_of, column_from, images_of, keep_marks
 from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
@@ -162,14 +159,6 @@ def _append(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
 def _overwrite(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.options(**(made or {})).save(path)
-
-
-def write_anew(session: SparkSession, file: str, schema: pa.Schema, path: str) -> None:
-    """The rows of a file are all that the mirror holds from now on."""
-    part = Part((file,), tuple(PartColumn(field.name, field.type) for field in schema))
-    rows = rows_of(session, [part], schema)
-    assert rows is not None, "there is a file"
-    rows.write.format("delta").mode("overwrite").save(path)
 
 
 def rewrite(session: SparkSession, path: str, step: Rewrite) -> None:

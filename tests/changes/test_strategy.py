@@ -111,9 +111,9 @@ def test_few_rows_are_not_few_where_they_are_wide() -> None:
 def test_a_small_mirror_is_changed_in_memory() -> None:
     """If the changes are whole; not where somebody cannot say how many rows there are."""
     small = Size(FEW.rows // 2, FEW.bytes // 2)
-    assert scale(small, small, whole_merge=True) == Scale(few=True, in_memory=True)
+    assert scale(small, small, without_query=True) == Scale(few=True, in_memory=True)
     assert scale(small, small) == Scale(few=True)
-    assert scale(None, small, whole_merge=True) == Scale(few=False)
-    assert scale(small, None, whole_merge=True) == Scale(few=False)
+    assert scale(None, small, without_query=True) == Scale(few=False)
+    assert scale(small, None, without_query=True) == Scale(few=False)
     told = {one.reason for one in (Scale(False), Scale(True), Scale(True, True))}
     assert len(told) == 3

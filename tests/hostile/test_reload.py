@@ -240,9 +240,8 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
     shop.run()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_reloads_at_random(shop: Shop, seed: int) -> None:
-    drawn(shop, seed, 12)
+def test_reloads_at_random(shop: Shop) -> None:
+    drawn(shop, 1, 24)
 
 
 @pytest.mark.soak

@@ -74,7 +74,7 @@ def test_a_table_of_a_thousand_columns_is_read(place: Sliced) -> None:
     assert together(chunks) == place.whole()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: int) -> None:
     """Keys of one to four columns of any types, among columns of any types."""
     chance, cut = Random(seed), 0

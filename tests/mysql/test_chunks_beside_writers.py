@@ -83,7 +83,7 @@ def _change(chance: Random) -> str:
             return f"update ignore t set id = {new} where id = {old}"
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 3))])
 def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) -> None:
     """Read beside a writer that moves rows from chunk to chunk, forwards and back: all chunks,
     and over them every change behind the lowest low mark, key by key."""

@@ -1,89 +1,22 @@
-"""Hashes of rows: the server's are ours, of values from the log, for every type."""
+"""Hashes of rows: the server's are ours, of values from the log. Every type: `test_values`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.proof.hashes import Part, RowHasher, RowSum
-from pipeline.table import TableName, TableStructure
-from resources.mysql.server import MySqlServer
+from pipeline.proof.hashes import Part, RowHasher
+from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.mysql.filled import Filled, filled
-from tests.mysql.logged import Logged, head, logged
+from tests.mysql.hashed import unequal_hashes
+from tests.mysql.logged import head, logged
 from tests.mysql.random_tables import random_tables
 from tests.mysql.reading import server
 
-SERVERS = {"mysql": "mysql", "mariadb": "mariadb", "mariadb11": "mariadb"}
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))]
-SIGNS = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def written(request: pytest.FixtureRequest) -> Iterator[Filled]:
-    """A table for every case of tests/cases/values."""
-    with filled(request.getfixturevalue(request.param), SERVERS[request.param]) as tables:
-        yield tables
-
-
-def rolled(hasher: RowHasher, log: Logged) -> RowSum:
-    """What all images of a log leave of a table that was empty."""
-    found = RowSum()
-    for kind, sign in SIGNS.items():
-        for batch in pa.Table.from_pylist(log.rows(kind), hasher.schema).to_batches():
-            one = hasher.summed(batch)
-            found = found + one if sign > 0 else found - one
-    return found
-
-
-def pairs(hasher: RowHasher, source: MySqlServer) -> tuple[list[int], list[int]]:
-    """Both hashes of each row, sorted: the server's, and ours of what SELECT says."""
-    structure = hasher.structure
-    with source.row_hashes(structure, Part()) as found:
-        theirs = [
-            key << 64 | row
-            for keys, rows in found.batches
-            for key, row in zip(keys.tolist(), rows.tolist(), strict=True)
-        ]
-    with source.rows(structure) as batches:
-        ours = [
-            key << 64 | row
-            for batch in batches
-            for key, row in zip(
-                hasher.keys(batch).tolist(), hasher.rows(batch).tolist(), strict=True
-            )
-        ]
-    return sorted(theirs), sorted(ours)
-
-
-def unequal(source: MySqlServer, structure: TableStructure, flavour: str, log: Logged) -> str:
-    hasher = RowHasher(structure, flavour)
-    asked = source.row_sum(structure).sum
-    ours = rolled(hasher, log)
-    if asked != ours:
-        return f"{asked} by the server, {ours} from the log"
-    theirs, own = pairs(hasher, source)
-    return "" if theirs == own else f"{len(set(theirs) - set(own))} rows"
-
-
-def test_a_server_and_its_log_have_one_sum(written: Filled) -> None:
-    """Each value of the cases, inserted, updated and deleted: all images together leave what
-    the server has, row by row too."""
-    source = server(written.stand)
-    structures = {structure.name: structure for structure in source.structures()}
-    log = logged(written.stand, written.start, written.database, written.flavour)
-    wrong = {
-        case.name: told
-        for table, case in written.cases.items()
-        if log[table].error is None
-        and (told := unequal(source, structures[table], written.flavour, log[table]))
-    }
-    assert wrong == {}
-    assert sum(one.error is None for one in log.values()) > 100
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -105,7 +38,7 @@ def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int
     wrong = {}
     for table in tables:
         name = TableName(database, table.name)
-        if told := unequal(source, source.structure(name), "mysql", log[name]):
+        if told := unequal_hashes(source, source.structure(name), "mysql", log[name]):
             wrong[table.create()] = told
     assert wrong == {}
 
