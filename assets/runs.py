@@ -112,7 +112,8 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         session = session_of(context, names.source)
         report = merge_and_log(context, settings, session, only=None)
         session.record.merged = report
-        note_tables(context, settings, session.workplace())
+        changed = {done.table for done in report.merged}
+        note_tables(context, settings, session.workplace(), changed)
         return dg.MaterializeResult(metadata=merged_metadata(report))
 
     spec = declared.spec(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import dagster as dg
 
@@ -48,9 +48,15 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     )
 
 
-def note_tables(context: dg.AssetExecutionContext, settings: Settings, work: Workplace) -> None:
+def note_tables(
+    context: dg.AssetExecutionContext,
+    settings: Settings,
+    work: Workplace,
+    changed: Collection[TableName] = (),
+) -> None:
     """Log a check's evaluation for each table that stands otherwise than Dagster knows, and
-    bring the catalogue up to the ledger."""
+    bring the catalogue up to the ledger. `changed`: tables that were just materialized, whose
+    evaluations of before Dagster takes for outdated."""
     source = work.source.name
     names = Declaration.of(settings, source).names
     standings = standings_of(work)
@@ -67,10 +73,10 @@ def note_tables(context: dg.AssetExecutionContext, settings: Settings, work: Wor
             told=_print(standings[table]),
         )
         entries.append(entry)
-        if known.get(table) != entry.told:
+        if table in changed or known.get(table) != entry.told:
             context.log_event(check_evaluation(names, standings[table]))
-    changed = update_catalogue(settings.state_folder, source, entries, complete=False)
-    if changed and settings.webserver() is None:
+    others = update_catalogue(settings.state_folder, source, entries, complete=False)
+    if others and settings.webserver() is None:
         context.log.info("Tables came or went: reload definitions to see them on the page.")
 
 

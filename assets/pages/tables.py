@@ -6,7 +6,6 @@ not: gathering them (`assets.table_news`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -182,8 +181,9 @@ def structure_observation(
         "change": event.kind.value,
         "position": str(event.place),
         "schema version": str(event.version),
-        "reason": event.reason or "",
     }
+    if event.reason and event.reason != event.kind.value:
+        told["reason"] = event.reason
     if statement is not None:
         own = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
         told["statement"] = first_words(statement.text, _WORDS)
@@ -191,15 +191,8 @@ def structure_observation(
     return dg.AssetObservation(
         names.table(event.table),
         description=told.get("effect") or event.reason or event.kind.value,
-        metadata={name: dg.MetadataValue.text(text) for name, text in told.items() if text},
+        metadata={name: dg.MetadataValue.text(text) for name, text in told.items()},
     )
-
-
-def told(standings: Sequence[TableStanding]) -> str:
-    """Names of tables, a few of them."""
-    shown = [str(one.table) for one in standings[:3]]
-    more = f" and {len(standings) - len(shown)} more" if len(standings) > len(shown) else ""
-    return ", ".join(shown) + more
 
 
 def _span(first: int, last: int) -> str:
