@@ -2,16 +2,18 @@
 
 `.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It is a
 copy for Dagster's page only: what is done is in the ledger. Missing or old is no error.
-Tables keep their place in the list, so that generated names stay; new ones are appended.
+Tables keep their place in the list, so that generated names stay; new ones are appended,
+and one whose mirror is gone keeps its place without being shown.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,16 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table; `mirror` and `changelog` are paths relative to the lake."""
+    """A captured table; `mirror` and `changelog` are paths relative to the lake. `ended`: its
+    mirror was removed. `told`: what Dagster was last told of the table; "" for nothing."""
 
     database: str
     name: str
     mirror: str
     changelog: str
     dropped: bool = False
+    ended: bool = False
+    told: str = ""
 
     @property
     def table(self) -> TableName:
@@ -42,35 +47,46 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
     return _entries(_read(folder).get(source))
 
 
+def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
+    """16 hex digits that change with whatever the location declares of the tables."""
+    declared = {
+        source: [asdict(replace(entry, told="")) for entry in catalogue[source]]
+        for source in sorted(catalogue)
+    }
+    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
+
+
 def joined(
     known: Sequence[CatalogueEntry], seen: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[CatalogueEntry, ...]:
-    """Known entries at their places, brought up to date, then new ones by name.
+    """Known entries at their places, brought up to date, then new ones by name. What was told
+    of a table stays where nothing else is told.
 
     `complete`: what was not seen is gone from the source, and stays, marked dropped.
     """
     fresh = {entry.table: entry for entry in seen}
-    kept = [fresh.pop(old.table, _gone(old) if complete else old) for old in known]
+    kept = []
+    for old in known:
+        new = fresh.pop(old.table, replace(old, dropped=True) if complete else old)
+        kept.append(replace(new, told=new.told or old.told))
     return (*kept, *(fresh[table] for table in sorted(fresh)))
 
 
 def update_catalogue(
     folder: Path, source: str, seen: Iterable[CatalogueEntry], *, complete: bool
-) -> None:
-    """Replace the file atomically, one process at a time; other sources stay as they are."""
+) -> bool:
+    """Replace the file atomically, one process at a time; other sources stay as they are.
+    Whether the location declares something else at its next load."""
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / f"{FILE}.lock"):
         sources = _read(folder)
         known = _entries(sources.get(source))
         entries = joined(known, seen, complete=complete)
         if entries == known and source in sources:
-            return
+            return False
         sources[source] = {"tables": [asdict(entry) for entry in entries]}
         _replace(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
-
-
-def _gone(entry: CatalogueEntry) -> CatalogueEntry:
-    return CatalogueEntry(entry.database, entry.name, entry.mirror, entry.changelog, True)
+        return fingerprint({source: entries}) != fingerprint({source: known})
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -94,6 +110,8 @@ def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
                 mirror=str(item["mirror"]),
                 changelog=str(item["changelog"]),
                 dropped=bool(item.get("dropped", False)),
+                ended=bool(item.get("ended", False)),
+                told=str(item.get("told", "")),
             )
         except (KeyError, TypeError, AttributeError):
             continue

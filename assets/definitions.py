@@ -17,15 +17,20 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.checks import CHECKS
+from assets.catalogue import CatalogueEntry, fingerprint, read_catalogue
+from assets.checks.source import source_checks
 from assets.dead_runs import take_over
+from assets.declared import Declaration
+from assets.failures import failure
 from assets.hints import evaluated
-from assets.metadata import failure
-from assets.names import SOURCE_TAG, UNTIL_TAG, job_name, step_keys
+from assets.names import SOURCE_TAG, UNTIL_TAG, job_name
 from assets.progress import LoggedProgress
 from assets.runs import SESSIONS, run_assets
-from assets.schedules import OpenSite, dead_run_sensor, source_schedule
+from assets.sensors.attention import Notify, attention_sensor
+from assets.sensors.dead_runs import dead_run_sensor
+from assets.sensors.new_tables import new_table_sensor
+from assets.sensors.schedules import OpenSite, source_schedule
+from assets.sensors.traffic import traffic_sensor
 from assets.sessions import RunRecord, Session, Sessions
 from assets.tables import mirror_assets
 from pipeline.decisions import Lease, LeaseView
@@ -48,15 +53,29 @@ def config_path() -> Path:
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads. A broken lockstep.toml is one clear error on its page."""
+    own = dg.Definitions(executor=dg.in_process_executor)
+    return dg.Definitions.merge(own, definitions_of(config_path()))
+
+
+def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definitions:
+    """Everything of one lockstep.toml, to be merged into other definitions. `notify` is told
+    what needs a person, once each: a sentence and what to do.
+
+    Nothing here is at the level of a location but a resource whose name is Lockstep's own.
+    """
     try:
-        settings = load_settings(config_path())
+        settings = load_settings(config)
     except LockstepError as error:
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     catalogue = {
         source.name: read_catalogue(settings.state_folder, source.name)
         for source in settings.sources
     }
-    return build(settings, catalogue, lambda: Site(settings, on_warning=_log.warning))
+
+    def open_site() -> Site:
+        return Site(settings, on_warning=_log.warning)
+
+    return build(settings, catalogue, open_site, notify=notify)
 
 
 def build(
@@ -66,36 +85,48 @@ def build(
     *,
     record: Callable[[str], RunRecord] = RunRecord,
     watcher: Progress | None = None,
+    notify: Notify | None = None,
 ) -> dg.Definitions:
     """Everything Dagster shows of these settings.
 
     `catalogue`: the mirrors to declare, per source. `open_site` makes the adapters that a
-    run, a tick or the sensor works through, and closes them. `record` gives the place a
+    run, a tick or a sensor works through, and closes them. `record` gives the place a
     source's reports go to; `watcher` sees the progress as well as the log does.
     """
     names = [source.name for source in settings.sources]
     steps = [asset for name in names for asset in run_assets(settings, name)]
-    mirrors = [asset for name in names for asset in mirror_assets(name, catalogue.get(name, ()))]
+    mirrors = [
+        asset for name in names for asset in mirror_assets(settings, name, catalogue.get(name, ()))
+    ]
+    triggers = [source for source in settings.sources if source.trigger is not None]
     return dg.Definitions(
         assets=[*steps, *mirrors],
-        asset_checks=[make(name) for name in names for make in CHECKS],
-        jobs=[
-            dg.define_asset_job(
-                job_name(name),
-                selection=dg.AssetSelection.assets(*map(dg.AssetKey, step_keys(name))),
-                description=f"One bounded run of {name}: capture, publish, merge, acknowledge.",
-                tags={SOURCE_TAG: name},
-            )
-            for name in names
-        ],
+        asset_checks=[source_checks(settings, name) for name in names],
+        jobs=[_job(settings, name) for name in names],
         schedules=[
             source_schedule(source.name, source.schedule, open_site)
             for source in settings.sources
             if source.schedule is not None
         ],
-        sensors=[dead_run_sensor(tuple(names), open_site)],
+        sensors=[
+            dead_run_sensor(tuple(names), open_site),
+            new_table_sensor(settings, fingerprint({n: catalogue.get(n, ()) for n in names})),
+            attention_sensor(settings, open_site, notify),
+            *(traffic_sensor(source, open_site) for source in triggers),
+        ],
         resources={SESSIONS: _sessions(open_site, record, watcher)},
-        executor=dg.in_process_executor,
+    )
+
+
+def _job(settings: Settings, source: str) -> dg.UnresolvedAssetJobDefinition:
+    """In one process: its steps share a lease and a JVM."""
+    names = Declaration.of(settings, source).names
+    return dg.define_asset_job(
+        job_name(source),
+        selection=dg.AssetSelection.assets(*names.steps),
+        description=f"One bounded run of {source}: capture, publish, merge, acknowledge.",
+        tags={SOURCE_TAG: source},
+        executor_def=dg.in_process_executor,
     )
 
 

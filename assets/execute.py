@@ -11,14 +11,12 @@ from contextlib import contextmanager
 import dagster as dg
 
 from assets.definitions import build
-from assets.names import CLI_TAG, LOCATION, SOURCE_TAG, UNTIL_TAG, job_name
+from assets.names import CLI_TAG, SOURCE_TAG, UNTIL_TAG, job_name
 from assets.sessions import RunRecord, Site
+from assets.timeline import run_in_process
 from pipeline.places import Place
 from pipeline.runs.context import Progress
 from resources.config import Settings
-
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_REPOSITORY = f"__repository__@{LOCATION}"
 
 
 def execute(
@@ -44,16 +42,15 @@ def execute(
 
     definitions = build(settings, {}, the_site, record=lambda _: record, watcher=watcher)
     try:
-        result = definitions.resolve_job_def(job_name(source)).execute_in_process(
-            instance=instance,
-            run_config=_QUIET,
+        result = run_in_process(
+            definitions.resolve_job_def(job_name(source)),
+            instance,
+            location=settings.dagster.location,
             tags={
                 SOURCE_TAG: source,
                 CLI_TAG: "true",
                 **({UNTIL_TAG: str(until)} if until is not None else {}),
-                ".dagster/repository": _REPOSITORY,
             },
-            raise_on_error=False,
         )
     except dg.DagsterExecutionInterruptedError as error:
         raise KeyboardInterrupt from error

@@ -1,13 +1,17 @@
-"""What things are called in Dagster: generated names, keys escaped by rule.
+"""What things are called in Dagster: keys that people read, generated names for the rest.
 
 Op, output and job names must be `[A-Za-z0-9_]+` and must not collide, so none is made
-from a table's name. Asset keys are read by people, so they are: each part of a key is
-the table's own, every byte outside `[A-Za-z0-9_-]` as `=XX`, as in the lake's paths.
+from a table's name, and all begin with `lockstep_`: they stand beside other people's.
+A mirror's key ends with what every command calls the table, `shop.orders`. Paths in the
+lake are another matter (`pipeline.changes.layout`).
 """
 
 from __future__ import annotations
 
-from pipeline.changes.layout import path_part
+from dataclasses import dataclass
+
+import dagster as dg
+
 from pipeline.table import TableName
 
 SOURCE_TAG = "lockstep/source"
@@ -17,30 +21,54 @@ UNTIL_TAG = "lockstep/until"
 """Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token; `UNTIL_TAG` a
 place, as `--until` takes it."""
 
-LOCATION = "lockstep"
-"""The location's name in workspace.yaml; run tags refer to it."""
+_KEPT = "_-$ "
 
 
-def captured_key(source: str) -> tuple[str, ...]:
-    return (source, "captured")
+@dataclass(frozen=True, slots=True)
+class SourceNames:
+    """The names of one source. `prefix`: parts in front of each key; `group`: the group of
+    its assets, the source's own name if it is None."""
 
+    source: str
+    prefix: tuple[str, ...] = ()
+    group: str | None = None
 
-def merged_key(source: str) -> tuple[str, ...]:
-    return (source, "merged")
+    @property
+    def group_name(self) -> str:
+        return self.group or self.source
 
+    @property
+    def log(self) -> dg.AssetKey:
+        """The source's binlog, which others write."""
+        return self._key("log")
 
-def acknowledged_key(source: str) -> tuple[str, ...]:
-    return (source, "acknowledged")
+    @property
+    def captured(self) -> dg.AssetKey:
+        return self._key("captured")
 
+    @property
+    def merged(self) -> dg.AssetKey:
+        return self._key("merged")
 
-def step_keys(source: str) -> tuple[tuple[str, ...], ...]:
-    """The asset keys of a run's steps, in order."""
-    return (captured_key(source), merged_key(source), acknowledged_key(source))
+    @property
+    def acknowledged(self) -> dg.AssetKey:
+        return self._key("acknowledged")
 
+    @property
+    def steps(self) -> tuple[dg.AssetKey, ...]:
+        """The keys of a run's steps, in order."""
+        return self.captured, self.merged, self.acknowledged
 
-def table_key(source: str, table: TableName) -> tuple[str, ...]:
-    """A mirror's asset key, three parts, where a step's has two."""
-    return (source, path_part(table.database), path_part(table.name))
+    def table(self, table: TableName) -> dg.AssetKey:
+        """A mirror's key: it alone has a `.` in its last part."""
+        return self._key(f"{_spelled(table.database)}.{_spelled(table.name)}")
+
+    def op(self, what: str) -> str:
+        """`what` is one word without `_`, so that names of different sources never meet."""
+        return f"{job_name(self.source)}_{what}"
+
+    def _key(self, name: str) -> dg.AssetKey:
+        return dg.AssetKey([*self.prefix, self.source, name])
 
 
 def output_name(number: int) -> str:
@@ -48,10 +76,9 @@ def output_name(number: int) -> str:
     return f"t{number:06d}"
 
 
-def mirrors_name(source: str) -> str:
-    """The name of the op behind a source's mirrors; the steps' are made by Dagster from
-    their keys, `<source>__captured` and so on."""
-    return f"{source}__mirrors"
+def check_output_name(number: int) -> str:
+    """The same for its check."""
+    return f"c{number:06d}"
 
 
 def job_name(source: str) -> str:
@@ -60,3 +87,15 @@ def job_name(source: str) -> str:
 
 def lease_tag(source: str) -> str:
     return f"{LEASE_TAG}.{source}"
+
+
+def _spelled(name: str) -> str:
+    """Letters and digits of every script, `_`, `-`, `$` and blanks between them stay; each byte
+    of anything else becomes `=XX`, as in the lake's paths. Different names, different texts."""
+    kept = [letter.isalnum() or letter in _KEPT for letter in name]
+    for end in (0, -1):
+        kept[end] = kept[end] and name[end] != " "
+    return "".join(
+        letter if stays else "".join(f"={byte:02X}" for byte in letter.encode())
+        for letter, stays in zip(name, kept, strict=True)
+    )

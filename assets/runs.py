@@ -3,7 +3,8 @@
 `acknowledged` depends on `merged` only: a table asset that yields nothing would skip it,
 and an idle run must still move the position. `merged` logs a materialization for each
 table that changed, and only for those; the ledger names them, no list of tables is gone
-through.
+through. In front of all stands the source's log, which nobody here makes: mirrors depend on
+it, not on a step, or each run would leave those that it did not change out of date.
 
 Dagster reads the annotation of `context` as an object, so this module has no deferred
 annotations.
@@ -11,39 +12,45 @@ annotations.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from random import SystemRandom
 from typing import Any
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry, update_catalogue
+from assets.declared import Declaration
+from assets.failures import failure
 from assets.hints import evaluated
-from assets.metadata import (
+from assets.pages.steps import (
     acknowledged_metadata,
     captured_metadata,
-    failure,
+    distance_metadata,
     held_sentence,
     merged_metadata,
-    table_metadata,
 )
-from assets.names import acknowledged_key, captured_key, merged_key, table_key
 from assets.sessions import Session, Sessions
+from assets.table_news import materializations, note_tables, structure_news
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
-from pipeline.position import Position
+from pipeline.preflight import pause_from_now
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import MergeReport, Workplace
+from pipeline.runs.inspecting.status import distance
 from pipeline.runs.inspecting.verify_outcome import prove_sample
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from resources.config import Settings
 
-SESSIONS = "sessions"
+SESSIONS = "lockstep_sessions"
 """The resource that hands out the run's sessions."""
+
+_LATE, _FAILED = 2, 3
+"""Intervals of the schedule after which a source that did not acknowledge is late, has failed."""
+
+Step = Callable[[dg.AssetExecutionContext], dg.MaterializeResult[Any]]
 
 
 def session_of(
@@ -53,80 +60,126 @@ def session_of(
     return sessions.of(source)
 
 
-def run_assets(settings: Settings, source: str) -> list[dg.AssetsDefinition]:
-    """The assets of one source's run, in order."""
-    return [_captured(settings, source), _merged(settings, source), _acknowledged(source)]
-
-
-def _captured(settings: Settings, source: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=captured_key(source),
-        group_name=source,
-        required_resource_keys={SESSIONS},
-        description="Reads the binlog to its present end into Parquet segments, and records "
-        "them in the ledger at once. Starts no JVM.",
+def run_assets(settings: Settings, source: str) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """The assets of one source's run, in order, behind its log."""
+    declared = Declaration.of(settings, source)
+    names = declared.names
+    part = settings.source(source)
+    log = declared.spec(
+        names.log,
+        kinds={"mysql"},
+        description=f"The binlog of {source}, which its server writes.",
+        metadata={"tables": ", ".join(part.part.tables)},
     )
-    @evaluated
+    return [
+        log,
+        _captured(settings, declared),
+        _merged(settings, declared),
+        _acknowledged(settings, declared),
+    ]
+
+
+def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
+    names = declared.names
+
     def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, source)
+        session = session_of(context, names.source)
         try:
             report = session.run(capture)
         except LockstepError as error:
             raise failure(error) from error
         session.record.captured = report
-        note_tables(settings, session)
+        work = session.workplace()
+        if report.batch is not None:
+            for event in structure_news(names, work, report.batch):
+                context.log_event(event)
+        note_tables(context, settings, work)
         return dg.MaterializeResult(metadata=captured_metadata(report))
 
-    return captured
+    spec = declared.spec(
+        names.captured,
+        deps=[names.log],
+        description="Reads the binlog to its present end into Parquet segments, and records "
+        "them in the ledger at once. Starts no JVM.",
+    )
+    return _step(captured, names.op("captured"), spec)
 
 
-def _merged(settings: Settings, source: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=merged_key(source),
-        group_name=source,
-        deps=[dg.AssetKey(captured_key(source))],
-        required_resource_keys={SESSIONS},
+def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
+    names = declared.names
+
+    def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        session = session_of(context, names.source)
+        report = merge_and_log(context, settings, session, only=None)
+        session.record.merged = report
+        changed = {done.table for done in report.merged}
+        note_tables(context, settings, session.workplace(), changed)
+        return dg.MaterializeResult(metadata=merged_metadata(report))
+
+    spec = declared.spec(
+        names.merged,
+        deps=[names.captured],
+        kinds={"spark"},
         description="Publishes captured segments to the changelogs and merges them into the "
         "mirrors. Each table that changed gets a materialization of its own.",
     )
-    @evaluated
-    def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, source)
-        report = merge_and_log(context, session, only=None)
-        session.record.merged = report
-        return dg.MaterializeResult(metadata=merged_metadata(report))
-
-    return merged
+    return _step(merged, names.op("merged"), spec)
 
 
-def _acknowledged(source: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=acknowledged_key(source),
-        group_name=source,
-        deps=[dg.AssetKey(merged_key(source))],
-        required_resource_keys={SESSIONS},
-        description="Moves the acknowledged position over every batch that the ledger shows "
-        "merged, and records which Delta versions belong together.",
-    )
-    @evaluated
+def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
+    names = declared.names
+
     def acknowledged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, source)
+        session = session_of(context, names.source)
         try:
             report = session.run(acknowledge)
         except LockstepError as error:
             raise failure(error) from error
-        report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
+        work = session.workplace()
+        report = replace(report, sampled=prove_sample(work, SystemRandom()))
         session.record.acknowledged = report
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
-        now = session.workplace().clock()
-        return dg.MaterializeResult(metadata=acknowledged_metadata(report, now))
+        if report.acknowledged:
+            note_tables(context, settings, work)
+        now = work.clock()
+        lag, room = distance(work, now)
+        told = acknowledged_metadata(report, now, session.record.merged)
+        return dg.MaterializeResult(metadata=told | distance_metadata(lag, room))
 
-    return acknowledged
+    interval = pause_from_now(settings.source(names.source).schedule)
+    spec = declared.spec(
+        names.acknowledged,
+        deps=[names.merged],
+        freshness_policy=_freshness(interval),
+        description="Moves the acknowledged position over every batch that the ledger shows "
+        "merged, and records which Delta versions belong together.",
+    )
+    return _step(acknowledged, names.op("acknowledged"), spec)
+
+
+def _step(function: Step, op: str, spec: dg.AssetSpec) -> dg.AssetsDefinition:
+    """One asset behind an op of that name."""
+    return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
+        evaluated(function)
+    )
+
+
+def _freshness(interval: timedelta | None) -> dg.FreshnessPolicy | None:
+    """Of a source with a schedule, by the longest pause between two of its runs."""
+    if interval is None:
+        return None
+    return dg.FreshnessPolicy.time_window(
+        fail_window=_FAILED * interval, warn_window=_LATE * interval
+    )
 
 
 def merge_and_log(
-    context: dg.AssetExecutionContext, session: Session, *, only: frozenset[TableName] | None
+    context: dg.AssetExecutionContext,
+    settings: Settings,
+    session: Session,
+    *,
+    only: frozenset[TableName] | None,
 ) -> MergeReport:
     """Merge all tables or those of `only`, and log what changed."""
 
@@ -137,50 +190,7 @@ def merge_and_log(
         report = session.run(step)
     except LockstepError as error:
         raise failure(error) from error
-    for event in _materializations(session.workplace(), report):
+    names = Declaration.of(settings, session.source).names
+    for event in materializations(names, settings, session.workplace(), report):
         context.log_event(event)
     return report
-
-
-def _materializations(work: Workplace, report: MergeReport) -> Iterable[dg.AssetMaterialization]:
-    if not report.merged:
-        return
-    batches = _batches(work, min(done.first_batch for done in report.merged))
-    segments = [(batch, segment) for batch in batches for segment in work.ledger.segments(batch)]
-    sizes: Counter[tuple[TableName, int]] = Counter()
-    for batch, segment in segments:
-        sizes[segment.table, batch] += sum(file.size for file in segment.files)
-    now = work.clock()
-    for done in report.merged:
-        covered = [batch for batch in batches if done.first_batch <= batch <= done.last_batch]
-        yield dg.AssetMaterialization(
-            asset_key=dg.AssetKey(table_key(work.source.name, done.table)),
-            metadata=table_metadata(
-                done,
-                position=batches.get(done.last_batch),
-                size=sum(sizes[done.table, batch] for batch in covered),
-                now=now,
-            ),
-        )
-
-
-def _batches(work: Workplace, first: int) -> dict[int, Position | None]:
-    """The source's batches from `first` on, and where each ends."""
-    source = work.source.name
-    newest = work.ledger.batches(source, limit=1)
-    span = newest[0].id - first + 1 if newest else 0
-    return {
-        batch.id: batch.end
-        for batch in work.ledger.batches(source, limit=span)
-        if batch.id >= first
-    }
-
-
-def note_tables(settings: Settings, session: Session) -> None:
-    """Bring the catalogue up to what the ledger knows; clickable after the next reload."""
-    states = session.workplace().ledger.table_states(session.source)
-    entries = [
-        CatalogueEntry(t.database, t.name, state.mirror, state.changelog)
-        for t, state in states.items()
-    ]
-    update_catalogue(settings.state_folder, session.source, entries, complete=False)

@@ -1,9 +1,10 @@
-"""Every mirror as a declared asset, clickable alone or as a subset.
+"""Every mirror as a declared asset with its check, clickable alone or as a subset.
 
-A click merges what is captured for the chosen tables, and nothing else; it captures and
-acknowledges nothing. One op stands behind all mirrors of a source: that keeps 5,000
-tables loading in seconds. It yields no outputs, which would cost a multiple at that
-number; what changed is logged as it is in a run.
+A click merges what is captured for the chosen tables and says how they stand, and nothing
+else; it captures and acknowledges nothing. One op stands behind all mirrors of a source: that
+keeps 5,000 tables loading in seconds. It yields no outputs for mirrors, which would cost a
+multiple at that number; what changed is logged as it is in a run. The checks are the same op's:
+behind one of their own, a mirror that yielded nothing would leave its check planned for ever.
 
 Dagster reads the annotation of `context` as an object, so this module has no deferred
 annotations.
@@ -12,52 +13,93 @@ annotations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
 
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry
+from assets.declared import Declaration
+from assets.failures import failure
 from assets.hints import evaluated
-from assets.names import captured_key, mirrors_name, output_name, table_key
+from assets.names import check_output_name, output_name
+from assets.pages.tables import CHECK, check_result, declared_metadata
 from assets.runs import SESSIONS, merge_and_log, session_of
+from assets.table_news import standings_of
+from pipeline.errors import LockstepError
+from pipeline.standing.tables import unseen
+from resources.config import Settings
+
+DROPPED_TAG = "lockstep/dropped"
+
+_LOG = "log"
 
 
-def mirror_assets(source: str, entries: Sequence[CatalogueEntry]) -> list[dg.AssetsDefinition]:
+def mirror_assets(
+    settings: Settings, source: str, entries: Sequence[CatalogueEntry]
+) -> list[dg.AssetsDefinition]:
     """The mirrors of the catalogue's entries; none where it has none."""
-    if not entries:
+    shown = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
+    if not shown:
         return []
-    tables = {dg.AssetKey(table_key(source, entry.table)): entry.table for entry in entries}
+    declared = Declaration.of(settings, source)
+    names, lake = declared.names, settings.lake_path()
+    keys = {number: names.table(entry.table) for number, entry in shown.items()}
+    tables = {keys[number]: entry.table for number, entry in shown.items()}
+    nothing = dg.Out(dg.Nothing, is_required=False)
 
-    @dg.multi_asset(
-        name=mirrors_name(source),
-        outs={output_name(n): _declared(source, entry) for n, entry in enumerate(entries, 1)},
-        deps=[dg.AssetKey(captured_key(source))],
-        can_subset=True,
+    @dg.op(
+        name=names.op("mirrors"),
+        ins={_LOG: dg.In(dg.Nothing)},
+        out={name(n): nothing for n in shown for name in (output_name, check_output_name)},
         required_resource_keys={SESSIONS},
         description="Merges what is captured for the chosen tables.",
     )
     @evaluated
-    def mirrors(context: dg.AssetExecutionContext) -> Iterator[dg.Output[Any]]:
+    def mirrors(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        session = session_of(context, source)
         chosen = frozenset(tables[key] for key in context.selected_asset_keys)
-        report = merge_and_log(context, session_of(context, source), only=chosen)
-        context.log.info(
-            f"{len(report.merged)} of {len(chosen)} chosen tables had captured changes to merge."
+        if chosen:
+            report = merge_and_log(context, settings, session, only=chosen)
+            done = len(report.merged)
+            context.log.info(
+                f"{done} of {len(chosen)} chosen tables had captured changes to merge."
+            )
+        asked = [tables[check.asset_key] for check in context.selected_asset_check_keys]
+        try:
+            standings = standings_of(session.workplace()) if asked else {}
+        except LockstepError as error:
+            raise failure(error) from error
+        for table in asked:
+            yield check_result(names, standings.get(table) or unseen(table))
+
+    return [
+        dg.AssetsDefinition(
+            keys_by_input_name={_LOG: names.log},
+            keys_by_output_name={output_name(number): key for number, key in keys.items()},
+            node_def=mirrors,
+            specs=[_spec(declared, entry, keys[n], lake) for n, entry in shown.items()],
+            check_specs_by_output_name={
+                check_output_name(number): dg.AssetCheckSpec(
+                    CHECK,
+                    asset=key,
+                    description="Whether the mirror follows its table and has all of it.",
+                )
+                for number, key in keys.items()
+            },
+            can_subset=True,
         )
-        yield from ()
-
-    return [mirrors]
+    ]
 
 
-def _declared(source: str, entry: CatalogueEntry) -> dg.AssetOut:
-    return dg.AssetOut(
-        key=dg.AssetKey(table_key(source, entry.table)),
-        dagster_type=dg.Nothing,
-        group_name=source,
-        is_required=False,
-        description=f"{entry.table}{', dropped at the source' if entry.dropped else ''}",
-        metadata={
-            "mirror": entry.mirror,
-            "changelog": entry.changelog,
-            "dropped": entry.dropped,
-        },
+def _spec(
+    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: Path
+) -> dg.AssetSpec:
+    gone = ", dropped at the source" if entry.dropped else ""
+    return declared.spec(
+        key,
+        tags={DROPPED_TAG: "true"} if entry.dropped else {},
+        deps=[declared.names.log],
+        kinds={"delta"},
+        description=f"The mirror of {entry.table}{gone}.",
+        metadata=declared_metadata(entry, lake),
     )

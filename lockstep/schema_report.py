@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lockstep.column_words import (
+from lockstep.desk import Desk
+from lockstep.report import counted, show_table
+from pipeline.schema.column_words import (
     keys_of,
     more_of,
     written_default,
@@ -14,8 +16,6 @@ from lockstep.column_words import (
     written_reference,
     written_type,
 )
-from lockstep.desk import Desk
-from lockstep.report import counted, show_table
 from pipeline.schema.history import Knowledge, Origin, SchemaStatement
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.shown import first_words

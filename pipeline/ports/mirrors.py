@@ -31,6 +31,16 @@ class MirrorCommit:
     table_id: str | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorSize:
+    """A version of a mirror: rows that a reader sees, data files, their bytes. `rows` is None
+    where counting them would take long."""
+
+    rows: int | None
+    files: int
+    size: int
+
+
 class Mirrors(Protocol):
     """Mirror Delta tables, written by Spark, read back without it.
 
@@ -111,6 +121,9 @@ class Mirrors(Protocol):
     def retention(self, mirror: str) -> Retention | None:
         """How long the mirror's versions stay, by its properties; None where there is no table,
         or they are not understood."""
+
+    def size(self, mirror: str, version: int) -> MirrorSize | None:
+        """By the version's log, no JVM; None where it does not tell."""
 
     def ends_at(self, mirror: str, version: int) -> bool:
         """Whether that is the mirror's newest version; asks for two files, whatever the log's

@@ -9,11 +9,13 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
+import pyarrow as pa
+
 from pipeline.decisions import Continuity
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
-from pipeline.ports.mirrors import Mirrors
+from pipeline.ports.mirrors import Mirrors, MirrorSize
 from pipeline.ports.segments import SegmentStore
 from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
@@ -156,7 +158,9 @@ class CaptureReport:
 class TableMerge:
     """One table whose mirror changed: rows by operation as the log gave them, the
     mirror's new Delta version, its path relative to the lake, seconds it took, and why it was
-    written the way it was."""
+    written the way it was. `read`: rows that were read from the source, and are part of it.
+    `shows`: the schema version it shows now; `columns`: its own, by name, in its order; `size`:
+    how large it is then, where that is known."""
 
     table: TableName
     counts: RowCounts
@@ -166,8 +170,11 @@ class TableMerge:
     seconds: float
     first_batch: int
     last_batch: int
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, pa.DataType], ...]
+    shows: int
     reason: str = ""
+    read: int = 0
+    size: MirrorSize | None = None
 
 
 @dataclass(frozen=True, slots=True)

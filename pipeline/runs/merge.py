@@ -26,6 +26,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
 from pipeline.life.events import MirrorReplaced
+from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
@@ -156,13 +157,13 @@ class _Merging:
             for done, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
-                    written, seconds = future.result()
+                    written, seconds, size = future.result()
                 except TableError as error:
                     self._refused(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
-                    self._settle(job.task, written, list(job.lineage.schema), seconds)
+                    self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
                 self.work.progress.merge(done=done, total=len(jobs), table=table)
         if errors:
@@ -174,7 +175,12 @@ class _Merging:
         return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
 
     def _settle(
-        self, task: Task, written: Written, columns: Collection[pa.Field], seconds: float
+        self,
+        task: Task,
+        written: Written,
+        columns: Collection[pa.Field],
+        seconds: float,
+        size: MirrorSize | None = None,
     ) -> None:
         version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
@@ -205,8 +211,11 @@ class _Merging:
                 seconds=seconds,
                 first_batch=task.intent.first_batch,
                 last_batch=task.intent.last_batch,
-                columns=tuple((field.name, str(field.type)) for field in columns),
+                columns=tuple((field.name, field.type) for field in columns),
+                shows=task.plan.final,
                 reason=written.reason,
+                read=task.read,
+                size=size,
             )
         )
 
@@ -268,13 +277,17 @@ def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
-def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float]:
-    """One table's commit, tried again on the same intent when somebody else was first."""
+def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
+    """One table's commit, tried again on the same intent when somebody else was first; its
+    seconds, and the size of what it made."""
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
             with for_one_table("fold its changes"):
-                return write_once(work, lease, job), perf_counter() - clock
+                written = write_once(work, lease, job)
+            seconds = perf_counter() - clock
+            mirror = job.task.state.mirror
+            return written, seconds, work.mirrors.size(mirror, written.commit.delta_version)
         except CommitConflict:
             if wait is None:
                 raise

@@ -117,3 +117,30 @@ def arrow_schema(structure: TableStructure) -> pa.Schema:
                 hint="give the table a PRIMARY KEY of another type, or exclude it",
             )
     return schema
+
+
+_SQL_NAMES: dict[pa.DataType, str] = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+}
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """What Spark's SQL calls the type in the lake: `bigint`, `decimal(10,2)`, `timestamp_ntz`."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{sql_type(kind.value_type)}>"
+    return _SQL_NAMES.get(kind, str(kind))

@@ -15,7 +15,7 @@ from pipeline.errors import RECOVERY_OF, Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof
-from pipeline.standing.facts import Failures, Standing
+from pipeline.standing.facts import Failures, Headroom, Lag, Standing
 from pipeline.start.question import Refusal, Rule, Start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, SetAside
@@ -175,16 +175,17 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
-    room = standing.headroom
-    if room is None:
-        return None
+    return None if standing.headroom is None else at_risk(standing.source, standing.headroom, pause)
+
+
+def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:
+    """Whether the log at the cursor may go before the next runs; `pause` as for `verdict`."""
     if room.gone:
         return Verdict(
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
             "go on",
-            f"`lockstep run --source {standing.source}` now; keep logs longer: "
-            "binlog_expire_logs_seconds",
+            f"`lockstep run --source {source}` now; keep logs longer: binlog_expire_logs_seconds",
             Recovery.OPERATOR,
         )
     if room.kept is None or room.remaining is None:
@@ -196,8 +197,7 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {left}, and the position with it",
-        f"`lockstep run --source {standing.source}` now; keep logs longer: "
-        "binlog_expire_logs_seconds",
+        f"`lockstep run --source {source}` now; keep logs longer: binlog_expire_logs_seconds",
         Recovery.OPERATOR,
     )
 
@@ -232,16 +232,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             run,
             Recovery.RETRY,
         )
-    late = pause + max(_LATE, _QUARTER * pause) if pause else None
-    seconds = standing.lag.seconds
-    if late is not None and seconds is not None and seconds > late.total_seconds():
-        return Verdict(
-            State.BEHIND,
-            f"the lake is {spoken(timedelta(seconds=seconds))} behind, and the schedule's longest "
-            f"pause is {spoken(pause or late)}",
-            f"{run}; is `dagster dev` (or the daemon) running?",
-            Recovery.RETRY,
-        )
+    if (behind := late(standing.source, standing.lag, pause)) is not None:
+        return behind
     if wrong := [one for one in standing.proofs if one.differing]:
         return Verdict(State.DIFFERS, _differing(wrong), _DIFFERS_CURE.format(wrong[0].table))
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
@@ -250,6 +242,20 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     position = standing.acknowledged.position if standing.acknowledged else None
     return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
+
+
+def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
+    """Whether the lake is further behind than its schedule explains; None without one."""
+    allowed = pause + max(_LATE, _QUARTER * pause) if pause else None
+    if allowed is None or lag.seconds is None or lag.seconds <= allowed.total_seconds():
+        return None
+    return Verdict(
+        State.BEHIND,
+        f"the lake is {spoken(timedelta(seconds=lag.seconds))} behind, and the schedule's longest "
+        f"pause is {spoken(pause or allowed)}",
+        f"`lockstep run --source {source}`; is `dagster dev` (or the daemon) running?",
+        Recovery.RETRY,
+    )
 
 
 def _differing(wrong: Sequence[TableProof]) -> str:

@@ -12,9 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     field_validator,
@@ -38,6 +36,8 @@ from pipeline.policies import (
 )
 from pipeline.snapshot.pace import LoadLimits
 from pipeline.source_plan import SnapshotPlan
+from resources.config.dagster import DagsterPart
+from resources.config.part import Part, Text
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
@@ -109,12 +109,7 @@ def _reference(text: str) -> str:
     return text
 
 
-Text = Annotated[str, StringConstraints(min_length=1)]
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 _DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h|d)?")
@@ -181,6 +176,21 @@ class BoundsPart(Part):
 _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
+class TriggerPart(Part):
+    """What lets Dagster start a run between two of the schedule: so much log, or so old."""
+
+    bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
+    seconds: (
+        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _something(self) -> TriggerPart:
+        if self.bytes is None and self.seconds is None:
+            raise ValueError("trigger has neither bytes nor seconds")
+        return self
+
+
 class SnapshotPart(Part):
     """How tables are read from the source."""
 
@@ -230,6 +240,7 @@ class SourcePart(Part):
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
     bounds: BoundsPart = BoundsPart()
+    trigger: TriggerPart | None = None
     snapshot: SnapshotPart = SnapshotPart()
     standby: StandbyPart | None = None
     on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
@@ -290,6 +301,7 @@ _OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep
 class File(Part):
     lake: LakePart = LakePart()
     ledger: LedgerPart = LedgerPart()
+    dagster: DagsterPart = DagsterPart()
     spark: dict[str, str] = Field(default_factory=dict)
     sources: Annotated[tuple[SourcePart, ...], Field(min_length=1, strict=False)]
 

@@ -17,9 +17,11 @@ from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
+from resources.config.dagster import DagsterPart, page_address
 from resources.config.model import (
     File,
     SourcePart,
+    TriggerPart,
     refuse_plain_text,
     start_place,
     table_pattern,
@@ -42,6 +44,11 @@ class SourceSettings:
     def schedule(self) -> str | None:
         """A cron expression of five fields."""
         return self.part.schedule
+
+    @property
+    def trigger(self) -> TriggerPart | None:
+        """How much log behind the cursor starts a run, if that is to start one."""
+        return self.part.trigger
 
     @property
     def port(self) -> int:
@@ -196,6 +203,22 @@ class Settings:
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""
         return resolve(self.file.ledger.dsn, self.folder)
+
+    @property
+    def dagster(self) -> DagsterPart:
+        return self.file.dagster
+
+    def webserver(self) -> str | None:
+        """The address of Dagster's page, if it was told."""
+        address = self.file.dagster.webserver
+        if address is None:
+            return None
+        try:
+            return page_address(resolve(address, self.folder))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"dagster.webserver: {error}.", hint=f"correct what {address} holds"
+            ) from error
 
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
@@ -32,7 +33,7 @@ from pipeline.ports.mirror_writes import (
     Replace,
     Target,
 )
-from pipeline.ports.mirrors import MirrorCommit
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from pipeline.proof.sampling import Span
 from resources.lake.altering import (
     APP_ID,
@@ -55,7 +56,7 @@ from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
-from resources.lake.sizes import size_in, size_of
+from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
@@ -201,6 +202,12 @@ class SparkMirrors:
         with self._about(mirror) as path:
             version = newest_version(path)
             return None if version is None else Retention.of(configuration(path, version))
+
+    def size(self, mirror: str, version: int) -> MirrorSize | None:
+        try:
+            return shown_by(DeltaTable(self._lake / mirror, version=version))
+        except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
+            return None
 
     def ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:

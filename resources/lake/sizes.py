@@ -9,11 +9,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.changes.strategy import Size
+from pipeline.ports.mirrors import MirrorSize
+
+_COUNTED = 5_000_000
+"""Rows up to which deletion vectors are read to count what they leave out."""
 
 
 def size_in(files: Iterable[str]) -> Size | None:
@@ -41,3 +46,24 @@ def size_of(table: DeltaTable) -> Size | None:
     if len(counts) < len(rows):
         return None
     return Size(sum(counts), sum(actions["size_bytes"].to_pylist()))
+
+
+def shown_by(table: DeltaTable) -> MirrorSize | None:
+    """What a reader of the table's version sees."""
+    found = size_of(table)
+    if found is None:
+        return None
+    gone: int | None = 0
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        gone = _deleted(table) if found.rows <= _COUNTED else None
+    files = len(table.file_uris())
+    return MirrorSize(None if gone is None else found.rows - gone, files, found.bytes)
+
+
+def _deleted(table: DeltaTable) -> int | None:
+    """Rows that files hold and deletion vectors leave out; None where they cannot be read."""
+    try:
+        masks = pa.table(table.deletion_vectors()).column("selection_vector")
+        return sum(pc.sum(pc.invert(mask.values)).as_py() or 0 for mask in masks)
+    except (DeltaError, pa.ArrowException, OSError):
+        return None

@@ -30,7 +30,7 @@ from pipeline.lake_commit import (
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
-from pipeline.ports.mirrors import MirrorCommit
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from pipeline.proof.sampling import Span
 from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
@@ -311,6 +311,10 @@ class MemoryMirrors:
 
     def retention(self, mirror: str) -> Retention | None:
         return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
+
+    def size(self, mirror: str, version: int) -> MirrorSize | None:
+        rows = self._lake.tables[mirror][version].rows
+        return MirrorSize(rows.num_rows, 1, rows.nbytes)
 
     def ends_at(self, mirror: str, version: int) -> bool:
         return self.version(mirror) == version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.column_words import (
+from pipeline.schema.column_words import (
     keys_of,
     more_of,
     written_default,

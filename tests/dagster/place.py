@@ -106,13 +106,11 @@ class Stand:
         )
 
     def click(
-        self, entries: tuple[CatalogueEntry, ...], *keys: tuple[str, ...]
+        self, entries: tuple[CatalogueEntry, ...], *keys: dg.AssetKey
     ) -> dg.ExecuteInProcessResult:
         """Materialize a selection of assets, as the page does."""
         repository = self.definitions(entries).get_repository_def()
-        job = repository.get_implicit_global_asset_job_def().get_subset(
-            asset_selection={dg.AssetKey(key) for key in keys}
-        )
+        job = repository.get_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
         return job.execute_in_process(
             instance=self.instance, run_config=QUIET, raise_on_error=False
         )

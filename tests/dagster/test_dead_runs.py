@@ -10,7 +10,7 @@ import pytest
 
 from assets.dead_runs import GRACE, RunUnderWay, why_dead
 from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
-from assets.schedules import why_busy
+from assets.sensors.schedules import why_busy
 from pipeline.decisions import LeaseView
 from tests.dagster.place import Stand, settings_for, stand_for
 
@@ -69,7 +69,7 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
     """A run without its lease is shown as failed; the lease's holder stays started."""
     settings = settings_for(tmp_path, "shop")
     with stand_for(settings, None) as stand:
-        sensor = stand.definitions().get_repository_def().sensor_defs[0]
+        sensor = stand.definitions().resolve_sensor_def("lockstep_dead_runs")
 
         def look() -> str | None:
             context = dg.build_sensor_context(instance=stand.instance)

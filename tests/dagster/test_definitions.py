@@ -12,10 +12,11 @@ import pytest
 
 from assets import definitions
 from assets.catalogue import update_catalogue
-from assets.names import SOURCE_TAG, step_keys, table_key
+from assets.names import SOURCE_TAG, SourceNames
 from pipeline.table import TableName
 from tests.dagster.place import MemorySite, entry, settings_for
 
+NAMES = SourceNames("shop")
 REPOSITORY = Path(__file__).resolve().parents[2]
 AWKWARD = (
     "order items",
@@ -53,12 +54,17 @@ def test_everything_loads_with_every_server_down(
     write_file(tmp_path, 'schedule = "*/5 * * * *"\n')
     repository = loaded(tmp_path, monkeypatch)
     assert {key.path[-1] for key in repository.assets_defs_by_key} == {
+        "log",
         "captured",
         "merged",
         "acknowledged",
     }
     assert [s.name for s in repository.schedule_defs] == ["lockstep_shop_schedule"]
-    assert [s.name for s in repository.sensor_defs] == ["lockstep_dead_runs"]
+    assert sorted(s.name for s in repository.sensor_defs) == [
+        "lockstep_attention",
+        "lockstep_dead_runs",
+        "lockstep_new_tables",
+    ]
     assert not (tmp_path / ".lockstep").exists()
     assert not (tmp_path / "lake").exists()
 
@@ -69,7 +75,7 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
     job = built.resolve_job_def("lockstep_shop")
     graph = built.get_repository_def().asset_graph
-    captured, merged, acknowledged = map(dg.AssetKey, step_keys("shop"))
+    captured, merged, acknowledged = NAMES.steps
     assert job.asset_layer.selected_asset_keys == {captured, merged, acknowledged}
     assert graph.get(merged).parent_keys == {captured}
     assert graph.get(acknowledged).parent_keys == {merged}
@@ -84,7 +90,7 @@ def test_awkward_names_load_beside_each_other(
     entries = [entry("shop", name) for name in AWKWARD] + [entry("my shop", "t")]
     update_catalogue(tmp_path / ".lockstep", "shop", entries, complete=True)
     repository = loaded(tmp_path, monkeypatch)
-    wanted = {dg.AssetKey(table_key("shop", one.table)) for one in entries}
+    wanted = {NAMES.table(one.table) for one in entries}
     assert len(wanted) == len(entries)
     assert wanted <= repository.assets_defs_by_key.keys()
 
@@ -93,9 +99,7 @@ def test_a_mirror_tells_its_changelog(tmp_path: Path) -> None:
     """Its paths are part of its metadata; a dropped table says so."""
     settings = settings_for(tmp_path, "shop")
     built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
-    node = built.get_repository_def().asset_graph.get(
-        dg.AssetKey(table_key("shop", TableName("shop", "t")))
-    )
+    node = built.get_repository_def().asset_graph.get(NAMES.table(TableName("shop", "t")))
     assert node.metadata["changelog"] == "shop/_changes/t"
     assert node.group_name == "shop"
 

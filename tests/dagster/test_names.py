@@ -4,44 +4,60 @@ from __future__ import annotations
 
 import re
 
+import dagster as dg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.names import job_name, output_name, step_keys, table_key
+from assets.names import SourceNames, check_output_name, job_name, output_name
 from pipeline.table import TableName
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
-SOURCES = st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True)
+SOURCES = st.builds(SourceNames, st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True))
 TABLES = st.builds(TableName, NAMES, NAMES)
 
 
 @given(SOURCES, TABLES, TABLES)
-def test_keys_of_different_tables_differ(source: str, one: TableName, other: TableName) -> None:
+def test_keys_of_different_tables_differ(
+    names: SourceNames, one: TableName, other: TableName
+) -> None:
     """Two tables have one key only if they are one table."""
-    assert (table_key(source, one) == table_key(source, other)) == (one == other)
+    assert (names.table(one) == names.table(other)) == (one == other)
 
 
 @given(SOURCES, SOURCES, TABLES)
-def test_a_tables_key_is_no_steps_key(source: str, other: str, table: TableName) -> None:
-    """No table's name can make its key that of a step, of any source."""
-    assert table_key(source, table) not in step_keys(other)
+def test_a_tables_key_is_no_steps_key(
+    names: SourceNames, others: SourceNames, table: TableName
+) -> None:
+    """No table's name can make its key that of a step or a log, of any source."""
+    assert names.table(table) not in (others.log, *others.steps)
 
 
 @given(SOURCES, TABLES)
-def test_key_parts_are_plain(source: str, table: TableName) -> None:
-    """Letters, digits, `_`, `-` and `=` only: nothing a key's text form gives a meaning."""
-    assert all(re.fullmatch(r"[A-Za-z0-9_=-]+", part) for part in table_key(source, table))
+def test_key_parts_are_plain(names: SourceNames, table: TableName) -> None:
+    """Nothing in a key has a meaning in its text form or in an address, and it comes back from
+    both of its texts."""
+    key = names.table(table)
+    assert all(re.fullmatch(r"[\w=$. -]+", part) and part == part.strip() for part in key.path)
+    assert dg.AssetKey.from_user_string(key.to_user_string()) == key
+    assert dg.AssetKey.from_db_string(key.to_string()) == key
 
 
-@given(SOURCES, st.integers(1, 10**7))
-def test_generated_names_are_valid(source: str, number: int) -> None:
-    """Op, output and job names are what Dagster allows."""
-    assert all(
-        re.fullmatch(r"[A-Za-z0-9_]+", name) for name in (job_name(source), output_name(number))
-    )
+@given(SOURCES, SOURCES, st.integers(1, 10**7))
+def test_generated_names_are_valid(names: SourceNames, others: SourceNames, number: int) -> None:
+    """Op, output and job names are what Dagster allows, and differ."""
+    ops = [
+        one.op(what)
+        for one in {names, others}
+        for what in ("captured", "merged", "acknowledged", "mirrors", "checks")
+    ]
+    outputs = [output_name(number), check_output_name(number)]
+    assert len(set(ops + outputs)) == len(ops + outputs)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]+", n) for n in [*ops, *outputs, job_name(names.source)])
 
 
 def test_the_keys_a_person_sees() -> None:
-    """Plain names stay as they are; every other byte is `=XX`."""
-    assert table_key("shop", TableName("shop", "orders")) == ("shop", "shop", "orders")
-    assert table_key("shop", TableName("my db", "a/b")) == ("shop", "my=20db", "a=2Fb")
+    """A mirror is called what every command calls its table; what a key cannot have is `=XX`."""
+    names = SourceNames("shop", prefix=("mysql",))
+    assert names.captured.path == ["mysql", "shop", "captured"]
+    assert names.table(TableName("shop", "Audit Log")).path[2:] == ["shop.Audit Log"]
+    assert names.table(TableName("täglich", "a/b.c")).path[2:] == ["täglich.a=2Fb=2Ec"]

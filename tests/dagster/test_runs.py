@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.names import SOURCE_TAG, acknowledged_key, captured_key, lease_tag, table_key
+from assets.names import SOURCE_TAG, SourceNames, lease_tag
 from pipeline.batch import BatchState
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings
@@ -19,6 +19,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 
 TABLES = ("a", "b", "order items")
+NAMES = SourceNames("shop")
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 
 def key(database: str, table: str) -> dg.AssetKey:
-    return dg.AssetKey(table_key("shop", TableName(database, table)))
+    return NAMES.table(TableName(database, table))
 
 
 def materialized(result: dg.ExecuteInProcessResult) -> set[dg.AssetKey | None]:
@@ -109,8 +110,8 @@ def test_a_table_set_aside_does_not_hold_the_run(
     assert result.success
     assert materialized(result) == {*ALL_STEPS, key(database, "b")}
     checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
-    aside = checks["no_table_set_aside"]
-    assert (aside.passed, aside.severity) == (False, dg.AssetCheckSeverity.WARN)
+    aside = checks["no_table_quarantined"]
+    assert (aside.passed, aside.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
     assert stand.site.books.unfinished("shop") == []
 
@@ -135,7 +136,7 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
         (record,) = table.records
         assert f"{database}.a" in str(record.data["tables"]).split(", ")
         assert "row 2 is of no use" in str(record.data["reason"])
-        event = stand.instance.get_latest_materialization_event(dg.AssetKey(captured_key("shop")))
+        event = stand.instance.get_latest_materialization_event(NAMES.captured)
         assert event is not None
         assert event.asset_materialization is not None
         told = event.asset_materialization.metadata.get("continuity")
@@ -149,10 +150,8 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     waits for the other; the next run completes it."""
     mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
     known = entries(database)
-    stand.click(known, captured_key("shop"))
-    clicked = stand.click(
-        known, table_key("shop", TableName(database, "a")), acknowledged_key("shop")
-    )
+    stand.click(known, NAMES.captured)
+    clicked = stand.click(known, NAMES.table(TableName(database, "a")), NAMES.acknowledged)
     assert clicked.success
     assert materialized(clicked) == {*steps("acknowledged"), key(database, "a")}
     assert [batch.state for batch in stand.site.books.unfinished("shop")] == [BatchState.CAPTURED]
@@ -167,7 +166,7 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
     """It succeeds and materializes nothing; it does not read the source."""
     stand.run()
     mysql.execute("insert into a values (1, 1)", database=database)
-    clicked = stand.click(entries(database), table_key("shop", TableName(database, "a")))
+    clicked = stand.click(entries(database), NAMES.table(TableName(database, "a")))
     assert clicked.success
     assert materialized(clicked) == set()
 

@@ -19,7 +19,7 @@ from assets.catalogue import read_catalogue
 from assets.definitions import build
 from assets.execute import execute
 from assets.home import dagster_home, open_instance
-from assets.names import acknowledged_key, table_key
+from assets.names import SourceNames
 from assets.sessions import RunRecord
 from pipeline.batch import BatchState
 from pipeline.runs.inspecting.verify_rows import verify
@@ -32,6 +32,7 @@ from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "dagster_runs"
+NAMES = SourceNames("shop")
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Place:
         return {"/".join(one.asset_key.path): one.metadata for one in found if one is not None}
 
     def tables(self) -> list[str]:
-        return [key for key in self.materialized() if key.count("/") > 1]
+        return [key for key in self.materialized() if "." in key]
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
@@ -74,9 +75,9 @@ class Place:
                 return None
 
         definitions = build(self.settings, catalogue, Kept)
-        keys = [dg.AssetKey(table_key("shop", TableName(DATABASE, table))) for table in tables]
+        keys = [NAMES.table(TableName(DATABASE, table)) for table in tables]
         if acknowledged:
-            keys.append(dg.AssetKey(acknowledged_key("shop")))
+            keys.append(NAMES.acknowledged)
         job = definitions.resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
             instance=self.instance, asset_selection=keys, raise_on_error=False
@@ -160,8 +161,8 @@ def test_only_changed_tables_are_logged(place: Place) -> None:
     place.mysql.execute(f"update {DATABASE}.b set v = 'two'")
     record = place.run()
     assert record.merged is not None
-    assert place.tables() == [f"shop/{DATABASE}/b"]
-    metadata = place.materialized()[f"shop/{DATABASE}/b"]
+    assert place.tables() == [f"shop/{DATABASE}.b"]
+    metadata = place.materialized()[f"shop/{DATABASE}.b"]
     assert metadata["rows updated"].value == 1
     assert place.equal("a", "b", "c")
 
@@ -179,7 +180,7 @@ def test_a_table_set_aside_holds_nobody(place: Place) -> None:
     end = position(record)
     assert record.captured is not None
     assert end == str(record.captured.end.at)
-    assert place.tables() == [f"shop/{DATABASE}/a"]
+    assert place.tables() == [f"shop/{DATABASE}.a"]
     assert record.acknowledged is not None
     (aside,) = record.acknowledged.set_aside
     assert (str(aside.table), "PARTIAL_JSON" in aside.reason) == (f"{DATABASE}.odd", True)
@@ -226,7 +227,7 @@ def _only_capture(place: Place) -> int:
     return report.batch
 
 
-NAMES = [
+AWKWARD = [
     "order items",
     "täble",
     "t$1",
@@ -244,20 +245,20 @@ NAMES = [
 
 def test_awkward_names(place: Place) -> None:
     """No name breaks the location, meets another, or is lost on the way."""
-    quoted = [name.replace("`", "``") for name in NAMES]
+    quoted = [name.replace("`", "``") for name in AWKWARD]
     place.mysql.execute(
         *(f"create table {DATABASE}.`{name}` (id int primary key)" for name in quoted),
         *(f"insert into {DATABASE}.`{name}` values ({n})" for n, name in enumerate(quoted)),
     )
     place.run()
-    assert len(place.tables()) == len(NAMES)
-    assert place.equal(*NAMES)
+    assert len(place.tables()) == len(AWKWARD)
+    assert place.equal(*AWKWARD)
     place.mysql.execute(*(f"update {DATABASE}.`{name}` set id = id + 100" for name in quoted))
     _only_capture(place)
-    assert place.click(*NAMES)
-    assert len(place.tables()) == len(NAMES)
+    assert place.click(*AWKWARD)
+    assert len(place.tables()) == len(AWKWARD)
     position(place.run())
-    assert place.equal(*NAMES)
+    assert place.equal(*AWKWARD)
 
 
 def test_a_failing_table_leaves_the_others_their_commits(

@@ -6,6 +6,7 @@ Belongs here: the questions. Does not: what the answers mean (`pipeline.standing
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from pipeline.batch import Batch
@@ -21,7 +22,7 @@ from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.standing.facts import Headroom, Standing, WaitingBatch
+from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
@@ -94,6 +95,23 @@ def stand(
         astray=() if isinstance(work, LockstepError) else _astray(work),
         proofs=tuple(ledger.proofs(source)),
     )
+
+
+def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
+    """How far the lake is behind the server, and how long the log behind it is kept; as far as
+    that is known, where the server does not answer."""
+    source, ledger = work.source.name, work.ledger
+    cursor = ledger.acknowledged_cursor(source)
+    if cursor is None:
+        return Lag(), None
+    facts: ServerFacts | None = None
+    room: Headroom | None = None
+    with suppress(LockstepError):
+        facts = work.server.facts()
+        room = _headroom(work.server, facts, cursor.position)
+    decisions = ledger.decisions(source, limit=_DECISIONS)
+    since = _since(decisions, ledger.batches(source, limit=1), cursor.position)
+    return lag(facts, cursor.position, now, since), room
 
 
 def _astray(work: Workplace) -> tuple[SetAside, ...]:

@@ -54,6 +54,12 @@ class Task:
     def counts(self) -> RowCounts:
         return sum((segment.counts for segment in self.plan.segments), RowCounts())
 
+    @property
+    def read(self) -> int:
+        """Rows that were read from the source for it."""
+        parts = (self.plan.snapshot, self.plan.completion)
+        return sum(file.images for part in parts if part is not None for file in part.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -1,19 +1,16 @@
-"""When runs begin by themselves, and who notices that one died.
+"""When runs begin by the clock.
 
 A schedule per source that has one in lockstep.toml; it skips, with a sentence, while
-another run holds the source. One sensor reports dead runs of every source. Both ask the
-ledger only when they must, and load without it.
+another run holds the source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 
 import dagster as dg
 
-from assets.dead_runs import report_dead, runs_under_way
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name
 from assets.sessions import Site
@@ -21,8 +18,6 @@ from pipeline.decisions import LeaseView
 from pipeline.errors import LockstepError
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
-
-SENSOR_SECONDS = 60
 
 
 def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
@@ -62,32 +57,3 @@ def _lease(source: str, open_site: OpenSite) -> LeaseView | None:
             return site.ledger().lease(source)
     except LockstepError:
         return None
-
-
-def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorDefinition:
-    """Reports runs as failed whose process is gone."""
-
-    @dg.sensor(
-        name="lockstep_dead_runs",
-        minimum_interval_seconds=SENSOR_SECONDS,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-    )
-    @evaluated
-    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        found = {source: runs_under_way(context.instance, source) for source in sources}
-        found = {source: runs for source, runs in found.items() if runs}
-        if not found:
-            return dg.SkipReason("No run is under way.")
-        reported: list[str] = []
-        try:
-            with open_site() as site:
-                for source, runs in found.items():
-                    lease = site.ledger().lease(source)
-                    reported += report_dead(context.instance, runs, lease, datetime.now(UTC))
-        except LockstepError as error:
-            return dg.SkipReason(f"{error.message} hint: {error.hint}")
-        if reported:
-            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
-        return dg.SkipReason("Every run under way is alive.")
-
-    return look

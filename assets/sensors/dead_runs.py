@@ -1,0 +1,43 @@
+"""Who notices that a run died whose process is gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from assets.dead_runs import report_dead, runs_under_way
+from assets.hints import evaluated
+from assets.sensors.schedules import OpenSite
+from pipeline.errors import LockstepError
+
+SECONDS = 60
+
+
+def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorDefinition:
+    """Reports runs as failed whose process is gone."""
+
+    @dg.sensor(
+        name="lockstep_dead_runs",
+        minimum_interval_seconds=SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    @evaluated
+    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        found = {source: runs_under_way(context.instance, source) for source in sources}
+        found = {source: runs for source, runs in found.items() if runs}
+        if not found:
+            return dg.SkipReason("No run is under way.")
+        reported: list[str] = []
+        try:
+            with open_site() as site:
+                for source, runs in found.items():
+                    lease = site.ledger().lease(source)
+                    reported += report_dead(context.instance, runs, lease, datetime.now(UTC))
+        except LockstepError as error:
+            return dg.SkipReason(f"{error.message} hint: {error.hint}")
+        if reported:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+        return dg.SkipReason("Every run under way is alive.")
+
+    return look
