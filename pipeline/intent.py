@@ -12,7 +12,6 @@ from typing import Final
 
 from pipeline.table import TableName
 
-
 REPLAY: Final = "replay"
 """The step of a write that heals a mirror: it brings nothing that the mirror lacks by the books."""
 
