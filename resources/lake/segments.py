@@ -127,7 +127,7 @@ class ParquetSegments:
             make_durable_folder(into)
             for file in files:
                 with suppress(FileNotFoundError):
-                    os.replace(below / written_as(file.path), into / file.path)
+                    (below / written_as(file.path)).replace(into / file.path)
             sync_folder(into)
 
     def clear(self, folder: str) -> None:

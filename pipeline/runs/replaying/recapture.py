@@ -101,7 +101,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: ServerFacts) -> Recaptured
     then = _as_then(work, batch)
     recorded = ledger.segments(batch.id)
     events = ledger.table_events(source, batch.id)
-    captured = {one.table for one in (*recorded, *events)}
+    captured = {one.table for one in recorded} | {one.table for one in events}
     tables = CapturedTables(
         ScratchStore(work.segments, source),
         source=source,

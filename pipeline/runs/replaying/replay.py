@@ -1,7 +1,7 @@
 """Replay: the batches of a span once more, and nothing else moves.
 
 Belongs here: the order of a replay, and what it reports. Does not: which batches those are
-(`pipeline.replay.spans`), its steps (`recapture`, `revise`, `heal`), who waits for whom (`waiting`).
+(`pipeline.replay.spans`), its steps (`recapture`, `revise`, `heal`), who waits (`waiting`).
 
 Each batch is read again from the log where that is possible, else its changelog is all there is.
 Files that hold something else, or are damaged, are replaced; then the mirrors are held against
