@@ -11,7 +11,7 @@ structure that is not recorded; else nothing of it is used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.batch import Batch, Cursor
@@ -82,12 +82,15 @@ def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | No
     return None
 
 
-def recapture(work: Workplace, batch: Batch, facts: ServerFacts) -> Recaptured | AsRecorded:
-    """Read it again into the scratch folder; writes nothing else."""
+def recapture(
+    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
+) -> Recaptured | AsRecorded:
+    """Read it again into the scratch folder; writes nothing else. `firsts`: the first batch that
+    has anything of a table, for each of this batch's."""
     why = why_not_again(work, batch, facts)
     if why is None:
         try:
-            return _recaptured(work, batch, facts)
+            return _recaptured(work, batch, facts, firsts)
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
@@ -95,7 +98,9 @@ def recapture(work: Workplace, batch: Batch, facts: ServerFacts) -> Recaptured |
     return AsRecorded(batch, why)
 
 
-def _recaptured(work: Workplace, batch: Batch, facts: ServerFacts) -> Recaptured | AsRecorded:
+def _recaptured(
+    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
+) -> Recaptured | AsRecorded:
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -106,7 +111,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: ServerFacts) -> Recaptured
         ScratchStore(work.segments, source),
         source=source,
         batch=batch.id,
-        states=_states_then(work, batch, captured),
+        states=_states_then(work, [one for one in captured if firsts[one] < batch.id]),
         updated=_says_updated(work, recorded),
     )
     basis = Basis(
@@ -150,18 +155,13 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> Begun:
     return Begun(start, 0, batch.start, witness, facts, by_gtid=batch.by_gtid)
 
 
-def _states_then(
-    work: Workplace, batch: Batch, captured: set[TableName]
-) -> dict[TableName, TableState]:
+def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:
     """Those of the tables that the lake had something of before, all captured."""
     states = work.ledger.table_states(work.source.name)
-    found = {}
-    for table in captured:
-        first = work.ledger.batches_of(work.source.name, table)[0]
-        if first.id < batch.id:
-            state = replace(states[table], condition=TableCondition.ACTIVE, stopped=None)
-            found[table] = state
-    return found
+    return {
+        table: replace(states[table], condition=TableCondition.ACTIVE, stopped=None)
+        for table in known
+    }
 
 
 def _says_updated(work: Workplace, recorded: Sequence[Segment]) -> bool:

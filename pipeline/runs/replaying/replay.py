@@ -11,13 +11,14 @@ repeated writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import BatchesWait, NothingMatches, SpanRefused
+from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.context import Workplace
@@ -115,7 +116,8 @@ def replay(
     tables = _tables(work, chosen, only)
     work.segments.clear(scratch_path(work.source.name))
     try:
-        batches = [_read(work, batch, only) for batch in _told(work, chosen)]
+        read = _Reading(work, only, *_facts(work, chosen))
+        batches = [read.batch(one) for one in _told(work, chosen)]
         found = [one for batch in batches for one in batch.segments]
         revision = revise.begin(work, lease, found) if commit else None
         if revision is not None:
@@ -214,19 +216,43 @@ def _told(work: Workplace, chosen: Sequence[Batch]) -> Sequence[Batch]:
     return chosen
 
 
-def _read(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> BatchReplayed:
-    segments = work.ledger.segments(batch.id)
-    if not any(only is None or one.table in only for one in segments):
-        return BatchReplayed(batch, None)
-    read = recapture(work, batch, work.server.facts())
-    why = read.why if isinstance(read, AsRecorded) else None
-    if why is not None:
-        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
-    found = revise.compare(work, read, only)
-    for one in found:
-        if one.standing in (Standing.DIFFERENT, Standing.DAMAGED):
-            work.progress.note(f"batch {batch.id}, {one.table}: {one.why or one.standing.value}")
-    return BatchReplayed(batch, why, tuple(found))
+def _facts(
+    work: Workplace, chosen: Sequence[Batch]
+) -> tuple[ServerFacts | None, Mapping[TableName, int]]:
+    """The server's, asked once; and the first batch of each table of the span."""
+    if not chosen:
+        return None, {}
+    known = {
+        table: work.ledger.batches_of(work.source.name, table)
+        for table in _tables(work, chosen, None)
+    }
+    return work.server.facts(), {table: found[0].id for table, found in known.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What all batches of a span are read with."""
+
+    work: Workplace
+    only: frozenset[TableName] | None
+    facts: ServerFacts | None
+    firsts: Mapping[TableName, int]
+
+    def batch(self, batch: Batch) -> BatchReplayed:
+        work, only = self.work, self.only
+        segments = work.ledger.segments(batch.id)
+        if self.facts is None or not any(only is None or s.table in only for s in segments):
+            return BatchReplayed(batch, None)
+        read = recapture(work, batch, self.facts, self.firsts)
+        why = read.why if isinstance(read, AsRecorded) else None
+        if why is not None:
+            work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
+        found = revise.compare(work, read, only)
+        for one in found:
+            if one.standing in (Standing.DIFFERENT, Standing.DAMAGED):
+                said = one.why or one.standing.value
+                work.progress.note(f"batch {batch.id}, {one.table}: {said}")
+        return BatchReplayed(batch, why, tuple(found))
 
 
 def _decision(report: ReplayReport) -> Decision:
