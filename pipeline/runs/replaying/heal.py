@@ -30,10 +30,10 @@ from pipeline.changes.layout import (
 )
 from pipeline.changes.lineage import Lineage, lineage
 from pipeline.changes.mapping import images_above, row_images
-from pipeline.changes.merging import MergePlan, plan_merge
+from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.decisions import Lease
-from pipeline.errors import TableError
+from pipeline.errors import MirrorRefused, TableError
 from pipeline.intent import REPLAY
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, Part, PartColumn, Target
 from pipeline.replay.rows import wrong_rows
@@ -41,6 +41,9 @@ from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import moments_of, part_of, policies_of, versions_between
 from pipeline.runs.publish import commit_metadata
+from pipeline.runs.replaying.revise import SegmentFound
+from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.runs.replaying.settle import settle_writes
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
@@ -68,15 +71,19 @@ def heal(
     span: Sequence[Batch],
     *,
     commit: bool,
+    fresh: Sequence[SegmentFound] = (),
 ) -> Healed:
     """Compare the keys that these batches touched with the mirror, and with `commit` write those
-    that it shows otherwise. What concerns the table alone is told and never raised."""
+    that it shows otherwise. `fresh`: segments whose files are in the scratch folder still. What
+    concerns the table alone is told and never raised."""
     try:
         with for_one_table("compare its rows"):
-            mirror = _Mirror.of(work, table, span)
+            mirror = _Mirror.of(work, table, span, [one for one in fresh if one.replaced])
             return Healed(table) if mirror is None else mirror.healed(lease, commit=commit)
     except TableError as error:
-        return Healed(table, why=error.reason, hint=error.hint)
+        tuple(settle_writes(work, lease))
+        hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
+        return Healed(table, why=error.reason, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,13 @@ class _Mirror:
     ranges: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, work: Workplace, table: TableName, span: Sequence[Batch]) -> _Mirror | None:
+    def of(
+        cls,
+        work: Workplace,
+        table: TableName,
+        span: Sequence[Batch],
+        fresh: Sequence[SegmentFound],
+    ) -> _Mirror | None:
         """None where nothing of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
         _require_merged(state)
@@ -115,7 +128,7 @@ class _Mirror:
         batches = [one for one in known if one.id >= span[0].id]
         if not batches:
             return None
-        plan = plan_merge([part_of(work, one, table) for one in batches])
+        plan = plan_merge([_with_fresh(part_of(work, one, table), fresh) for one in batches])
         ranges = tuple(
             (one.base, one.base + one.changes)
             for one in span
@@ -138,7 +151,8 @@ class _Mirror:
                 hint=reload_hint(table),
             )
         own = pa.schema([one for one in shown if not (soft and one.name == DELETED_AT.name)])
-        kinds = tuple(_kinds(work, plan, line, own, table))
+        waiting = frozenset(file for one in fresh for file in one.fresh)
+        kinds = tuple(_kinds(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
         fold = Fold(own, key, tuple(kind.part for kind in kinds), marks)
         newest = work.ledger.acknowledged_cursor(work.source.name)
@@ -301,9 +315,26 @@ def _lineage(work: Workplace, state: TableState, plan: MergePlan) -> Lineage:
     return line
 
 
+def _with_fresh(part: BatchPart, fresh: Sequence[SegmentFound]) -> BatchPart:
+    """With the files that are to stand in the place of others."""
+    told = {(one.table, one.schema_version): one.fresh for one in fresh if one.batch == part.batch}
+    segments = (
+        replace(one, files=told.get((one.table, one.schema_version), one.files))
+        for one in part.segments
+    )
+    return replace(part, segments=tuple(segments))
+
+
 def _kinds(
-    work: Workplace, plan: MergePlan, line: Lineage, own: pa.Schema, table: TableName
+    work: Workplace,
+    plan: MergePlan,
+    line: Lineage,
+    own: pa.Schema,
+    table: TableName,
+    waiting: frozenset[SegmentFile],
 ) -> Iterator[_Kind]:
+    """`waiting`: files that are in the scratch folder."""
+    scratch = ScratchStore(work.segments, work.source.name)
     for version in plan.versions:
         segments = (one for one in plan.segments if one.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
@@ -317,4 +348,7 @@ def _kinds(
         shown = tuple(columns.get(name, PartColumn()) for name in own.names)
         generation = work.ledger.schema_version(work.source.name, table, version).generation
         folder = changelog_path(work.source.name, table, generation)
-        yield _Kind(folder, files, line.names[version], replace(part, columns=shown))
+        for path, inside in ((folder, False), (scratch.path(folder), True)):
+            some = tuple(file for file in files if (file in waiting) is inside)
+            if some:
+                yield _Kind(path, some, line.names[version], replace(part, columns=shown))

@@ -122,13 +122,14 @@ def replay(
         revision = revise.begin(work, lease, found) if commit else None
         if revision is not None:
             revise.carry_out(work, lease, revision)
+        mirrors = []
+        for done, table in enumerate(tables, start=1):
+            fresh = () if commit else [one for one in found if one.table == table]
+            mirrors.append(heal(work, lease, table, chosen, commit=commit, fresh=fresh))
+            work.progress.merge(done=done, total=len(tables), table=table)
     finally:
         if work.ledger.open_revision(work.source.name) is None:
             work.segments.clear(scratch_path(work.source.name))
-    mirrors = []
-    for done, table in enumerate(tables, start=1):
-        mirrors.append(heal(work, lease, table, chosen, commit=commit))
-        work.progress.merge(done=done, total=len(tables), table=table)
     batches = [
         BatchReplayed(
             one.batch, one.as_recorded, one.segments, work.ledger.revision_count(one.batch.id)
