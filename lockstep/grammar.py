@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 NOT_YET_COMMANDS = frozenset(
     {
-        "replay",
         "support",
     }
 )
@@ -152,6 +151,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--show-values", action="store_true", help="show what differs, not only where"
     )
     _source(verify)
+    _replay(command("replay", "repeat a span of the past: read it again, put right what differs"))
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -180,6 +180,32 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    forms = (
+        "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
+        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
+    )
+    parser.add_argument(
+        "--from", dest="since", required=True, metavar="PLACE", help=f"{forms}, earliest"
+    )
+    parser.add_argument("--to", dest="until", required=True, metavar="PLACE", help="…, latest")
+    parser.add_argument(
+        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show which batches, and whether the log still has them; read nothing",
+    )
+    ways.add_argument(
+        "--compare",
+        action="store_true",
+        help="read the span again and tell what the lake has otherwise; write nothing",
+    )
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 
 
 def _rows(text: str) -> int:

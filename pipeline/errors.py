@@ -75,6 +75,10 @@ class NothingMatches(ConfigurationError):
     """No table of the source matches a pattern."""
 
 
+class SpanRefused(ConfigurationError):
+    """A span of the past lies outside of what was captured, or ends before it begins."""
+
+
 class ConsumerUnknown(ConfigurationError):
     """The source's changelog has no consumer of that name."""
 
@@ -108,6 +112,12 @@ class LedgerUnavailable(LockstepError):
 
 class SourceBusy(LockstepError):
     """Another run holds the source's lock."""
+
+    recovery = Recovery.RETRY
+
+
+class BatchesWait(LockstepError):
+    """What was captured is not merged yet, and what is asked for begins behind that."""
 
     recovery = Recovery.RETRY
 

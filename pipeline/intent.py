@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from pipeline.table import TableName
+
+REPLAY: Final = "replay"
+"""The step of a write that heals a mirror: it brings nothing that the mirror lacks by the books."""
 
 
 @dataclass(frozen=True, slots=True)

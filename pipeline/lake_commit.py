@@ -41,6 +41,8 @@ class WriteKind(StrEnum):
     """The mirror holds other rows from here on: it was read again, rebuilt or repaired."""
     ALTER = "alter"
     """A step before a write: columns, properties, values of new columns."""
+    REVISE = "revise"
+    """Batches of the past were captured again: a changelog lists other files for them."""
     RESTATE = "restate"
     """A changelog lists what a ledger acknowledged, and no more."""
     RESTORE = "restore"

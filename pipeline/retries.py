@@ -134,6 +134,12 @@ LOCK: Final = Retry(
     most=40,
     pauses=(0.05,),
 )
+REPLAY_LOCK: Final = Retry(
+    "taking a source's lock for a replay",
+    "a run has it; a replay comes behind it, and says for whom it waits",
+    "not given up until it is interrupted",
+    pauses=(1.0,),
+)
 LEDGER_CONNECTION: Final = Retry(
     "the first query on an idle connection to the ledger",
     "Postgres, or something between, closed it; nothing was written on it yet",
@@ -167,6 +173,7 @@ TABLE: Final = (
     PUBLISH,
     MERGE,
     LOCK,
+    REPLAY_LOCK,
     LEDGER_CONNECTION,
     EMBEDDED_LEDGER,
     SPARK,

@@ -71,6 +71,24 @@ class Changelog(Protocol):
     def look(self, folder: str, above: int) -> Look:
         """As for mirrors: the log above a version."""
 
+    def revise(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        revision: int,
+        schema: pa.Schema,
+        gone: Sequence[str],
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Published:
+        """In one commit, the application transaction (app_id, revision), the table shows `files`
+        and no longer those that are `gone`, whatever it showed of either; all others stay. Adds
+        the columns of `schema` that it lacks (a commit before). A recorded version ≥ revision
+        means that it was done, and is skipped. `SegmentsLost` unless each of the files is there
+        as it was recorded. `held` and `CommitConflict` as for `publish`."""
+
     def restate(
         self,
         folder: str,

@@ -16,6 +16,7 @@ from pipeline.ports.leases import Leases
 from pipeline.ports.loads import Loads
 from pipeline.ports.orders import Orders
 from pipeline.ports.proofs import Proofs
+from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.tables import Tables
 from pipeline.ports.writes import Writes
@@ -33,6 +34,7 @@ class Ledger(
     Writes,
     LakeBooks,
     Proofs,
+    Revisions,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

@@ -76,6 +76,15 @@ class SegmentStore(Protocol):
     def discard_load(self, folder: str, load: int) -> int:
         """Delete every file of a load; how many."""
 
+    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+        """Move files to `folder`, durably, each at once and over one of its name. In `origin`
+        each has the name that it was `revision.written_as`; one that is not there any more was
+        brought before."""
+
+    def clear(self, folder: str) -> None:
+        """Delete the folder with all that is in and below it; none there is no error. For a
+        place where files wait that nothing tells of."""
+
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table shows and nobody reads again. Repeating it changes
         nothing."""

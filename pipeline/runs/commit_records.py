@@ -57,6 +57,21 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
     return stamp({**said, "restated": True})
 
 
+def revised_metadata(
+    work: Workplace,
+    table: TableName,
+    batches: tuple[int, int],
+    files: Iterable[SegmentFile],
+    revision: int,
+) -> str:
+    """Of the commit that gives a changelog other files for these batches: its newest batch stays
+    what it was."""
+    [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
+    said = _said(work, WriteKind.REVISE, table, batches, last)
+    said["files"] = digest(file.sha256 for file in files)
+    return stamp({**said, "revision": revision})
+
+
 def _said(
     work: Workplace,
     kind: WriteKind,

@@ -34,6 +34,7 @@ from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.publish import publish
+from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import SetAside, TableEventKind, TableState
@@ -46,6 +47,8 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     """Publish, then merge every table that has captured changes, or those of `only`."""
     clock = perf_counter()
     require_claim(work)
+    for note in settle_replays(work, lease):
+        work.progress.note(note)
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()

@@ -22,6 +22,7 @@ from pipeline.errors import SegmentsLost
 from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
 from pipeline.runs.publish import files_lost
+from pipeline.runs.replaying.settle import settle_replays
 from pipeline.segment import Segment, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import GOING, SetAside
@@ -52,6 +53,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     """Settle what a dead run left: unfinished captures go, damaged ones too if nothing
     of them was used; a sentence for each."""
     source = work.source.name
+    taken_up = settle_replays(work, lease)
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
         # Else the end of one may be noted for a batch that is not acknowledged yet.
         remove_dropped(work, lease)
@@ -71,6 +73,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     notes = [_abandon(work, lease, one.batch, one.why) for one in abandoned]
     kept = [one for one in damages if one.batch.id not in gone]
     notes += [note for one in kept if (note := _set_aside(work, lease, one)) is not None]
+    notes = [*taken_up, *notes]
     for note in notes:
         work.progress.note(note)
     return tuple(notes)

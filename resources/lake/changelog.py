@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from pipeline.errors import CommitConflict, ForeignCommit
+from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable
 from pipeline.lake_commit import Look, WriteKind, restamped, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
@@ -92,6 +92,36 @@ class DeltaChangelog:
     def look(self, folder: str, above: int) -> Look:
         return look(self._lake / folder, above)
 
+    def revise(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        revision: int,
+        schema: pa.Schema,
+        gone: Sequence[str],
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Published:
+        path = self._lake / folder
+        commit = _properties(app_id, revision, words)
+        for _ in PUBLISH.tries():
+            with lake_errors(path):
+                table = _opened(path)
+                done = None if table is None else table.transaction_version(app_id)
+            if table is None:
+                raise _no_table(path)
+            if done is not None and done >= revision:
+                return Published(table.version(), skipped=True)
+            held()
+            refuse_damaged(path, files)
+            with lake_errors(path):
+                committed = _revised(path, table, schema, gone, files, commit)
+            if committed:
+                return Published(_newest(path), skipped=False)
+        raise _conflict(folder)
+
     def restate(
         self,
         folder: str,
@@ -144,6 +174,13 @@ def _conflict(folder: str) -> CommitConflict:
     return CommitConflict(
         f"Others kept committing to the changelog {folder}",
         hint="only Lockstep may write changelogs: stop the other writer, then run again",
+    )
+
+
+def _no_table(path: Path) -> LakeUnavailable:
+    return LakeUnavailable(
+        f"There is no changelog at {path}, and the ledger knows of one",
+        hint="mount or restore the lake's folder, then repeat the command",
     )
 
 
@@ -255,6 +292,36 @@ def _commit(
         if table is None and newest_version(path) is not None:
             return False
         raise
+    return True
+
+
+def _revised(
+    path: Path,
+    table: DeltaTable,
+    schema: pa.Schema,
+    gone: Sequence[str],
+    files: Sequence[SegmentFile],
+    commit: CommitProperties,
+) -> bool:
+    """False if another commit came first. What goes is in the snapshot at hand, and what comes
+    is not: delta-rs checks neither."""
+    moment = _now()
+    try:
+        _add_columns(table, schema, commit.custom_metadata or {})
+        refuse_other_columns(table, schema, all_of_them=False)
+        listed = _listed(table)
+        names = {file.path for file in files}
+        actions: list[AddAction | RemoveAction] = [
+            _remove(name, listed[name], moment)
+            for name in gone
+            if name in listed and name not in names
+        ]
+        actions += [_add(path, file) for file in files if file.path not in listed]
+        table.create_write_transaction(
+            actions, "append", Schema.from_arrow(schema), commit_properties=commit
+        )
+    except CommitFailedError:
+        return False
     return True
 
 

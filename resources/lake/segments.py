@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
+from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
@@ -117,6 +120,20 @@ class ParquetSegments:
             for path in found:
                 path.unlink()
         return len(found)
+
+    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+        below, into = self._lake / origin, self._lake / folder
+        with lake_errors(into):
+            make_durable_folder(into)
+            for file in files:
+                with suppress(FileNotFoundError):
+                    (below / written_as(file.path)).replace(into / file.path)
+            sync_folder(into)
+
+    def clear(self, folder: str) -> None:
+        path = self._lake / folder
+        with lake_errors(path), suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:

@@ -32,6 +32,7 @@ from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from pipeline.proof.sampling import Span
+from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
 from resources.lake.statement import refuse_columns
 from resources.memory.mirrors import evolved, written
@@ -133,6 +134,17 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
+    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+        for file in files:
+            moved = self._lake.files.pop(self._lake.path(f"{origin}/{written_as(file.path)}"), None)
+            if moved is not None:
+                self._lake.files[self._lake.path(f"{folder}/{file.path}")] = moved
+
+    def clear(self, folder: str) -> None:
+        below = self._lake.path(f"{folder}/")
+        for path in [path for path in self._lake.files if path.startswith(below)]:
+            del self._lake.files[path]
+
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             self._lake.files.pop(self._lake.path(f"{folder}/{file.path}"), None)
@@ -227,6 +239,42 @@ class MemoryChangelog:
 
     def look(self, folder: str, above: int) -> Look:
         return self._lake.look(folder, above)
+
+    def revise(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        revision: int,
+        schema: pa.Schema,
+        gone: Sequence[str],
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Published:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables[folder]
+            for version, commit in enumerate(commits):
+                if (commit.app_id, commit.txn_version) == (app_id, revision):
+                    return Published(version, skipped=True)
+            if wrong := _damaged(self._lake, folder, files):
+                raise SegmentsLost(wrong[0], hint="restore them")
+            names = [one.path for one in files]
+            kept = sorted(_names(commits) - set(gone) - set(names))
+            before = commits[-1].rows.schema
+            if not joins(before, schema):
+                raise TableError("the changelog has other columns", hint="begin another one")
+            shown = pa.unify_schemas([before, schema])
+            tables = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{name}")], shown)
+                for name in (*kept, *names)
+                if self._lake.path(f"{folder}/{name}") in self._lake.files
+            ]
+            rows = pa.concat_tables([shown.empty_table(), *tables], promote_options="default")
+            files_now = (*kept, *names)
+            commits.append(MemoryCommit(app_id, revision, words, rows, files_now, restates=True))
+            return Published(len(commits) - 1, skipped=False)
 
     def restate(
         self,

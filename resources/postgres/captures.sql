@@ -17,13 +17,13 @@ values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
 -- name: segments
 select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
        s.first_sequence, s.last_sequence,
-       array(select f.path from lockstep.segment_files f where f.segment = s.id
+       array(select f.path from lockstep.current_files f where f.segment = s.id
              order by f.ordinal) as paths,
-       array(select f.images from lockstep.segment_files f where f.segment = s.id
+       array(select f.images from lockstep.current_files f where f.segment = s.id
              order by f.ordinal) as images,
-       array(select f.size from lockstep.segment_files f where f.segment = s.id
+       array(select f.size from lockstep.current_files f where f.segment = s.id
              order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.segment_files f where f.segment = s.id
+       array(select f.sha256 from lockstep.current_files f where f.segment = s.id
              order by f.ordinal) as digests
 from lockstep.segments s
 where s.batch = %(batch)s

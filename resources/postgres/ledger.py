@@ -21,6 +21,7 @@ from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
 from resources.postgres.proofs import PostgresProofs
+from resources.postgres.revisions import PostgresRevisions
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.tables import PostgresTables
@@ -56,6 +57,7 @@ class PostgresLedger(
     PostgresWrites,
     PostgresLakeBooks,
     PostgresProofs,
+    PostgresRevisions,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

@@ -334,6 +334,35 @@ create table lockstep.prepared (
     constraint prepared_xid_fits CHECK (((octet_length(gtrid) <= 64) AND (octet_length(bqual) <= 64)))
 );
 
+create table lockstep.revised_files (
+    revision bigint not null,
+    segment bigint not null,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint revised_files_counts CHECK (((ordinal >= 0) AND (images >= 0) AND (size >= 0))),
+    constraint revised_files_digest CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    constraint revised_files_once UNIQUE (revision, segment, path),
+    constraint revised_files_pk PRIMARY KEY (revision, segment, ordinal),
+    constraint revised_files_revision FOREIGN KEY (revision) REFERENCES lockstep.revisions(id),
+    constraint revised_files_segment FOREIGN KEY (segment) REFERENCES lockstep.segments(id)
+);
+
+create table lockstep.revisions (
+    id bigint not null generated always as identity,
+    source text not null,
+    token bigint not null,
+    state text not null default 'open'::text,
+    begun_at timestamp with time zone not null default clock_timestamp(),
+    ended_at timestamp with time zone,
+    constraint revisions_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint revisions_moments CHECK (((ended_at IS NULL) = (state = 'open'::text))),
+    constraint revisions_pk PRIMARY KEY (id),
+    constraint revisions_state_known CHECK ((state = ANY (ARRAY['open'::text, 'settled'::text, 'given up'::text])))
+);
+
 create table lockstep.schema_migrations (
     number integer not null,
     name text not null,
@@ -736,6 +765,10 @@ CREATE UNIQUE INDEX loads_one_open ON lockstep.loads USING btree (source, databa
 
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
+CREATE INDEX revised_files_of_segment ON lockstep.revised_files USING btree (segment);
+
+CREATE UNIQUE INDEX revisions_one_open ON lockstep.revisions USING btree (source) WHERE (state = 'open'::text);
+
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
 
 CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
@@ -757,6 +790,34 @@ CREATE INDEX writes_of_table ON lockstep.writes USING btree (source, database, n
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE ((settled_at IS NULL) AND (given_up_at IS NULL));
 
 create sequence lockstep.txn_versions;
+
+create view lockstep.current_files as
+ WITH newest AS (
+         SELECT f.segment,
+            max(f.revision) AS revision
+           FROM (lockstep.revised_files f
+             JOIN lockstep.revisions r ON (((r.id = f.revision) AND (r.state = 'settled'::text))))
+          GROUP BY f.segment
+        )
+ SELECT f.segment,
+    f.ordinal,
+    f.path,
+    f.images,
+    f.size,
+    f.sha256
+   FROM lockstep.segment_files f
+  WHERE (NOT (EXISTS ( SELECT
+           FROM newest n
+          WHERE (n.segment = f.segment))))
+UNION ALL
+ SELECT f.segment,
+    f.ordinal,
+    f.path,
+    f.images,
+    f.size,
+    f.sha256
+   FROM (lockstep.revised_files f
+     JOIN newest n ON (((n.segment = f.segment) AND (n.revision = f.revision))));
 
 create view lockstep.gaps as
  SELECT d.source,
@@ -1244,6 +1305,36 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.revised_files_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (
+        select from lockstep.revisions r
+        join lockstep.segments s on s.id = new.segment and s.source = r.source
+        join lockstep.batches b on b.id = s.batch and b.state = 'acknowledged'
+        where r.id = new.revision and r.state = 'open') then
+        perform lockstep.refuse('revised_files_of_acknowledged',
+            'an open revision has files of acknowledged batches of its source');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.revisions_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.id, new.source, new.token, new.begun_at) is distinct from
+       (old.id, old.source, old.token, old.begun_at) or old.state <> 'open' then
+        perform lockstep.refuse('revisions_end_once', 'a revision is settled or given up, once');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.segments_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1424,16 +1515,23 @@ begin
     if new.settled_at is not null then
         perform lockstep.refuse('writes_intent_first', 'a write is an intent before it is settled');
     end if;
-    if exists (select from lockstep.batches b where b.source = new.source
+    if new.step <> 'replay' and exists (
+               select from lockstep.batches b where b.source = new.source
                and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured'
                and (b.state not in ('merged', 'acknowledged')
                     or b.id < the_table.behind_batch or the_table.behind_batch is null)) then
         perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
     end if;
+    if new.step = 'replay' and exists (
+               select from lockstep.batches b where b.source = new.source
+               and b.id in (new.first_batch, new.last_batch) and b.state <> 'acknowledged') then
+        perform lockstep.refuse('writes_replay_acknowledged', 'only acknowledged batches are replayed');
+    end if;
     if the_table.condition not in ('active', 'dropped') then
         perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
     end if;
-    if exists (select from lockstep.writes w
+    if new.step <> 'replay' and exists (
+               select from lockstep.writes w
                where (w.source, w.database, w.name, w.app_id, w.step)
                    = (new.source, new.database, new.name, new.app_id, new.step)
                and w.settled_at is not null
@@ -1527,6 +1625,14 @@ CREATE TRIGGER prepared_begin BEFORE INSERT ON lockstep.prepared FOR EACH ROW EX
 CREATE TRIGGER prepared_move BEFORE UPDATE ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.prepared_move();
 
 CREATE TRIGGER prepared_stay BEFORE DELETE ON lockstep.prepared FOR EACH ROW EXECUTE FUNCTION lockstep.stays('prepared_stay');
+
+CREATE TRIGGER revised_files_begin BEFORE INSERT ON lockstep.revised_files FOR EACH ROW EXECUTE FUNCTION lockstep.revised_files_begin();
+
+CREATE TRIGGER revised_files_stay BEFORE DELETE OR UPDATE ON lockstep.revised_files FOR EACH ROW EXECUTE FUNCTION lockstep.stays('revised_files_stay');
+
+CREATE TRIGGER revisions_move BEFORE UPDATE ON lockstep.revisions FOR EACH ROW EXECUTE FUNCTION lockstep.revisions_move();
+
+CREATE TRIGGER revisions_stay BEFORE DELETE ON lockstep.revisions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('revisions_stay');
 
 CREATE TRIGGER schema_statements_begin BEFORE INSERT ON lockstep.schema_statements FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('schema_statements_while_capturing');
 

@@ -111,12 +111,12 @@ class Project:
         """How the source stands, well or not."""
         return self.json("status", expect=None)["sources"]["shop"]
 
-    def killed(self, target: str, when: str, nth: int = 1) -> None:
-        """`lockstep run`, killed at a call; it must not have ended by itself."""
-        arguments = [target, when, str(nth), "--", "run"]
+    def killed(self, target: str, when: str, nth: int = 1, *command: str) -> None:
+        """`lockstep run`, or another command, killed at a call; it must not have ended before."""
+        arguments = [target, when, str(nth), "--", *(command or ("run",))]
         if self.warm is None:
-            command = [sys.executable, "-m", "tests.e2e.killer", *arguments]
-            self._process(command, -signal.SIGKILL, {})
+            killing = [sys.executable, "-m", "tests.e2e.killer", *arguments]
+            self._process(killing, -signal.SIGKILL, {})
             return
         with self.start("tests.e2e.killer", *arguments) as begun:
             said = begun.communicate(TIMEOUT)

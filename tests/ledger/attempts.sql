@@ -236,3 +236,16 @@ create function pg_temp.follow(a_load bigint, a_batch bigint) returns void langu
         followed_batch = a_batch, followed_sequence = 1, followed_version = 1
     where id = a_load
 $$;
+
+create function pg_temp.revision(a_source text) returns bigint language sql as $$
+    insert into lockstep.revisions (source, token) values (a_source, 1) returning id
+$$;
+
+create function pg_temp.revise(
+    a_source text, a_batch bigint, a_number integer, a_path text, a_count bigint,
+    a_digest text default repeat('0', 64)
+) returns void language sql as $$
+    insert into lockstep.revised_files
+    select pg_temp.revision(a_source), s.id, a_number, a_path, a_count, 1, a_digest
+    from lockstep.segments s where s.source = a_source and s.batch = a_batch limit 1
+$$;

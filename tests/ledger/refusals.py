@@ -32,6 +32,7 @@ def _books(ledger: Ledger, source: str) -> list[object]:
         ledger.open_orders(source),
         ledger.open_intents(source),
         ledger.open_prepared(source),
+        ledger.open_revision(source),
     ]
 
 

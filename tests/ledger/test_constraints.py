@@ -43,7 +43,7 @@ ATTEMPTS = list(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 WITHOUT_ROW = {
     *("batches_known", "writes_known", "table_states_known", "prepared_known"),
     *("deliveries_known", "table_orders_known", "table_states_dropped", "table_states_anew"),
-    *("table_states_life", "loads_known", "load_chunks_known"),
+    *("table_states_life", "loads_known", "load_chunks_known", "revisions_known"),
 }
 
 

@@ -942,3 +942,46 @@ values (%(s)s, 'shop', 'x', true, 1, 'exact')
 -- rule: table_proofs_differing_or_proven
 insert into lockstep.table_proofs (source, database, name, whole, differing)
 values (%(s)s, 'shop', 'x', true, 0)
+
+-- rule: writes_replay_acknowledged
+insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step)
+values (%(s)s, 1, 'shop', 'orders', 'new', %(b)s, %(b)s, 'replay')
+-- rule: revisions_pk
+insert into lockstep.revisions (id, source, token) overriding system value values (7, %(s)s, 1), (7, %(s)s, 1)
+-- rule: revisions_lease
+insert into lockstep.revisions (source, token) values (%(s)s, 99)
+-- rule: revisions_state_known
+insert into lockstep.revisions (source, token, state, ended_at) values (%(s)s, 1, 'hoped', now())
+-- rule: revisions_moments
+insert into lockstep.revisions (source, token, ended_at) values (%(s)s, 1, now())
+-- rule: revisions_one_open
+insert into lockstep.revisions (source, token) values (%(s)s, 1), (%(s)s, 1)
+-- rule: revisions_end_once
+insert into lockstep.revisions (source, token) values (%(s)s, 1);
+update lockstep.revisions set state = 'settled', ended_at = now() where source = %(s)s;
+update lockstep.revisions set state = 'given up' where source = %(s)s
+-- rule: revisions_stay
+insert into lockstep.revisions (source, token) values (%(s)s, 1);
+delete from lockstep.revisions where source = %(s)s
+-- rule: revised_files_revision
+alter table lockstep.revised_files disable trigger revised_files_begin;
+insert into lockstep.revised_files select 0, id, 0, 'x', 1, 1, repeat('0', 64) from lockstep.segments
+where batch = %(a)s
+-- rule: revised_files_segment
+alter table lockstep.revised_files disable trigger revised_files_begin;
+insert into lockstep.revised_files select pg_temp.revision(%(s)s), 0, 0, 'x', 1, 1, repeat('0', 64)
+-- rule: revised_files_of_acknowledged
+select pg_temp.revise(%(s)s, %(c)s, 0, 'x', 1)
+-- rule: revised_files_pk
+select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
+insert into lockstep.revised_files select revision, segment, 0, 'y', 1, 1, sha256 from lockstep.revised_files
+-- rule: revised_files_once
+select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
+insert into lockstep.revised_files select revision, segment, 1, 'x', 1, 1, sha256 from lockstep.revised_files
+-- rule: revised_files_counts
+select pg_temp.revise(%(s)s, %(a)s, 0, 'x', -1)
+-- rule: revised_files_digest
+select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1, 'x')
+-- rule: revised_files_stay
+select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
+update lockstep.revised_files set path = 'y'

@@ -22,6 +22,7 @@ from pipeline.life.events import Event
 from pipeline.load import Load
 from pipeline.position import SetWitness
 from pipeline.proof.proven import TableProof
+from pipeline.revision import Revision
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
@@ -66,6 +67,19 @@ class LoadEntry:
         return self.joined_batch is None and self.void is None
 
 
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision, and whether it is open, settled or given up."""
+
+    source: str
+    revision: Revision
+    state: str = "open"
+
+    @property
+    def open(self) -> bool:
+        return self.state == "open"
+
+
 @dataclass(slots=True)
 class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
@@ -97,6 +111,7 @@ class MemoryBooks:
     set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
+    revisions: dict[int, RevisionEntry] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
     written: dict[int, VersionSetEntry] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(

@@ -15,6 +15,7 @@ from tests.twins.leases import MemoryLeases
 from tests.twins.loads import MemoryLoads
 from tests.twins.orders import MemoryOrders
 from tests.twins.proofs import MemoryProofs
+from tests.twins.revisions import MemoryRevisions
 from tests.twins.schemas import MemorySchemas
 from tests.twins.tables import MemoryTables
 from tests.twins.writes import MemoryWrites
@@ -32,6 +33,7 @@ class MemoryLedger(
     MemoryWrites,
     MemoryLakeBooks,
     MemoryProofs,
+    MemoryRevisions,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.intent import REPLAY, Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
 from pipeline.life.events import MirrorWritten, Rejoined
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
@@ -130,7 +130,10 @@ def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:
         batch = books.batches.get(number)
         if batch is None or batch.source != source:
             raise refusal("writes_first_batch")
-        if batch.state is not BatchState.CAPTURED and number not in missed:
+        replays = intent.step == REPLAY
+        if replays and batch.state is not BatchState.ACKNOWLEDGED:
+            raise refusal("writes_replay_acknowledged")
+        if not replays and batch.state is not BatchState.CAPTURED and number not in missed:
             raise refusal("writes_of_captured_batches")
     if intent.first_batch > intent.last_batch:
         raise refusal("writes_batches_ascend")
@@ -143,7 +146,7 @@ def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:
             continue
         if books.is_open(number):
             raise refusal("writes_one_open")
-        if number in books.given_up:
+        if number in books.given_up or intent.step == REPLAY:
             continue
         if (other.app_id, other.step) == (intent.app_id, intent.step) and (
             other.first_batch <= intent.last_batch and intent.first_batch <= other.last_batch

@@ -74,7 +74,8 @@ class Reading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
     told of a statement that a run does not go past; `keeps`: tables whose rows are kept
     while their transaction is prepared, wanted or not; `cuts`: why the run is to end before a
-    statement, like one whose budget is spent there."""
+    statement, like one whose budget is spent there; `warms`: whether Spark is started with the
+    first change."""
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class Reading:
         stops: Callable[[UnsupportedStatement], None] = refuse,
         keeps: Callable[[TableName], bool] | None = None,
         cuts: Callable[[LoggedStatement], str | None] | None = None,
+        warms: bool = True,
     ) -> None:
         self._work = work = basis.work
         self._begun = begun = basis.begun
@@ -99,7 +101,7 @@ class Reading:
         self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
-        self._spark_wanted = True
+        self._spark_wanted = warms
         self._total = log_between(begun.start.at, bounds.end, begun.facts.binlogs)
         self._dump = work.server.dump(begun.start.at)
         self.buffer = TransactionBuffer(

@@ -1,0 +1,63 @@
+"""`lockstep replay`: a span of the past once more; the live position stays where it is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from lockstep import exits
+from lockstep.commands.verify import table_name
+from lockstep.desk import Desk, Outcome
+from lockstep.grammar import UsageError, place_argument
+from lockstep.holder import holder
+
+if TYPE_CHECKING:
+    from pipeline.replay.spans import Span
+    from pipeline.runs.context import Workplace
+    from pipeline.runs.replaying.replay import ReplayReport
+    from pipeline.table import TableName
+
+
+def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+    """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
+    tables could not be compared."""
+    from lockstep.progress import LiveProgress
+    from lockstep.replay_report import exit_code, replay_json, show_replay
+    from pipeline.replay.spans import Span
+    from resources.site import Site
+
+    since = place_argument(arguments.since, "--from", "replay")
+    until = place_argument(arguments.until, "--to", "replay")
+    only = frozenset(map(table_name, arguments.tables)) or None
+    sources = desk.sources(arguments.source)
+    if len(sources) > 1:
+        raise UsageError(
+            f"A span is one source's, and there are {len(sources)}.",
+            hint="say which one: --source NAME",
+        )
+    [source] = sources
+    with (
+        Site(desk.settings, on_warning=desk.note) as site,
+        LiveProgress(desk.console, source.name) as progress,
+    ):
+        work = site.workplace(source.name, progress)
+        done = _done(arguments, desk, work, Span(since, until), only)
+    show_replay(desk, source.name, done, planned=arguments.dry_run)
+    code = exits.DONE if arguments.dry_run else exit_code(done)
+    return Outcome(code, {"source": source.name, **replay_json(done)})
+
+
+def _done(
+    arguments: argparse.Namespace,
+    desk: Desk,
+    work: Workplace,
+    span: Span,
+    only: frozenset[TableName] | None,
+) -> ReplayReport:
+    from pipeline.runs.replaying.replay import plan_replay, replay
+    from pipeline.runs.replaying.waiting import lock_when_free
+
+    if arguments.dry_run:
+        return plan_replay(work, span, only)
+    with lock_when_free(work.ledger, work.source.name, holder("replay"), desk.note) as lease:
+        return replay(work, lease, span, only, commit=not arguments.compare)

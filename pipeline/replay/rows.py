@@ -1,0 +1,105 @@
+"""Which rows of a mirror are not what the newest change of their key says. Pure.
+
+Belongs here: holding folded changes against a mirror's rows. Does not: folding
+(`pipeline.changes.fold`), reading either.
+
+Rows meet by numbers for their keys and their values: two rows that differ have the same number
+once in 2^64, and then stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.changes.key_hashes import Hashes, key_hashes
+from pipeline.changes.latest import is_present
+from pipeline.changes.layout import DELETED_AT
+
+_BETWEEN = "\x1f"
+Flags = npt.NDArray[np.bool_]
+
+
+def wrong_rows(
+    changes: pa.Table,
+    mirror: Iterable[pa.Table],
+    *,
+    key: Sequence[str],
+    compared: Sequence[str],
+    soft: bool,
+) -> Flags:
+    """Of each folded change whether the mirror shows its key otherwise.
+
+    `changes` have the mirror's own names and types, `_change_type` and, where deletes are "soft",
+    `_committed_at`; `mirror` has `key`, `compared` and then `_deleted_at`.
+    """
+    names = [*compared, *([DELETED_AT.name] if soft else [])]
+    present = is_present(changes.column("_change_type")).to_numpy()
+    wanted = key_hashes(changes.select(list(key)))
+    shown = _as_shown(changes, present) if soft else changes
+    rows = _row_hashes(shown.select(names))
+    told = _Found()
+    for piece in mirror:
+        hashes = key_hashes(piece.select(list(key)))
+        near = np.isin(hashes, wanted)
+        if near.any():
+            some = piece.filter(pa.array(near))
+            told.add(hashes[near], _row_hashes(some.select(names)))
+    differs = ~told.has(wanted, rows)
+    return differs if soft else np.where(present, differs, told.has_key(wanted))
+
+
+class _Found:
+    """Numbers of the mirror's rows whose keys are wanted."""
+
+    def __init__(self) -> None:
+        self._pairs: list[Hashes] = []
+        self._keys: list[Hashes] = []
+
+    def add(self, keys: Hashes, rows: Hashes) -> None:
+        self._keys.append(keys)
+        self._pairs.append(_both(keys, rows))
+
+    def has(self, keys: Hashes, rows: Hashes) -> Flags:
+        return _among(_both(keys, rows), self._pairs)
+
+    def has_key(self, keys: Hashes) -> Flags:
+        return _among(keys, self._keys)
+
+
+def _both(keys: Hashes, rows: Hashes) -> Hashes:
+    return keys * np.uint64(0x9E3779B97F4A7C15) + rows
+
+
+def _among(wanted: Hashes, found: Sequence[Hashes]) -> Flags:
+    if not found:
+        return np.zeros(len(wanted), np.bool_)
+    return np.isin(wanted, np.concatenate(found))
+
+
+def _as_shown(changes: pa.Table, present: Flags) -> pa.Table:
+    """With the moment that marks deleted rows."""
+    gone = pa.array(~present)
+    moment = pc.if_else(gone, changes.column("_committed_at"), pa.scalar(None, DELETED_AT.type))
+    return changes.append_column(DELETED_AT, moment)
+
+
+def _row_hashes(rows: pa.Table) -> Hashes:
+    """Numbers for all values of each row, NULL apart from any value."""
+    columns = []
+    for column in rows.columns:
+        if pa.types.is_list(column.type):
+            column = _joined(column)
+        columns += [column, pc.is_null(column)]
+    return key_hashes(pa.table(columns, names=[str(at) for at in range(len(columns))]))
+
+
+def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = column.cast(pa.list_(pa.string()))
+    joined = pc.binary_join(texts, _BETWEEN)
+    count = pc.list_value_length(texts).cast(pa.string())
+    return pc.binary_join_element_wise(count, joined, _BETWEEN)

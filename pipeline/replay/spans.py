@@ -1,0 +1,188 @@
+"""Which batches a span of the past touches. Pure: the ledger's batches are all that is asked.
+
+Belongs here: the span, and what is wrong with one. Does not: the forms of a place
+(`pipeline.places`), what becomes of the batches (`pipeline.runs.replaying`).
+
+| a place | a batch lies behind it | a batch lies before it |
+|---|---|---|
+| a moment | its last commit is at or after it | its first may be before it |
+| a place of a log | it ends behind it | it begins before it |
+| a set of GTIDs | it has one that is not in the set | it began without one of the set |
+| a run | it is that run's, or a later one | it is that run's, or an earlier one |
+
+Whole batches are replayed: those that have anything between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.batch import Batch
+from pipeline.errors import SpanRefused
+from pipeline.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+)
+from pipeline.position import Coordinates
+
+_SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From one place to another, as a person or a partition names them."""
+
+    since: Place
+    until: Place
+
+    def __str__(self) -> str:
+        return f"{self.since} to {self.until}"
+
+
+def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> tuple[Batch, ...]:
+    """The batches that the span touches, oldest first; none where nothing was captured between
+    its ends. `chain`: all acknowledged batches, oldest first; `runs`: run → its batch's id.
+    `SpanRefused` for a span that lies outside of them, or ends before it begins."""
+    if not chain:
+        raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
+    if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
+        _require_ascending(span, span.since.moment < span.until.moment)
+    behind = [one for one in chain if _behind(one, span.since, chain, runs)]
+    before = [one for one in chain if _before(one, span.until, chain, runs)]
+    if not behind:
+        raise SpanRefused(
+            f"nothing was captured behind {span.since}: the lake ends at {_end(chain[-1])}",
+            hint=_SHOWN,
+        )
+    if not before:
+        raise SpanRefused(
+            f"nothing was captured before {span.until}: the history begins at {chain[0].start}",
+            hint=_SHOWN,
+        )
+    kept = {one.id for one in before}
+    found = tuple(one for one in behind if one.id in kept)
+    if not found and not isinstance(span.since, AtMoment):
+        _require_ascending(span, behind[0].id <= before[-1].id)
+    return found
+
+
+def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
+    """Whether the span goes on behind what the lake has."""
+    last = chain[-1].end
+    if not isinstance(span.until, AtMoment) or last is None or last.committed_at is None:
+        return False
+    return last.committed_at < span.until.moment
+
+
+def runs_named(span: Span) -> tuple[str, ...]:
+    return tuple(one.run for one in (span.since, span.until) if isinstance(one, OfRun))
+
+
+def _require_ascending(span: Span, ascends: bool) -> None:
+    if not ascends:
+        raise SpanRefused(
+            f"the span ends ({span.until}) before it begins ({span.since})",
+            hint="give the earlier place as --from and the later one as --to",
+        )
+
+
+def _end(batch: Batch) -> str:
+    end = batch.end
+    if end is None:
+        return str(batch.start)
+    return (
+        f"{end}" if end.committed_at is None else f"{end} ({end.committed_at:%Y-%m-%d %H:%M} UTC)"
+    )
+
+
+def _behind(one: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+    """Whether the batch has anything at or behind a span's beginning."""
+    end = one.end
+    assert end is not None, "an acknowledged batch has an end"
+    match place:
+        case Earliest():
+            return True
+        case AtMoment(moment):
+            last = end.committed_at
+            return one.transactions > 0 and last is not None and last >= moment
+        case InFile(file, moment):
+            last = end.committed_at
+            later = last is not None and last >= moment
+            at = Coordinates(file, 0)
+            return later and _by_log(one, at, chain, ends=True)
+        case AtCoordinates(at):
+            return _by_log(one, at, chain, ends=True)
+        case AfterGtids(gtids):
+            return not gtids.contains(end.gtid_set)
+        case OfRun(run):
+            return one.id >= runs[run]
+        case _:
+            raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
+
+
+def _before(one: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+    """Whether the batch has anything before a span's end."""
+    start = one.start
+    match place:
+        case Latest():
+            return True
+        case AtMoment(moment):
+            first = start.committed_at
+            return one.transactions > 0 and (first is None or first < moment)
+        case InFile(file, moment):
+            first = start.committed_at
+            earlier = first is None or first < moment
+            behind = Coordinates(file, 1 << 62)
+            return earlier and _by_log(one, behind, chain, ends=False)
+        case AtCoordinates(at):
+            return _by_log(one, at, chain, ends=False)
+        case AfterGtids(gtids):
+            return not start.gtid_set.contains(gtids)
+        case OfRun(run):
+            return one.id <= runs[run]
+        case _:
+            raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
+
+
+def _by_log(one: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) -> bool:
+    """Whether the batch ends behind a place of a log, or begins before it. Batches of other
+    servers are held against the one that read the place."""
+    server = _server_of(at, chain)
+    if one.start.server_uuid == server and one.start.at.file.base == at.file.base:
+        assert one.end is not None
+        return at < one.end.at if ends else one.start.at < at
+    there = [
+        other
+        for other in chain
+        if other.start.server_uuid == server and other.start.at.file.base == at.file.base
+    ]
+    pivot = max((other.id for other in there if other.start.at <= at), default=there[0].id)
+    return one.id > pivot if ends else one.id < pivot
+
+
+def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
+    """Whose log has the place."""
+    ranges: dict[str, list[Coordinates]] = {}
+    for one in chain:
+        if one.end is not None and one.start.at.file.base == at.file.base:
+            ranges.setdefault(one.start.server_uuid, []).extend((one.start.at, one.end.at))
+    found = [
+        server
+        for server, ends in ranges.items()
+        if min(ends).file.number <= at.file.number <= max(ends).file.number
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise SpanRefused(f"no batch read {at.file}", hint=_SHOWN)
+    raise SpanRefused(
+        f"{at} is a place in the logs of {len(found)} servers that were read",
+        hint="name the span by moments, by GTIDs or by runs",
+    )

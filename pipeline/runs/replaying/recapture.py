@@ -1,0 +1,208 @@
+"""One batch read once more: the same range of the log, with the tables and structures of then.
+
+Belongs here: what the reading begins with, and whether what it gives is what was recorded. Does
+not: where the files go (`revise`), reading the log (`capturing`).
+
+What a batch was captured with is taken from the ledger as far as it tells: structures, patterns,
+the tables it has rows or events of. That this is all is not assumed. The same number of changes
+must come of it, in the same segments under the same numbers, the same events, and no version of a
+structure that is not recorded; else nothing of it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.batch import Batch, Cursor
+from pipeline.bounds import RunBounds
+from pipeline.decisions import Continuity
+from pipeline.errors import LockstepError, Recovery
+from pipeline.gtid import GtidSet
+from pipeline.ports.source import ServerFacts
+from pipeline.runs.begin import Begun, read_witness_of
+from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.catch_up_tables import RecordedBefore
+from pipeline.runs.capturing.initial_schemas import structures_behind
+from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.table_changes import Numbers, Rules
+from pipeline.runs.context import Workplace
+from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.segment import Segment
+from pipeline.start.question import Rule, Start, WitnessReading
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Recaptured:
+    """A batch's segments once more, their files in the scratch folder."""
+
+    batch: Batch
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AsRecorded:
+    """A batch that cannot be read again, and why: its changelog is all there is."""
+
+    batch: Batch
+    why: str
+
+
+def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | None:
+    """Why the log cannot tell once more what a batch captured; None where nothing is known
+    against it. Reads two events of the log."""
+    if batch.catches_up:
+        return "it brought back tables that had stopped"
+    if batch.continuity is Continuity.OVERLAP:
+        return "it left out transactions that had been read before"
+    events = work.ledger.table_events(work.source.name, batch.id)
+    if work.ledger.snapshots(work.source.name, batch.id) or any(
+        one.kind is TableEventKind.REREAD for one in events
+    ):
+        return "it has rows that were read from the source"
+    if any(one.batch < batch.id for one in work.ledger.ended_prepared(batch.id)):
+        return "it has rows of an XA transaction that was prepared before it"
+    if batch.start.server_uuid != facts.server_uuid:
+        return "another server answers than the one whose log it read"
+    assert batch.end is not None and batch.witness is not None, "it is acknowledged"
+    gone = [
+        file
+        for file in (batch.start.at.file, batch.end.at.file)
+        if all(log.file != file for log in facts.binlogs)
+    ]
+    if gone:
+        return f"its log is gone from the server ({gone[0]})"
+    cursor = Cursor(batch.id, batch.end, batch.witness)
+    if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
+        return "the server's log is not the one that it read"
+    return None
+
+
+def recapture(
+    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
+) -> Recaptured | AsRecorded:
+    """Read it again into the scratch folder; writes nothing else. `firsts`: the first batch that
+    has anything of a table, for each of this batch's."""
+    why = why_not_again(work, batch, facts)
+    if why is None:
+        try:
+            return _recaptured(work, batch, facts, firsts)
+        except LockstepError as error:
+            if error.recovery is Recovery.RETRY:
+                raise
+            why = error.message
+    return AsRecorded(batch, why)
+
+
+def _recaptured(
+    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
+) -> Recaptured | AsRecorded:
+    assert batch.end is not None, "it is acknowledged"
+    ledger, source = work.ledger, work.source.name
+    then = _as_then(work, batch)
+    recorded = ledger.segments(batch.id)
+    events = ledger.table_events(source, batch.id)
+    captured = {one.table for one in recorded} | {one.table for one in events}
+    tables = CapturedTables(
+        ScratchStore(work.segments, source),
+        source=source,
+        batch=batch.id,
+        states=_states_then(work, [one for one in captured if firsts[one] < batch.id]),
+        updated=_says_updated(work, recorded),
+    )
+    basis = Basis(
+        then,
+        _begun(work, batch, facts),
+        RunBounds(batch.end.at, GtidSet()),
+        batch.id,
+        tables=tables,
+        structures=structures_behind(
+            then, facts, batch, batch.start.at, RecordedBefore(ledger, source, batch.id)
+        ),
+        prepared={},
+    )
+    numbers = Numbers(batch.id, batch.base)
+    rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda aside: None)
+    segmenter = Segmenter(tables, basis.structures, numbers, rules)
+    Reading(basis, segmenter, keeps=then.source.patterns.matches, warms=False).run()
+    segments = tables.finish()
+    other = _told_otherwise(batch, numbers.changes, recorded, segments) or _happened_otherwise(
+        events,
+        tables.events,
+        learnt=any(one.table in captured for one in basis.structures.history.versions),
+    )
+    return Recaptured(batch, segments) if other is None else AsRecorded(batch, other)
+
+
+def _as_then(work: Workplace, batch: Batch) -> Workplace:
+    """With the patterns that the batch was captured with."""
+    scopes = [one for one in work.ledger.capture_scopes(work.source.name) if one.batch <= batch.id]
+    if not scopes:
+        return work
+    return replace(work, source=replace(work.source, patterns=scopes[-1].patterns))
+
+
+def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> Begun:
+    witness = None
+    if batch.follows is not None:
+        before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+        witness = before[0].witness if before and before[0].end == batch.start else None
+    start = Start(Rule.RESUME_SAME_SERVER, f"batch {batch.id} is read again", batch.start.at)
+    return Begun(start, 0, batch.start, witness, facts, by_gtid=batch.by_gtid)
+
+
+def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:
+    """Those of the tables that the lake had something of before, all captured."""
+    states = work.ledger.table_states(work.source.name)
+    return {
+        table: replace(states[table], condition=TableCondition.ACTIVE, stopped=None)
+        for table in known
+    }
+
+
+def _says_updated(work: Workplace, recorded: Sequence[Segment]) -> bool:
+    files = [file for segment in recorded for file in segment.files]
+    return any(file.updated for file in files) if files else work.source.lake.updated_columns
+
+
+# -- whether it is what was recorded -----------------------------------------------------------
+
+
+def _told_otherwise(
+    batch: Batch, changes: int, recorded: Sequence[Segment], found: Sequence[Segment]
+) -> str | None:
+    if changes != batch.changes:
+        return f"the log has {changes} changes now where {batch.changes} were captured"
+    before, after = (
+        {(one.table, one.schema_version): _numbers(one) for one in some}
+        for some in (recorded, found)
+    )
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            return f"the changes of {key[0]} would have other numbers than they were given"
+    return None
+
+
+def _numbers(one: Segment) -> tuple[object, ...]:
+    images = sum(file.images for file in one.files)
+    return one.counts, one.first_sequence, one.last_sequence, images
+
+
+def _happened_otherwise(
+    recorded: Sequence[TableEvent], found: Sequence[TableEvent], *, learnt: bool
+) -> str | None:
+    if learnt:
+        return "its statements would give structures that are not in the recorded history"
+    before, after = (
+        [
+            (one.table, one.kind, one.sequence, one.version, one.place)
+            for one in sorted(some, key=lambda one: one.table)
+            if one.kind is not TableEventKind.REBUILT
+        ]
+        for some in (recorded, found)
+    )
+    return None if before == after else "its statements would do something else to the tables"

@@ -1,0 +1,77 @@
+"""Revisions: the files that a replay put in the place of a batch's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.decisions import Lease
+from pipeline.errors import LedgerRefused
+from pipeline.intent import REPLAY
+from pipeline.ports.ledger import Ledger
+from pipeline.revision import RevisedSegment, Revision, revised
+from tests.ledger.made import ORDERS, STOCK, first_captured, next_captured
+from tests.ledger.refusals import refused
+
+
+def _revision(ledger: Ledger, lease: Lease, batch: int) -> Revision:
+    """Of the batch's first segment, whose files are named by another content."""
+    segment = ledger.segments(batch)[0]
+    files = revised(replace(file, sha256="1" * 64) for file in segment.files)
+    told = RevisedSegment(batch, segment.table, segment.schema_version, files)
+    return ledger.begin_revision(lease, [told])
+
+
+def test_files_are_those_of_the_newest_settled_revision(
+    ledger: Ledger, lease: Lease, batches: list[int]
+) -> None:
+    """An open one, and one that was given up, change nothing; settling is for good."""
+    first, source = batches[0], lease.source
+    before = ledger.segments(first)
+    opened = _revision(ledger, lease, first)
+    assert ledger.open_revision(source) == opened
+    assert (ledger.segments(first), ledger.revision_count(first)) == (before, 0)
+    with pytest.raises(LedgerRefused):
+        _revision(ledger, lease, first)
+    ledger.give_up_revision(lease, opened)
+    with refused(ledger, lease, "revisions_end_once"):
+        ledger.settle_revision(lease, opened)
+    assert (ledger.segments(first), ledger.open_revision(source)) == (before, None)
+    done = _revision(ledger, lease, first)
+    for _ in range(2):
+        ledger.settle_revision(lease, done)
+    [other, *rest] = ledger.segments(first)
+    assert other == replace(before[0], files=done.segments[0].files)
+    assert (rest, ledger.revision_count(first)) == (before[1:], 1)
+    ledger.settle_revision(lease, _revision(ledger, lease, first))
+    assert (ledger.revision_count(first), ledger.revision_count(batches[2])) == (2, 0)
+
+
+def test_what_is_no_revision(ledger: Ledger, lease: Lease) -> None:
+    """Of a batch that is not acknowledged, of a segment that is not there, of nobody."""
+    batch = first_captured(ledger, lease, ORDERS)
+    with refused(ledger, lease, "revised_files_of_acknowledged"):
+        _revision(ledger, lease, batch.id)
+    [segment] = ledger.segments(batch.id)
+    other = RevisedSegment(batch.id, STOCK, 1, segment.files)
+    with refused(ledger, lease, "revised_files_segment"):
+        ledger.begin_revision(lease, [other])
+    with refused(ledger, lease, "revisions_known"):
+        ledger.settle_revision(lease, Revision(0, ()))
+
+
+def test_writes_of_replays(ledger: Ledger, lease: Lease, batches: list[int]) -> None:
+    """They are of acknowledged batches, as often as somebody wants, and cover nothing."""
+    for version in (10, 11):
+        intent = ledger.open_intent(
+            lease, ORDERS, app_id="m", first_batch=batches[-1], last_batch=batches[-1], step=REPLAY
+        )
+        assert ledger.open_intents(lease.source) == [intent]
+        ledger.settle(lease, intent, version)
+    captured = next_captured(ledger, lease, ORDERS)
+    with refused(ledger, lease, "writes_replay_acknowledged"):
+        ledger.open_intent(
+            lease, ORDERS, app_id="m", first_batch=batches[0], last_batch=captured.id, step=REPLAY
+        )
+    assert ledger.pending(lease.source) == {ORDERS: [captured.id]}

@@ -1,0 +1,256 @@
+"""Random histories with DDL, replayed at random: the lake is that of a pipeline that never was.
+
+Two followers read one server at the same places. One replays random spans, is killed while it does,
+and finds files and rows of its lake damaged; the other does nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.changes.layout import changelog_path
+from pipeline.errors import BatchesWait, SpanRefused
+from pipeline.places import moment_text, parse_place
+from pipeline.replay.spans import Span
+from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
+from pipeline.runs.replaying.revise import Standing
+from pipeline.table import TableName
+from resources.memory.lake import _print
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.servers import head
+
+TABLES = ("a", "b")
+STEPS = (
+    "begin_revision",
+    "settle_revision",
+    "open_intent",
+    "settle",
+    "note_looked",
+    "require_held",
+)
+ACTIONS = 40
+
+
+def replayed(follower: Follower, since: str, until: str, *, commit: bool = True) -> ReplayReport:
+    span = Span(parse_place(since), parse_place(until))
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        return replay(follower.work(), lease, span, commit=commit)
+
+
+@dataclass
+class Chance:
+    """What happens next to the tables of one database and to both followers."""
+
+    stand: MySqlStand
+    name: str
+    random: Random
+    calm: Follower
+    tried: Follower
+    number: int = 0
+
+    def act(self) -> None:
+        acts = (
+            *(self.write,) * 8,
+            self.alter,
+            *(self.run,) * 4,
+            *(self.replay,) * 2,
+            *(self.killed,) * 3,
+            *(self.damage_file, self.miscapture, self.damage_row),
+        )
+        self.random.choice(acts)()
+
+    def write(self) -> None:
+        table, key = self.random.choice(TABLES), self.random.randrange(12)
+        self.number += 1
+        other = self.random.randrange(12)
+        self.do(
+            f"insert ignore into {table} (id, v, s) values ({key}, {self.number}, 'x{other}')",
+            f"update {table} set v = {self.number} where id >= {other}",
+            f"update ignore {table} set id = {other} where id = {key}",
+            f"delete from {table} where id = {self.random.randrange(12)}",
+        )
+
+    def alter(self) -> None:
+        table = self.random.choice(TABLES)
+        self.number += 1
+        self.do(
+            self.random.choice(
+                (
+                    f"alter table {table} add column c{self.number} int default {self.number}",
+                    f"alter table {table} modify v bigint",
+                    f"alter table {table} modify s varchar({20 + self.number})",
+                    "flush binary logs",
+                    self.random.choice((f"truncate table {table}", _anew(table))),
+                )
+            )
+        )
+
+    def run(self) -> None:
+        """Both end at the same place, where nothing is written."""
+        self.calm.run()
+        self.tried.run()
+
+    def killed(self) -> None:
+        """In the middle of a replay that has something to do; then a run, or another replay."""
+        self.damage_row()
+        self.random.choice((self.damage_file, self.miscapture))()
+        step, after = self.random.choice(STEPS), self.random.random() < 0.5
+        with mortal(self.tried, step, after=after), suppress(Crash):
+            replayed(self.tried, "earliest", "latest")
+        self.random.choice((self.run, self.replay))()
+
+    def replay(self) -> None:
+        with suppress(BatchesWait, SpanRefused):
+            replayed(self.tried, *self.span())
+
+    def span(self) -> tuple[str, str]:
+        """Some batches, named in one of the ways there are."""
+        cursor = self.tried.ledger.acknowledged_cursor(SOURCE)
+        if cursor is None:
+            return "earliest", "latest"
+        chain = self.tried.ledger.live_batches(SOURCE, 1, cursor.batch)
+        first, last = sorted(self.random.choices(range(len(chain)), k=2))
+        start, end = chain[first].start, chain[last].end
+        assert end is not None
+        ways = [("earliest", "latest"), (str(start.at), str(end.at))]
+        if start.gtid_set:
+            ways.append((f"gtid:{start.gtid_set}", f"gtid:{end.gtid_set}"))
+        if start.committed_at is not None and end.committed_at is not None:
+            ways.append((moment_text(start.committed_at), moment_text(end.committed_at)))
+        return self.random.choice(ways)
+
+    def damage_file(self) -> None:
+        """A file of some changelog is gone, or says something else than was captured."""
+        lake = self.tried.lake
+        listed = sorted(
+            f"{folder}/{file}"
+            for folder, commits in lake.tables.items()
+            if "/_changes/" in folder
+            for commit in commits[-1:]
+            for file in commit.files
+        )
+        if listed and self.acknowledged():
+            path = lake.path(self.random.choice(listed))
+            if self.random.random() < 0.5:
+                lake.files.pop(path, None)
+            elif path in lake.files:
+                lake.files[path] = lake.files[path].slice(1)
+
+    def miscapture(self) -> None:
+        """A capture of before wrote other values than the log has, and the ledger and the lake
+        both believe them."""
+        books, lake = self.tried.ledger.books, self.tried.lake
+        found = [(b, at) for b, some in sorted(books.segments.items()) for at in range(len(some))]
+        if not found or not self.acknowledged():
+            return
+        batch, at = self.random.choice(found)
+        segment = books.segments[batch][at]
+        [file] = segment.files
+        version = self.tried.ledger.schema_version(SOURCE, segment.table, segment.schema_version)
+        folder = changelog_path(SOURCE, segment.table, version.generation)
+        path = lake.path(f"{folder}/{file.path}")
+        rows = lake.files.get(path)
+        if rows is None or rows.num_rows != file.images:
+            return
+        wrong = pa.array([self.number] * rows.num_rows, rows.schema.field("v").type)
+        rows = rows.set_column(rows.schema.get_field_index("v"), "v", wrong)
+        size, digest = _print(rows)
+        lake.files[path] = rows
+        wrongly = replace(segment, files=(replace(file, size=size, sha256=digest),))
+        segments = books.segments[batch]
+        books.segments[batch] = (*segments[:at], wrongly, *segments[at + 1 :])
+
+    def damage_row(self) -> None:
+        """A row of some mirror has another value, or is gone."""
+        lake = self.tried.lake
+        table = TableName(self.name, self.random.choice(TABLES))
+        state = self.tried.ledger.table_states(SOURCE).get(table)
+        commits = lake.tables.get(state.mirror) if state is not None else None
+        if not commits or not commits[-1].rows.num_rows or not self.acknowledged():
+            return
+        rows = commits[-1].rows
+        at = self.random.randrange(rows.num_rows)
+        kept = [rows.slice(0, at), rows.slice(at + 1)]
+        if self.random.random() < 0.5:
+            [row] = rows.slice(at, 1).to_pylist()
+            kept.append(pa.Table.from_pylist([{**row, "v": -1}], schema=rows.schema))
+        commits[-1] = replace(commits[-1], rows=pa.concat_tables(kept))
+
+    def acknowledged(self) -> bool:
+        return not self.tried.ledger.unfinished(SOURCE)
+
+    def do(self, *statements: str) -> None:
+        for text in statements:
+            self.stand.execute(*text.split("; "), database=self.name)
+
+    # -- what must be true ---------------------------------------------------------------
+
+    def require_same(self) -> None:
+        for table in TABLES:
+            name = f"{self.name}.{table}"
+            assert self.tried.mirror(name) == self.calm.mirror(name)
+            (count,) = self.stand.rows(f"select count(*) from {name}")[0]
+            assert len(self.tried.mirror(name)) == count
+        assert changelogs(self.tried) == changelogs(self.calm)
+
+
+def _anew(table: str) -> str:
+    columns = "(id int primary key, v int, s varchar(20))"
+    return f"drop table {table}; create table {table} {columns}"
+
+
+def changelogs(follower: Follower) -> dict[str, list[dict[str, Any]]]:
+    return {
+        folder: sorted(commits[-1].rows.to_pylist(), key=lambda row: row["_sequence"])
+        for folder, commits in follower.lake.tables.items()
+        if "/_changes/" in folder
+    }
+
+
+def made(stand: MySqlStand, database: str, seed: int) -> Chance:
+    file, offset = head(stand)
+    tables, start = [f"{database}.*"], f"{file}:{offset}"
+    calm, tried = (Follower(server(stand), tables, start=start) for _ in range(2))
+    stand.execute(
+        *(f"create table {t} (id int primary key, v int, s varchar(20))" for t in TABLES),
+        database=database,
+    )
+    return Chance(stand, database, Random(seed), calm, tried)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 80))]
+)
+def test_what_was_replayed_is_as_if_it_never_was(
+    mysql: MySqlStand, database: str, seed: int
+) -> None:
+    """Whatever is damaged is whole behind a replay of everything, and repeating it writes
+    nothing."""
+    chance = made(mysql, database, seed)
+    chance.write()
+    chance.run()
+    for _ in range(ACTIONS):
+        chance.act()
+    chance.run()
+    chance.run()
+    whole = replayed(chance.tried, "earliest", "latest")
+    assert [one.as_recorded for one in whole.batches] == [None] * len(whole.batches)
+    assert [one.why for one in whole.mirrors] == [None] * len(whole.mirrors)
+    assert whole.left == ()
+    chance.require_same()
+    before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}
+    again = replayed(chance.tried, "earliest", "latest")
+    assert not again.differs
+    assert {one.standing for one in again.segments} <= {Standing.SAME}
+    assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before
+    assert not [path for path in chance.tried.lake.files if "/_replays/" in path]
+    plan_replay(chance.tried.work(), Span(parse_place("earliest"), parse_place("latest")))
