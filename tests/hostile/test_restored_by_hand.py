@@ -103,7 +103,7 @@ def test_a_mirror_that_somebody_else_loaded(
         "insert into a values (1)",
     )
     project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=None, warm=warm
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start="snapshot", warm=warm
     )
     rows = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}
     write_deltalake(project.lake / "shop" / database / "orders", pa.table(rows))
@@ -121,4 +121,4 @@ def test_a_mirror_that_somebody_else_loaded(
     }
     first, *later = project.commits(f"{database}.orders")
     assert "txn" not in first
-    assert [commit["commitInfo"]["operation"] for commit in later] != []
+    assert "txn" in later[-1]
