@@ -110,7 +110,13 @@ def make_parser() -> argparse.ArgumentParser:
     snapshot.add_argument("--source", metavar="NAME", help="which source, if there are several")
     _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
-    _adopt(command("adopt", "continue with a lake folder that disagrees with this ledger"))
+    _adopt(
+        command(
+            "adopt",
+            "continue with a lake folder that disagrees with this ledger, or with mirrors that "
+            "somebody else loaded",
+        )
+    )
     _recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
@@ -248,6 +254,13 @@ def _start_at(parser: argparse.ArgumentParser) -> None:
 
 
 def _adopt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "tables",
+        nargs="*",
+        metavar="TABLE",
+        help="database.table: take over the mirrors of these, which somebody else loaded, if they "
+        "are equal to MySQL (default: the source's whole folder)",
+    )
     parser.add_argument(
         "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
     )

@@ -59,8 +59,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """There is no claim. `empty`: no table is there; files of a capture that nobody recorded
-    are none."""
+    """There is no claim. `empty`: no table of a Lockstep is there; files of a capture that nobody
+    recorded are none."""
 
     empty: bool
 

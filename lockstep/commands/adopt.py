@@ -1,19 +1,21 @@
-"""`lockstep adopt`: a ledger goes on with a source's folder in the lake; once, recorded."""
+"""`lockstep adopt`: a ledger goes on with a source's folder in the lake, or with mirrors that
+somebody else loaded; once, recorded."""
 
 from __future__ import annotations
 
 import argparse
 import getpass
-import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
+from lockstep.commands.verify import table_name
 from lockstep.desk import Desk, Outcome
 from lockstep.grammar import UsageError
+from lockstep.holder import holder
 
 if TYPE_CHECKING:
     from pipeline.runs.agreement.adopt import HandOver
+    from pipeline.runs.inspecting.verify_rows import Found
 
 
 def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
@@ -30,21 +32,74 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     source = sources[0].name
     author = arguments.author or getpass.getuser()
 
+    if arguments.tables:
+        return _tables(arguments, desk, source, author, reason)
+
     from pipeline.runs.agreement.adopt import adopt, foresee
     from pipeline.runs.context import Unwatched
     from resources.site import Site
 
-    holder = f"{socket.gethostname()}, process {os.getpid()} (adopt)"
     with Site(desk.settings, on_warning=desk.note) as site:
         work = site.workplace(source, Unwatched())
         if reason:
-            with work.ledger.lock(source, holder, None) as lease:
+            with work.ledger.lock(source, holder("adopt"), None) as lease:
                 done = adopt(work, lease, author=author, reason=reason)
         else:
             done = foresee(work)
     for line in _lines(source, done, recorded=f"{author}: {reason}" if reason else None):
         desk.say(line)
     return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_json(done)})
+
+
+def _tables(
+    arguments: argparse.Namespace, desk: Desk, source: str, author: str, reason: str
+) -> Outcome:
+    """All of them, or none; 4 where one differs or cannot be compared."""
+    from lockstep.progress import LiveProgress
+    from pipeline.runs.agreement.adopt_tables import adopt_tables, compare_tables
+    from resources.site import Site
+
+    tables = [table_name(text) for text in arguments.tables]
+    with (
+        Site(desk.settings, on_warning=desk.note) as site,
+        LiveProgress(desk.console, source) as progress,
+    ):
+        work = site.workplace(source, progress)
+        if reason:
+            with work.ledger.lock(source, holder("adopt"), None) as lease:
+                done = adopt_tables(work, lease, tables, author=author, reason=reason)
+        else:
+            done = compare_tables(work, tables)
+    taken = bool(reason) and done.equal
+    told = {str(table): _told(one) for table, one in sorted(done.found.items())}
+    for table, (_, line) in told.items():
+        desk.say(f"{source}: {table}: {line}")
+    if taken:
+        desk.say(f"  recorded ({author}: {reason}); next: `lockstep run --source {source}`")
+    elif done.equal:
+        desk.say("  with --reason they are taken over")
+    else:
+        desk.say(
+            "  none is taken over; `lockstep snapshot TABLE --reason …` writes a mirror anew from "
+            "the source"
+        )
+    code = exits.DONE if done.equal else exits.DIFFERENCES
+    found = {table: {"equal": equal, "told": line} for table, (equal, line) in told.items()}
+    return Outcome(code, {"source": source, "done": taken, "tables": found})
+
+
+def _told(one: Found) -> tuple[bool, str]:
+    """Whether it is equal, and what was found."""
+    from pipeline.runs.context import TableDifference
+
+    if not isinstance(one, TableDifference):
+        return False, f"{one.reason}; {one.hint}"
+    if one.equal:
+        return True, f"{one.source_rows} rows, equal to MySQL at {one.at.at if one.at else '?'}"
+    return False, (
+        f"{one.only_in_source} rows only in MySQL, {one.only_in_lake} only in the lake, "
+        f"{one.different} different: {', '.join(one.examples)}"
+    )
 
 
 def _json(done: HandOver) -> dict[str, Any]:

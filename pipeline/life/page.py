@@ -30,7 +30,10 @@ WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     ),
     events.Rejoined: ("rejoined", "a capture carried out the order"),
     events.MirrorWritten: ("mirror written", "a write shows another version of its structure"),
-    events.MirrorHandedOver: ("mirror handed over", "a rename left the data in place"),
+    events.MirrorHandedOver: (
+        "mirror handed over",
+        "a rename left the data in place, or a ledger takes a mirror over",
+    ),
     events.MirrorReplaced: ("mirror replaced", "the mirror was lost: another folder"),
     events.MirrorRemoved: ("mirror removed", "the mirror of a dropped table is deleted"),
     events.LakeRestarted: ("lake restarted", "`lockstep adopt`: a new generation"),

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from threading import get_ident
 from typing import Final
@@ -20,10 +21,14 @@ from pipeline.claim import Claim, Unclaimed
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
+from resources.lake.commits import commits_back
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
 NAME: Final = "_lockstep.json"
 """The file's name; no database's folder begins with `_`."""
+
+_COMMITS: Final = 50
+"""So many of a table's newest commits are looked through for one of ours."""
 
 STRUCTURES: Final = "_structures"
 """The folder of structures."""
@@ -123,5 +128,9 @@ def _write_durably(path: Path, text: str) -> None:
 
 
 def _holds_tables(folder: Path) -> bool:
-    """Whether there is a Delta table in it, at any depth."""
-    return any(True for _ in folder.rglob("_delta_log"))
+    """Whether there is a Delta table in it, at any depth, that a Lockstep wrote to."""
+    return any(
+        one.ours
+        for log in folder.rglob("_delta_log")
+        for one in islice(commits_back(log.parent), _COMMITS)
+    )

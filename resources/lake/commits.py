@@ -143,6 +143,8 @@ def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
 
 def _rows_before(table: Path, version: int) -> Mapping[str, int]:
     """Rows of each file that the table listed before a version, deleted ones among them."""
+    if version == 0:
+        return {}
     try:
         with lake_errors(table):
             found = DeltaTable(table, version=version - 1).get_add_actions(flatten=True)
@@ -153,6 +155,8 @@ def _rows_before(table: Path, version: int) -> Mapping[str, int]:
 
 
 def _altered(table: Path, version: int) -> Altered:
+    if version == 0:
+        return Altered(None)
     try:
         with lake_errors(table):
             before = DeltaTable(table, version=version - 1).metadata().configuration

@@ -20,7 +20,8 @@ class MemoryClaims:
         self._lake = lake
 
     def read(self, source: str) -> Claim | Unclaimed:
-        names = [name for name, kept in self._lake.tables.items() if kept]
+        kept = self._lake.tables.items()
+        names = [name for name, of in kept if any(one.told(0).ours for one in of)]
         found = self._lake.claims.get(source)
         return found or Unclaimed(empty=not any(name.startswith(f"{source}/") for name in names))
 

@@ -176,3 +176,38 @@ def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when:
     history.write()
     follower.run()
     require_equal(history, follower)
+
+
+# -- another log -------------------------------------------------------------------------------
+
+
+def test_a_replica_that_took_over_is_gone_on_with_by_gtids(history: History) -> None:
+    """The log that was read is gone with its server; another one has the same transactions."""
+    history = history.branched()
+    assert isinstance(history.source, Made)
+    first = history.source.fake
+    other = FakeServer(NOBODY.replace("9", "8"), 2)
+    other.follow(first)
+    history.source.fake = other
+    follower = without_ledger(history, -1)
+    follower.server = history.source.server()
+    assert not recovered(follower).reloads
+    history.write()
+    follower.run()
+    require_equal(history, follower)
+
+
+def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
+    """The server's name is the same, and so is the place: the event before it is another."""
+    history = history.branched()
+    assert isinstance(history.source, Made)
+    fake = history.source.fake
+    size = fake.head.offset
+    fake.reset()
+    number = 100
+    while fake.head.offset < size:
+        fake.write(number, number)
+        number += 1
+    follower = without_ledger(history, -1)
+    with pytest.raises(PositionPurged, match="reaches no batch"):
+        foresee(follower.work())

@@ -8,6 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -86,3 +89,36 @@ def test_the_chapters_as_they_are_written(
     healed(project, behind, "the ledger is behind its lake", "adopt", block=1)
     write(7)
     project.run("verify")
+
+
+def test_a_mirror_that_somebody_else_loaded(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """Its chapter, with a table of ours for the page's."""
+    mysql.execute(
+        f"use {database}",
+        "create table orders (id int primary key, v varchar(9))",
+        "insert into orders values (1, 'a'), (2, 'b')",
+        "create table a (id int primary key)",
+        "insert into a values (1)",
+    )
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start="snapshot", warm=warm
+    )
+    rows = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}
+    write_deltalake(project.lake / "shop" / database / "orders", pa.table(rows))
+    for _, *words in commands("A mirror that somebody else loaded"):
+        typed = [word.replace("shop.orders", f"{database}.orders") for word in words]
+        project.run(*typed)
+        if typed == ["run"]:
+            mysql.execute(f"update {database}.a set id = id + 1")
+    mysql.execute(f"update {database}.orders set v = 'c' where id = 2")
+    project.run("run")
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {
+        f"{database}.a": True,
+        f"{database}.orders": True,
+    }
+    first, *later = project.commits(f"{database}.orders")
+    assert "txn" not in first
+    assert "txn" in later[-1]

@@ -69,7 +69,9 @@ def gather(work: Workplace) -> Gathered:
     own = {source_table_path(source, one): one for one in SourceTable}
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
     told, void, highest = list[Told](), set[int](), 0
-    for folder in work.claims.tables(source):
+    tables = work.claims.tables(source)
+    work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
+    for folder in tables:
         commits = list(islice(work.mirrors.history(folder), COMMITS))
         if not commits:
             continue

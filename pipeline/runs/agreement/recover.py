@@ -21,7 +21,7 @@ from functools import partial
 
 import pyarrow.compute as pc
 
-from pipeline.batch import BatchState, CaptureRecord
+from pipeline.batch import CaptureRecord
 from pipeline.changes.layout import changelog_path
 from pipeline.claim import Claim
 from pipeline.decisions import Decision, Lease
@@ -140,12 +140,11 @@ def _begun(work: Workplace) -> bool:
     if newest is None:
         return False
     batches = work.ledger.live_batches(source, 0, newest.batch)
-    decisions = {one.id: one for one in work.ledger.decisions(source, limit=100)}
-    found = decisions.get(batches[0].start_decision or 0)
-    alone = len(batches) == 1 and found is not None and found.decision.rule == RULE
+    states = work.ledger.table_states(source).values()
     folder = work.claims.read(source)
     mine = isinstance(folder, Claim) and folder.ledger == work.ledger.identity()
-    if alone and (not mine or batches[0].state is not BatchState.ACKNOWLEDGED):
+    taken_over = bool(states) and all(one.adopted is not None for one in states)
+    if not mine and len(batches) == 1 and taken_over:
         return True
     raise ForeignCommit(
         f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from pipeline.changes.layout import mirror_path
 from pipeline.coverage import past_ranges
 from pipeline.position import Position
+from pipeline.runs.agreement.foreign_mirrors import cure, foreign_mirrors
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
@@ -35,6 +37,14 @@ def tables_of(
         loads.pop(table, None)
         if table in states:
             states[table] = _taken_up(states[table])
+    there = (one.name for one in work.server.tables() if work.source.patterns.matches(one.name))
+    for table in foreign_mirrors(work, there):
+        loads[table] = False
+        if before is None:
+            work.progress.note(
+                f"{table} is left out: somebody else made {mirror_path(source, table)} in the "
+                f"lake; {cure(table)}"
+            )
     past = [
         one
         for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))

@@ -74,9 +74,18 @@ def verify(
     """
     clock = perf_counter()
     shown = what_the_lake_shows(work)
+    compared = chosen(work, tables, shown.states)
+    found = compare(work, shown, compared, show_values=show_values)
+    return report(work, shown.cursor, found, perf_counter() - clock)
+
+
+def compare(
+    work: Workplace, shown: Shown, tables: Sequence[TableName], *, show_values: bool = False
+) -> dict[TableName, Found]:
+    """What is found of each table, given what the lake shows."""
     found: dict[TableName, Found] = {}
     summed: dict[TableName, Summed] = {}
-    for table in chosen(work, tables, shown.states):
+    for table in tables:
         one = tried(table, partial(_summed, work, shown, table))
         if isinstance(one, Summed):
             summed[table] = one
@@ -85,9 +94,9 @@ def verify(
     found.update(_carried(work, shown, summed))
     for table, sums in summed.items():
         if table not in found:
-            compare = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
-            found[table] = tried(table, compare)
-    return report(work, shown.cursor, found, perf_counter() - clock)
+            rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
+            found[table] = tried(table, rows)
+    return found
 
 
 def report(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.load import Load, why_void
+from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
 from pipeline.runs.begin import Begun
 from pipeline.runs.context import Workplace
 from pipeline.start.question import Rule
@@ -57,7 +58,8 @@ def new_tables(work: Workplace, begun: Begun) -> dict[TableName, Wanted]:
         batch, place = cursor.batch, cursor.position.at
         found = {one: work.ledger.schema_at(source, one, batch=batch, place=place) for one in new}
         new = [one for one in new if found[one] is not None]
-    return dict.fromkeys(new, Wanted(OLDER))
+    kept_out = foreign_mirrors(work, new)
+    return dict.fromkeys((one for one in new if one not in kept_out), Wanted(OLDER))
 
 
 def order_new(work: Workplace, lease: Lease, begun: Begun) -> None:

@@ -1,0 +1,186 @@
+"""`lockstep adopt TABLE`: a mirror that somebody else loaded is compared with MySQL, and gone on
+with if it is equal.
+
+Belongs here: whether it can be, and the batch that takes it over. Does not: the comparison
+(`verify_rows`), which holds while both sides are written to: the mirror's sum is carried through
+the log from the place that all other mirrors show.
+
+That place is where the table goes on: a batch that reads nothing says that its mirror shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.batch import CaptureRecord, Cursor
+from pipeline.changes.layout import DELETED_AT, new_table
+from pipeline.decisions import Decision, Lease
+from pipeline.errors import TableError
+from pipeline.runs.agreement.claim import claim_folder, require_claim
+from pipeline.runs.agreement.foreign_mirrors import is_foreign
+from pipeline.runs.context import NotCompared, TableDifference, Workplace
+from pipeline.runs.inspecting.verify_rows import Found, compare
+from pipeline.runs.inspecting.verify_shown import Shown, what_the_lake_shows
+from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.rows import row_structure
+from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName
+from pipeline.table_state import Handover, TableState
+
+KIND = "mirror-adopted"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A table and the mirror that it may go on with, at a Delta version; `schema`: its structure
+    at the place that the lake shows."""
+
+    table: TableName
+    state: TableState
+    version: int
+    schema: SchemaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was found of each table; `candidates`: those that are equal."""
+
+    cursor: Cursor
+    found: Mapping[TableName, Found]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all of them are."""
+        return len(self.candidates) == len(self.found)
+
+
+def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
+    """Writes nothing. `SourceMoving` before the first run, and while batches wait."""
+    shown = what_the_lake_shows(work)
+    found: dict[TableName, Found] = {}
+    candidates: dict[TableName, Candidate] = {}
+    for table in tables:
+        try:
+            candidates[table] = _candidate(work, shown, table)
+        except TableError as error:
+            found[table] = NotCompared(table, error.reason, error.hint)
+    with_them = replace(
+        shown,
+        states={**shown.states, **{one.table: one.state for one in candidates.values()}},
+        versions={**shown.versions, **{one.table: one.version for one in candidates.values()}},
+    )
+    found.update(compare(work, with_them, sorted(candidates)))
+    equal = [
+        candidates[table]
+        for table, one in sorted(found.items())
+        if isinstance(one, TableDifference) and one.equal
+    ]
+    return Compared(shown.cursor, found, tuple(equal))
+
+
+def adopt_tables(
+    work: Workplace, lease: Lease, tables: Sequence[TableName], *, author: str, reason: str
+) -> Compared:
+    """Compare them, and go on with all of them or none."""
+    require_claim(work)
+    compared = compare_tables(work, tables)
+    if compared.equal:
+        _record(work, lease, compared, author, reason)
+        claim_folder(work)
+    return compared
+
+
+def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
+    source = work.source.name
+    state = new_table(source, table)
+    instead = f"`lockstep snapshot {table} --reason …` reads it from the source"
+    if not work.source.patterns.matches(table):
+        raise TableError(
+            "the patterns leave it out", hint="add it to `tables` of the source in lockstep.toml"
+        )
+    if table in shown.states or table in shown.loading:
+        raise TableError(
+            "Lockstep follows it already", hint=f"`lockstep verify {table}` compares it"
+        )
+    version = work.mirrors.version(state.mirror)
+    if version is None:
+        raise TableError(f"there is no Delta table at {state.mirror}", hint=instead)
+    if not is_foreign(work, state.mirror):
+        raise TableError(
+            "a Lockstep wrote its mirror",
+            hint=f"`lockstep adopt --source {source}` tells what becomes of it",
+        )
+    at = shown.cursor.position.at
+    schema = work.ledger.schema_at(source, table, batch=shown.cursor.batch, place=at)
+    if schema is None or schema.schema is None:
+        raise TableError(f"its structure at {at} is not known", hint=instead)
+    wanted = arrow_schema(row_structure(schema.schema))
+    have = work.mirrors.schema(state.mirror, version)
+    mine = {one.name: one.type for one in have if one.name != DELETED_AT.name}
+    other = sorted(
+        {one.name for one in wanted if mine.get(one.name) != one.type}
+        | mine.keys() - {*wanted.names}
+    )
+    if other:
+        raise TableError(
+            f"its mirror has other columns than docs/lake.md says: {', '.join(sorted(other))}",
+            hint=instead,
+        )
+    return Candidate(table, state, version, schema)
+
+
+def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reason: str) -> None:
+    """A batch behind the newest one, which ends where it begins."""
+    ledger, cursor, source = work.ledger, compared.cursor, work.source.name
+    names = [str(one.table) for one in compared.candidates]
+    ledger.decide(lease, Decision("hand-over", KIND, reason, {"tables": names}, author))
+    here = cursor.position
+    batch = ledger.begin_batch(lease, here, predecessor=cursor.batch, start_decision=None)
+    numbers = ledger.last_versions(source)
+    versions, handovers = [], []
+    for one in compared.candidates:
+        number = numbers.get(one.table, 0) + 1
+        versions.append(
+            SchemaVersion(
+                one.table,
+                number,
+                here.at,
+                Knowledge.KNOWN,
+                Origin.CARRIED,
+                schema=one.schema.schema,
+                generation=one.schema.generation,
+            )
+        )
+        before = one.state
+        handovers.append(
+            Handover(one.table, before.generation + 1, before.mirror, one.version, number, before)
+        )
+    record = CaptureRecord(
+        end=here,
+        witness=cursor.witness,
+        changes=0,
+        transactions=0,
+        log_bytes=0,
+        segments=(),
+        tables=tuple(
+            replace(
+                one.before,
+                generation=one.generation,
+                mirror_version=one.shows,
+                adopted=one.delta_version,
+            )
+            for one in handovers
+        ),
+        set_aside=(),
+        by_gtid=cursor.by_gtid,
+        history=History((), tuple(versions)),
+        handovers=tuple(handovers),
+        scope=work.source.patterns,
+    )
+    ledger.record_capture(lease, batch.id, record)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+    looked = {one.state.mirror: one.version for one in compared.candidates}
+    ledger.note_looked(lease, looked)

@@ -1,0 +1,50 @@
+"""Delta tables at the places of mirrors that no Lockstep wrote: kept out until somebody says what
+becomes of them.
+
+Belongs here: which tables that concerns, and the cure in words. Does not: taking one over
+(`adopt_tables`), somebody else's commits to mirrors of ours (`pipeline.foreign_commits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from pipeline.changes.layout import mirror_path
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+
+_COMMITS: Final = 50
+"""So many of the newest commits are looked through for one of ours."""
+
+
+def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> list[TableName]:
+    """Those of the tables, of which the ledger knows nothing yet, that have such a mirror, and
+    that nobody ordered to be read from the source."""
+    source = work.source.name
+    known = work.ledger.table_states(source).keys()
+    looked = work.ledger.looked(source)
+    ordered = {one.table for one in work.ledger.open_loads(source)}
+    return [
+        table
+        for table in tables
+        if table not in known
+        and table not in ordered
+        and mirror_path(source, table) not in looked
+        and is_foreign(work, mirror_path(source, table))
+    ]
+
+
+def is_foreign(work: Workplace, folder: str) -> bool:
+    """Whether there is a Delta table of which none of the newest commits is a Lockstep's."""
+    if work.mirrors.version(folder) is None:
+        return False
+    return not any(one.ours for one in islice(work.mirrors.history(folder), _COMMITS))
+
+
+def cure(table: TableName) -> str:
+    return (
+        f"`lockstep adopt {table} --reason …` compares it with MySQL and goes on with it; "
+        f"`lockstep snapshot {table} --reason …` writes it anew from the source"
+    )

@@ -1,0 +1,111 @@
+"""Mirrors that somebody else loaded: left alone until they are taken over, which an equal one is,
+while others write, and no other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.runs.agreement.adopt_tables import Compared, adopt_tables, compare_tables
+from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
+from pipeline.runs.context import NotCompared, TableDifference
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.table import TableName
+from resources.memory.lake import MemoryCommit
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.proof.writing import COLUMNS, KEYLESS, writers
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("a", pa.string()),
+        ("b", pa.float64()),
+        ("c", pa.decimal128(12, 3)),
+        ("d", pa.timestamp("us")),
+    ]
+)
+
+
+class Shop:
+    """Two tables with rows, and what somebody else made of them in the lake."""
+
+    def __init__(self, mysql: MySqlStand, name: str) -> None:
+        self.mysql, self.name = mysql, name
+        mysql.execute(
+            f"use {name}",
+            f"create table keyed ({COLUMNS})",
+            f"create table bare ({KEYLESS})",
+            f"create table other ({COLUMNS})",
+            *(f"insert into {table} (id) values (1), (2)" for table in ("keyed", "bare", "other")),
+        )
+        self.follower = Follower(server(mysql), [f"{name}.*"], start="snapshot")
+        for table in ("keyed", "bare"):
+            self.load(table, [{"id": 1}, {"id": 2}])
+
+    def load(self, table: str, rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA) -> None:
+        made = MemoryCommit("", 0, "", pa.Table.from_pylist(rows, schema=schema))
+        self.follower.lake.tables[f"{SOURCE}/{self.name}/{table}"] = [made]
+
+    @property
+    def tables(self) -> list[TableName]:
+        return [TableName(self.name, table) for table in ("bare", "keyed")]
+
+    def adopt(self) -> Compared:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            return adopt_tables(
+                self.follower.work(), lease, self.tables, author="somebody", reason="moved here"
+            )
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    return Shop(mysql, database)
+
+
+def test_they_are_left_alone_until_somebody_says(shop: Shop) -> None:
+    """A run neither reads nor writes them, whatever the log has of them, and goes on with the
+    others."""
+    before = dict(shop.follower.lake.tables)
+    shop.follower.run()
+    shop.mysql.execute(f"insert into {shop.name}.keyed (id) values (3)")
+    shop.follower.run()
+    for table in ("bare", "keyed"):
+        folder = f"{SOURCE}/{shop.name}/{table}"
+        assert shop.follower.lake.tables[folder] == before[folder]
+    assert foreign_mirrors(shop.follower.work(), shop.tables) == shop.tables
+    states = shop.follower.ledger.table_states(SOURCE)
+    assert [table.name for table in states] == ["other"]
+
+
+def test_equal_ones_are_gone_on_with_while_others_write(shop: Shop) -> None:
+    """No row is read of them; from the place of the comparison on the log has the rest."""
+    shop.follower.run()
+    with writers(shop.mysql, shop.name, ["keyed", "bare"], 1):
+        found = shop.adopt()
+        assert found.equal, found.found
+        shop.follower.run()
+    shop.follower.run()
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+    compared = verify(shop.follower.work())
+    assert compared.equal
+    assert len(compared.tables) == 3
+
+
+def test_one_that_differs_is_not_taken_over_nor_the_others(shop: Shop) -> None:
+    shop.load("keyed", [{"id": 1}, {"id": 2, "a": "x"}])
+    shop.follower.run()
+    found = shop.adopt()
+    told = found.found[TableName(shop.name, "keyed")]
+    assert isinstance(told, TableDifference)
+    assert told.different == 1
+    assert [one.name for one in shop.follower.ledger.table_states(SOURCE)] == ["other"]
+    shop.load("keyed", [{"id": 1}], SCHEMA.set(1, pa.field("w", pa.string())))
+    told = compare_tables(shop.follower.work(), shop.tables).found[TableName(shop.name, "keyed")]
+    assert isinstance(told, NotCompared)
+    assert "other columns" in told.reason
+    assert "a, w" in told.reason
