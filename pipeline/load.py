@@ -138,10 +138,11 @@ class Load:
     @property
     def low(self) -> Coordinates | None:
         """Where the log begins to count over what was read. A table of one chunk has the very
-        place of that; one that is read on has a place that no later chunk can be short of."""
+        place of that; one that is read on has a place that no later chunk can be short of, and
+        keeps it once the log is captured from there on."""
         if self.reading is None:
             return None
-        if not self.complete:
+        if not self.complete or self.followed is not None:
             return self.reading.low
         lows = [one.read.low for one in self.chunks if one.read is not None]
         return max(min(lows), self.reading.low)

@@ -52,6 +52,8 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
     assert chunks(rows(110, 120), None).low == place(100)
     assert chunks(rows(130, 140), rows(110, 150)).low == place(110)
     assert chunks(rows(90, 120), rows(110, 150)).low == place(100)
+    followed = replace(chunks(rows(130, 140), rows(150, 160)), followed=FOLLOWED.followed)
+    assert followed.low == place(100), "its log is there from the first place on"
     assert chunks(rows(130, 160), rows(110, 150)).high == place(160)
 
 

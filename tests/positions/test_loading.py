@@ -4,20 +4,25 @@ and joined with the log exactly."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from random import Random
 
 import pymysql
 import pytest
 
+from pipeline.ports.source import Baseline
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.runs.loading import read_chunks
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
+from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
 
@@ -183,6 +188,45 @@ def test_a_table_that_changes_while_it_is_read(
     mirror = shop.follower.mirror(f"{shop.name}.b")
     assert sorted(map(str, mirror)) == sorted(map(str, shop.rows("b")))
     assert loading(shop) == set()
+
+
+@dataclass
+class AlteredAsItBegins(MySqlServer):
+    """A server whose tables are altered, once, behind the place that their structures are
+    said to be of, and before they are read."""
+
+    connection: ConnectionSettings
+    alter: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.connection)
+
+    def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
+        low = super().baseline(names).low
+        alter, self.alter = self.alter, None
+        if alter is not None:
+            alter()
+        return replace(super().baseline(names), low=low)
+
+
+def test_a_table_that_is_altered_as_its_reading_begins(
+    shop: Shop, piecemeal: Callable[[int], None]
+) -> None:
+    """The log has a statement that the structure has already, and that can be done once."""
+    altered = AlteredAsItBegins(settings(shop.stand))
+    shop.follower.server = altered
+    piecemeal(1000)
+    shop.run()
+    altered.alter = lambda: shop.do("alter table a add column w int")
+    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        table = shop.table("a")
+        shop.follower.ledger.order_load(lease, table, author="ann", reason="because")
+    piecemeal(2)
+    shop.run()
+    piecemeal(1000)
+    shop.run()
+    shop.run()
+    shop.require_whole("a", rereads=3)
 
 
 def test_a_paused_load_is_read_again(shop: Shop, piecemeal: Callable[[int], None]) -> None:

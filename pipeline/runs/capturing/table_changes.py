@@ -206,7 +206,11 @@ class Following:
 
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)
-        if one.action is Action.SET_ASIDE:
+        aside = one.action is Action.SET_ASIDE
+        if aside and one.rule != ENGINE_REFUSED and self.joining.is_read(table):
+            # Its structure may have been read behind the statement, and is read again.
+            self._reread(table, logged.end, owed(one.reason))
+        elif aside:
             hint = engine_hint(table) if one.rule == ENGINE_REFUSED else release_hint(table)
             self.put_aside(table, logged.begin, TableError(one.reason, hint=hint))
         elif one.action is Action.REREAD:
