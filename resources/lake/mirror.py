@@ -72,7 +72,8 @@ class SparkMirrors:
     """`pipeline.ports.Mirrors` on a folder of this machine.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
-    size rows are few (`changes.strategy`). `keep`: how long each version of a mirror that is
+    size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
+    where they can be, rather than by a query. `keep`: how long each version of a mirror that is
     created here stays readable.
     """
 
@@ -83,6 +84,7 @@ class SparkMirrors:
         staging: Path,
         spark: SparkProcess,
         few: Size = FEW,
+        in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
         self._lake = lake
@@ -90,6 +92,7 @@ class SparkMirrors:
         self._spark = spark
         self._sessions = Sessions(spark)
         self._few = few
+        self._in_memory = in_memory
         self._keep = keep
 
     def require_ready(self) -> None:
@@ -153,7 +156,7 @@ class SparkMirrors:
         return scale(
             Size(0, 0) if table is None else size_of(table),
             size_in(write.staged),
-            without_query=in_memory(write, table),
+            without_query=self._in_memory and in_memory(write, table),
             limit=self._few,
         )
 

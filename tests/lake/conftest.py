@@ -33,24 +33,39 @@ def memory_lake() -> Lake:
     return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
 
 
-def disk_lake(folder: Path, spark: SparkProcess, few: Size = FEW) -> Lake:
-    lake = folder / "lake"
-    mirrors = SparkMirrors(lake, staging=folder / "staging", spark=spark, few=few)
+def disk_lake(
+    folder: Path, spark: SparkProcess, few: Size = FEW, *, in_memory: bool = True
+) -> Lake:
+    lake, staging = folder / "lake", folder / "staging"
+    mirrors = SparkMirrors(lake, staging=staging, spark=spark, few=few, in_memory=in_memory)
     return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, lake)
+
+
+def lake_of(kind: str, folder: Path, spark: SparkProcess) -> Lake:
+    """Empty: in "memory", or on "disk", also with each row written by "queries" of Spark's, and
+    with "compiled" ones, as for many rows."""
+    if kind == "memory":
+        return memory_lake()
+    few = NOTHING if kind == "compiled" else FEW
+    return disk_lake(folder, spark, few, in_memory=kind == "disk")
 
 
 @pytest.fixture(params=["memory", "disk"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
     """A lake of each kind, empty."""
-    return memory_lake() if request.param == "memory" else disk_lake(tmp_path, spark)
+    return lake_of(request.param, tmp_path, spark)
 
 
-@pytest.fixture(params=["memory", "disk", "compiled"])
+@pytest.fixture(params=["memory", "disk", "queries", "compiled"])
 def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
-    """`lake`, and one whose Spark compiles its plans, as it does for many rows."""
-    if request.param == "memory":
-        return memory_lake()
-    return disk_lake(tmp_path, spark, NOTHING if request.param == "compiled" else FEW)
+    """`lake`, and those that Spark writes by queries, be the rows few or many."""
+    return lake_of(request.param, tmp_path, spark)
+
+
+@pytest.fixture(params=["memory", "disk", "queries"])
+def written_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """`lake`, and one that Spark writes by queries, where nothing hangs on how it does."""
+    return lake_of(request.param, tmp_path, spark)
 
 
 @pytest.fixture

@@ -156,3 +156,19 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 3, "merge", [{"id": 100, "name": "c"}]))
     assert _content(mirrors, PEOPLE) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_rows_marked_as_deleted_stay_so_where_few_are_left(
+    tmp_path: Path, spark: SparkProcess
+) -> None:
+    """A mirror that was written as one of many, read by a query for few: delta-rs reads no widened
+    columns."""
+    many, few = (disk_lake(tmp_path, spark, size).mirrors for size in (NOTHING, FEW))
+    narrow = pa.schema([("id", pa.int64()), ("n", pa.int32())])
+    wide = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    rows = [{"id": number, "n": number} for number in range(3)]
+    many.write(a_write(many, 1, "append", rows, schema=narrow))
+    steps = (SetProperties((WIDENING,)), WidenColumn("n", pa.int64()))
+    many.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0)
+    many.write(a_write(many, 3, "merge", [update(id=1, n=1 << 40)], schema=wide))
+    assert _content(few, wide) == [rows[0], {"id": 1, "n": 1 << 40}, rows[2]]

@@ -32,8 +32,16 @@ BEFORE: list[dict[str, object]] = [{"id": number, "name": "old"} for number in (
 class Sleeper(SparkMirrors):
     """Falls asleep when it has seen that its write is not there yet."""
 
-    def __init__(self, folder: Path, spark: SparkProcess, sleep: Callable[[], object]) -> None:
-        super().__init__(folder, staging=folder.parent / "staging", spark=spark)
+    def __init__(
+        self,
+        folder: Path,
+        spark: SparkProcess,
+        sleep: Callable[[], object],
+        *,
+        in_memory: bool = True,
+    ) -> None:
+        staging = folder.parent / "staging"
+        super().__init__(folder, staging=staging, spark=spark, in_memory=in_memory)
         self._sleep = sleep
 
     def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
@@ -60,14 +68,15 @@ def _shown(mode: str, *, exists: bool) -> list[dict[str, object]]:
     return [{"id": 1, "name": "new"}, {"id": 3, "name": "old"}, new]
 
 
+@pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize(
     ("mode", "exists"), [("append", False), ("append", True), ("merge", True), ("replace", True)]
 )
 def test_a_write_that_comes_late_makes_no_commit(
-    disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool
+    disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool, in_memory: bool
 ) -> None:
-    """Another holder made it meanwhile, and also the next one: the sleeper reads back the
-    commit that was made, and the mirror stays as it is."""
+    """Another holder made it meanwhile, and also the next one: the sleeper, with a query of Spark's
+    or without, reads back the commit that was made, and the mirror stays as it is."""
     if exists:
         disk.mirrors.write(a_write(disk.mirrors, 1, "append", BEFORE))
     write = _the_write(disk, mode, 2)
@@ -77,7 +86,7 @@ def test_a_write_that_comes_late_makes_no_commit(
         done.append(disk.mirrors.write(write))
         disk.mirrors.write(a_write(disk.mirrors, 3, "merge", [update(id=3, name="later")]))
 
-    late = Sleeper(folder, spark, meanwhile).write(write)
+    late = Sleeper(folder, spark, meanwhile, in_memory=in_memory).write(write)
     assert [late] == done
     newest = disk.mirrors.version(MIRROR)
     assert newest == late.delta_version + 1

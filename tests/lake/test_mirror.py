@@ -34,6 +34,12 @@ from tests.lake.made import (
 MIRROR = "shop/shop/people"
 
 
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
+
+
 def test_appended_rows_are_the_mirror(lake: Lake) -> None:
     """The first write creates the table in the same commit."""
     assert lake.mirrors.version(MIRROR) is None

@@ -42,6 +42,12 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NIGHT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
+
+
 def images(*kinds_and_rows: tuple[str, int, str | None], at: datetime | None = None) -> pa.Table:
     """Row images in this order."""
     table = changes(
