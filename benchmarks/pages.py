@@ -99,6 +99,7 @@ def _load(tables: int) -> float:
 
 def _tell(tables: int) -> float:
     """A run of one step that logs a materialization and an evaluation for each table."""
+    from assets.hints import evaluated
     from assets.home import dagster_home, open_instance
     from assets.names import SourceNames
     from assets.pages.tables import MergedTable, check_evaluation, materialization
@@ -108,15 +109,16 @@ def _tell(tables: int) -> float:
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
 
     @dg.op
+    @evaluated
     def step(context: dg.OpExecutionContext) -> None:
         log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
         for number in range(tables):
-            done = _merge(number)
-            log(materialization(names, MergedTable(done, place, 900, None), lake, now))
-            stands = TableStanding(done.table, TableHealth.FOLLOWING, "it follows the source")
+            merge = _merge(number)
+            log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
+            stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows the source")
             log(check_evaluation(names, stands))
 
-    @dg.job
+    @dg.job(executor_def=dg.in_process_executor)
     def run() -> None:
         step()
 
@@ -125,8 +127,11 @@ def _tell(tables: int) -> float:
         open_instance(dagster_home(Path(folder))) as instance,
     ):
         begun = process_time()
-        run_in_process(run, instance, location="lockstep", tags={})
-        return process_time() - begun
+        done = run_in_process(run, instance, location="lockstep", tags={})
+        took = process_time() - begun
+    if not done.success:
+        raise SystemExit(str([event.message for event in done.all_events if event.is_failure]))
+    return took
 
 
 def _merge(number: int) -> TableMerge:
