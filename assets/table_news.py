@@ -33,6 +33,9 @@ from resources.config import Settings
 
 _BY_STATEMENT = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
 
+_FEW = 100
+"""Dagster takes milliseconds for each event."""
+
 
 def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     """How each table of the source stands now."""
@@ -56,12 +59,13 @@ def note_tables(
 ) -> None:
     """Log a check's evaluation for each table that stands otherwise than Dagster knows, and
     bring the catalogue up to the ledger. `changed`: tables that were just materialized, whose
-    evaluations of before Dagster takes for outdated."""
+    evaluations of before Dagster takes for outdated; of more than `_FEW`, those that stand well
+    are left at that."""
     source = work.source.name
     names = Declaration.of(settings, source).names
     standings = standings_of(work)
     known = {entry.table: entry.told for entry in read_catalogue(settings.state_folder, source)}
-    entries = []
+    entries, few = [], len(changed) <= _FEW
     for table, state in work.ledger.table_states(source).items():
         entry = CatalogueEntry(
             table.database,
@@ -73,7 +77,8 @@ def note_tables(
             told=_print(standings[table]),
         )
         entries.append(entry)
-        if table in changed or known.get(table) != entry.told:
+        due = table in changed and (few or not standings[table].follows)
+        if due or known.get(table) != entry.told:
             context.log_event(check_evaluation(names, standings[table]))
     others = update_catalogue(settings.state_folder, source, entries, complete=False)
     if others and settings.webserver() is None:

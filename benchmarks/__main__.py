@@ -1,9 +1,9 @@
 """`make bench`: the engine's table, then the runs' table, in one go on this machine.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
-`python -m benchmarks runs` the second. Five more must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading` and `proof` a few
-minutes each.
+`python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
+takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof` and `pages`
+a few minutes each.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.engine import measure_engine
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
+from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
@@ -32,6 +33,7 @@ PARTS = {
     "fold": measure_folding,
     "reading": measure_reading,
     "proof": measure_proving,
+    "pages": measure_pages,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

@@ -104,6 +104,33 @@ def test_a_mirror_tells_its_changelog(tmp_path: Path) -> None:
     assert node.group_name == "shop"
 
 
+def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
+    """With an executor, resources and names of their own, under a prefix and in a group of their
+    choice."""
+    write_file(tmp_path, '[dagster]\nkey_prefix = ["lake"]\ngroup = "raw"\nowners = ["team:x"]\n')
+    update_catalogue(tmp_path / ".lockstep", "shop", [entry("shop", "t")], complete=True)
+
+    @dg.asset(name="captured", deps=[["lake", "shop", "shop.t"]])
+    def shop__captured() -> None: ...
+
+    @dg.sensor(name="sessions", job_name="lockstep_shop")
+    def sessions() -> dg.SkipReason:
+        return dg.SkipReason("theirs")
+
+    theirs = dg.Definitions(
+        assets=[shop__captured],
+        sensors=[sessions],
+        resources={"sessions": object()},
+        executor=dg.multiprocess_executor,
+    )
+    ours = definitions.definitions_of(tmp_path / "lockstep.toml")
+    merged = dg.Definitions.merge(theirs, ours)
+    graph = merged.get_repository_def().asset_graph
+    table = graph.get(dg.AssetKey(["lake", "shop", "shop.t"]))
+    assert (table.group_name, list(table.owners), table.kinds) == ("raw", ["team:x"], {"delta"})
+    assert merged.resolve_job_def("lockstep_shop").executor_def is dg.in_process_executor
+
+
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page shows our sentence and the cure."""
     write_file(tmp_path, "colour = 1\n")

@@ -1,0 +1,150 @@
+"""Dagster's part: loading a location of many tables, and telling it of those that changed.
+
+Belongs here: what it costs to declare and to log. Does not: what a run costs beside it (`runs`).
+Loading is a new process, from its start to the description that the page asks for, without
+Python's own start. Seconds are the process's own: one thread is at work, and so they are the same
+on a machine that does something else.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.gtid import GtidSet
+from pipeline.ports.mirrors import MirrorSize
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.runs.context import TableMerge
+from pipeline.segment import RowCounts
+from pipeline.standing.tables import TableHealth, TableStanding
+from pipeline.table import TableName
+
+DECLARED = (500, 5_000)
+CHANGED = (10, 1_000)
+PASSES = 3
+
+_FILE = """\
+[[sources]]
+name = "shop"
+host = "127.0.0.1"
+user = "u"
+password = "env:NOWHERE"
+tables = ["shop.*"]
+"""
+
+_LOAD = """\
+import sys
+from time import process_time
+begun = process_time()
+from assets.definitions import defs
+from dagster._core.remote_representation.external_data import RepositorySnap
+RepositorySnap.from_def(defs().get_repository_def())
+print(process_time() - begun)
+"""
+
+_COLUMNS = tuple((f"column_{number}", pa.int64()) for number in range(10))
+
+
+def measure_pages(console: Console) -> None:
+    """Print the best of `PASSES`: seconds of loading by declared tables, and of logging what a
+    run changed, by changed tables of ten columns."""
+    loading = Table("tables declared", "loading, s")
+    for tables in DECLARED:
+        loading.add_row(f"{tables:,}", f"{min(_load(tables) for _ in range(PASSES)):.2f}")
+    console.print(loading)
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    told = Table("tables changed", "events of theirs", "seconds", "ms each")
+    for tables in CHANGED:
+        least = min(_tell(tables) for _ in range(PASSES)) - min(_tell(0) for _ in range(PASSES))
+        events = 2 * tables
+        told.add_row(f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}")
+    console.print(told)
+
+
+def _load(tables: int) -> float:
+    from assets.catalogue import CatalogueEntry, update_catalogue
+
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
+        folder = Path(name)
+        (folder / "lockstep.toml").write_text(_FILE)
+        entries = [
+            CatalogueEntry("shop", f"t{n}", f"shop/shop/t{n}", f"shop/_changes/shop/t{n}")
+            for n in range(tables)
+        ]
+        update_catalogue(folder / ".lockstep", "shop", entries, complete=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _LOAD],
+            env={
+                "LOCKSTEP_CONFIG": str(folder / "lockstep.toml"),
+                "PYTHONPATH": ":".join(sys.path),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return float(done.stdout)
+
+
+def _tell(tables: int) -> float:
+    """A run of one step that logs a materialization and an evaluation for each table."""
+    from assets.hints import evaluated
+    from assets.home import dagster_home, open_instance
+    from assets.names import SourceNames
+    from assets.pages.tables import MergedTable, check_evaluation, materialization
+    from assets.timeline import run_in_process
+
+    names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
+    place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
+
+    @dg.op
+    @evaluated
+    def step(context: dg.OpExecutionContext) -> None:
+        log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
+        for number in range(tables):
+            merge = _merge(number)
+            log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
+            stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows the source")
+            log(check_evaluation(names, stands))
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def run() -> None:
+        step()
+
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        open_instance(dagster_home(Path(folder))) as instance,
+    ):
+        begun = process_time()
+        done = run_in_process(run, instance, location="lockstep", tags={})
+        took = process_time() - begun
+    if not done.success:
+        raise SystemExit(str([event.message for event in done.all_events if event.is_failure]))
+    return took
+
+
+def _merge(number: int) -> TableMerge:
+    return TableMerge(
+        table=TableName("shop", f"t{number}"),
+        counts=RowCounts(3, 2, 1),
+        delta_version=number,
+        mirror=f"shop/shop/t{number}",
+        changelog=f"shop/_changes/shop/t{number}",
+        seconds=0.5,
+        first_batch=1,
+        last_batch=1,
+        columns=_COLUMNS,
+        shows=1,
+        size=MirrorSize(1_000, 2, 50_000),
+    )

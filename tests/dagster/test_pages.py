@@ -1,0 +1,185 @@
+"""Dagster's pages tell the truth: what is fresh, what is in trouble, where a run belongs.
+
+Real runs on a real MySQL; ledger and lake are memory's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
+
+from assets.catalogue import CatalogueEntry, read_catalogue
+from assets.execute import execute
+from assets.names import SourceNames
+from assets.pages.tables import CHECK
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import Stand, settings_for, stand_for
+from tests.fix_mysql import MySqlStand
+
+NAMES = SourceNames("shop")
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with two tables that are older than the log, with a row each."""
+    for table in "ab":
+        mysql.execute(
+            f"create table {table} (id int primary key, v int unsigned)",
+            f"insert into {table} values (1, 1)",
+            database=database,
+        )
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start="snapshot")
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, server) as made:
+        yield made
+
+
+def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
+    return read_catalogue(stand.site.settings.state_folder, "shop")
+
+
+def run(stand: Stand) -> str:
+    """As the command line does it; the run's id."""
+    record = execute(
+        stand.site.settings, "shop", site=stand.site, instance=stand.instance, watcher=None
+    )
+    assert (record.error, record.defect) == (None, None)
+    return stand.instance.get_runs(limit=1)[0].run_id
+
+
+def evaluations(stand: Stand, run_id: str) -> dict[str, dg.AssetCheckEvaluation]:
+    """Of tables, by the end of their keys."""
+    logs = stand.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+    events = [log.get_dagster_event().asset_check_evaluation_data for log in logs]
+    return {one.asset_key.path[-1]: one for one in events if one.check_name == CHECK}
+
+
+def told(stand: Stand, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
+    event = stand.instance.get_latest_materialization_event(key)
+    assert event is not None
+    assert event.asset_materialization is not None
+    return dict(event.asset_materialization.metadata)
+
+
+def test_a_quiet_mirror_is_fresh(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """However often others change; and a click on it does nothing and leaves it fresh."""
+    run(stand)
+    mysql.execute("insert into a values (2, 2)", database=database)
+    run(stand)
+    quiet = NAMES.table(TableName(database, "b"))
+    assert stand.click(known(stand), quiet).success
+    graph = stand.definitions(known(stand)).get_repository_def().asset_graph
+    context = LoadingContextForTest(stand.instance)
+    resolver = CachingStaleStatusResolver(stand.instance, graph, context)
+    mirrors_and_steps = graph.materializable_asset_keys
+    assert {resolver.get_status(key) for key in mirrors_and_steps} == {StaleStatus.FRESH}
+
+
+def test_rows_that_were_read_are_told(stand: Stand, database: str) -> None:
+    """A table that was read from the source reports its rows, what it is, and its columns."""
+    run(stand)
+    found = told(stand, NAMES.table(TableName(database, "a")))
+    rows = [found[f"rows {what}"].value for what in ("inserted", "read from the source")]
+    assert (rows, found["dagster/row_count"].value) == ([0, 1], 1)
+    assert found["dagster/table_name"].value == f"{database}.a"
+    columns = found["dagster/column_schema"]
+    assert isinstance(columns, dg.TableSchemaMetadataValue)
+    assert [(one.name, one.type, one.description) for one in columns.schema.columns] == [
+        ("id", "int", "MySQL: int"),
+        ("v", "bigint", "MySQL: int unsigned"),
+    ]
+
+
+def test_how_a_table_stands_is_told_when_it_changes(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """Of a table that was written or stands otherwise; of no other. A click asks anew, whether
+    the table is materialized with its check or the check alone is run."""
+    assert all(one.passed for one in evaluations(stand, run(stand)).values())
+    mysql.execute(
+        "create table odd (id int primary key, j json)",
+        "insert into odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
+        "set session binlog_row_value_options = PARTIAL_JSON",
+        "update odd set j = json_set(j, '$.a', 2)",
+        "drop table b",
+        database=database,
+    )
+    found = evaluations(stand, run(stand))
+    assert {key: (one.passed, one.severity.value) for key, one in found.items()} == {
+        f"{database}.odd": (False, "ERROR"),
+        f"{database}.b": (False, "WARN"),
+    }
+    odd = found[f"{database}.odd"].metadata
+    assert odd["state"].value == "quarantined"
+    assert "PARTIAL_JSON" in str(odd["reason"].value)
+    assert "binlog_row_value_options" in str(odd["hint"].value)
+    assert evaluations(stand, run(stand)) == {}
+    entries = known(stand)
+    assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
+    for selection in (
+        {"asset_selection": {NAMES.table(TableName(database, name)) for name in ("a", "odd")}},
+        {
+            "asset_selection": set(),
+            "asset_check_selection": {
+                dg.AssetCheckKey(NAMES.table(TableName(database, name)), CHECK)
+                for name in ("a", "odd")
+            },
+        },
+    ):
+        job = stand.definitions(entries).get_repository_def().get_implicit_global_asset_job_def()
+        clicked = job.get_subset(**selection).execute_in_process(instance=stand.instance)
+        results = {
+            one.asset_key.path[-1]: one.passed for one in clicked.get_asset_check_evaluations()
+        }
+        assert results == {f"{database}.a": True, f"{database}.odd": False}
+
+
+def test_a_structure_that_changed_is_observed(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """With the statement, without its literals, and its effect."""
+    run(stand)
+    mysql.execute("alter table a add w varchar(9) default 'secret'", database=database)
+    run(stand)
+    (observed,) = stand.instance.fetch_observations(
+        NAMES.table(TableName(database, "a")), limit=1
+    ).records
+    assert observed.asset_observation is not None
+    shown = {name: str(one.value) for name, one in observed.asset_observation.metadata.items()}
+    assert shown["statement"].startswith("alter table a add w varchar(")
+    assert "secret" not in str(shown)
+    assert "w" in shown["effect"]
+
+
+def test_a_run_of_the_command_line_is_on_the_timeline(stand: Stand) -> None:
+    """It belongs to the configured location and its job; nobody relaunches it."""
+    found = stand.instance.get_run_by_id(run(stand))
+    assert found is not None
+    origin = found.remote_job_origin
+    assert origin is not None
+    assert (origin.location_name, origin.job_name) == ("lockstep", "lockstep_shop")
+    assert origin.repository_origin.repository_name == "__repository__"
+    assert found.tags["dagster/max_retries"] == "0"
+    assert found.is_success
+
+
+def test_a_mirror_that_was_removed_leaves_the_catalogue(stand: Stand, database: str) -> None:
+    """The others keep their generated names; its history stays."""
+    run(stand)
+    first, second = known(stand)
+    shown = stand.definitions((replace(first, ended=True), second)).get_repository_def()
+    keys = {NAMES.table(one.table) for one in (first, second)} & shown.assets_defs_by_key.keys()
+    assert keys == {NAMES.table(second.table)}
+    [mirrors] = {shown.assets_defs_by_key[key] for key in keys}
+    assert mirrors.keys_by_output_name == {"t000002": NAMES.table(second.table)}
+    assert stand.instance.get_latest_materialization_event(NAMES.table(first.table)) is not None

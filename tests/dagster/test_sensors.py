@@ -1,0 +1,107 @@
+"""Sensors: what starts a run, what asks for a person, what shows new tables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+import pytest
+
+from assets.catalogue import fingerprint, read_catalogue, update_catalogue
+from assets.definitions import build
+from assets.sensors.new_tables import new_table_sensor, reload_location
+from assets.sensors.traffic import why_now
+from pipeline.ports.source import SourceServer
+from pipeline.standing.facts import Headroom, Lag
+from pipeline.standing.verdict import State, Verdict
+from resources.config.model import TriggerPart
+from tests.dagster.place import MemorySite, entry, settings_for, stand_for
+from tests.positions.fake import FakeServer
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+HOUR = timedelta(hours=1)
+SAFE = Headroom(False, 100 * HOUR, 99 * HOUR)
+SOON = Headroom(False, 100 * HOUR, HOUR)
+TRIGGER = TriggerPart(bytes=1000, seconds=60.0)
+
+CASES = {
+    "nothing behind": (Lag(0.0, 0), SOON, False),
+    "enough bytes": (Lag(1.0, 1000), SAFE, True),
+    "old enough": (Lag(60.0, 1), SAFE, True),
+    "neither": (Lag(59.0, 999), SAFE, False),
+    "the log may be purged soon": (Lag(1.0, 1), SOON, True),
+    "nobody knows": (Lag(), None, False),
+}
+
+
+@pytest.mark.parametrize(("lag", "room", "starts"), CASES.values(), ids=CASES.keys())
+def test_what_starts_a_run(lag: Lag, room: Headroom | None, starts: bool) -> None:
+    """One row per rule."""
+    assert (why_now("shop", TRIGGER, lag, room, None) is not None) == starts
+
+
+def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
+    """Not before the first run, which is a person's; then with enough log behind the cursor."""
+    server = FakeServer(UUID, 1)
+    server.write(1, 1)
+    settings = settings_for(tmp_path, "shop", extra="[sources.trigger]\nbytes = 1")
+    with stand_for(settings, cast("SourceServer", server)) as stand:
+        sensor = stand.definitions().resolve_sensor_def("lockstep_shop_traffic")
+
+        def asked() -> int:
+            context = dg.build_sensor_context(instance=stand.instance)
+            return len(sensor.evaluate_tick(context).run_requests or ())
+
+        assert asked() == 0
+        assert stand.run().success
+        assert asked() == 0
+        server.write(1, 2)
+        assert asked() == 1
+
+
+def test_trouble_is_told_once(tmp_path: Path) -> None:
+    """To whoever is to be notified, with the hint; again when it is another."""
+    settings = settings_for(tmp_path, "shop", start="binlog.000007:4")
+    server = FakeServer(UUID, 1)
+    server.write(1, 1)
+    site = MemorySite(settings, cast("SourceServer", server))
+    heard: list[Verdict] = []
+    definitions = build(settings, {}, site.open, notify=lambda _, trouble: heard.append(trouble))
+    sensor = definitions.resolve_sensor_def("lockstep_attention")
+    cursor = None
+    with dg.DagsterInstance.ephemeral() as instance:
+        for _ in range(2):
+            context = dg.build_sensor_context(instance=instance, cursor=cursor)
+            tick = sensor.evaluate_tick(context)
+            cursor = tick.cursor
+    [trouble] = heard
+    assert trouble.state is State.REFUSED
+    assert trouble.hint in (tick.skip_message or "")
+
+
+def test_new_tables_are_shown(tmp_path: Path) -> None:
+    """The page is asked when the catalogue is another than the loaded one, and only then; where
+    it cannot be asked, the tick says what to do."""
+    where = 'webserver = "http://127.0.0.1:1/base"\nlocation = "here"'
+    settings = settings_for(tmp_path, "shop", extra=f"[dagster]\n{where}")
+    update_catalogue(settings.state_folder, "shop", [entry("shop", "a")], complete=False)
+    loaded = fingerprint({"shop": read_catalogue(settings.state_folder, "shop")})
+    asked: list[tuple[str, str]] = []
+
+    def tick(answer: str) -> str:
+        def reload(address: str, location: str) -> str:
+            asked.append((address, location))
+            return answer
+
+        sensor = new_table_sensor(settings, loaded, reload)
+        with dg.DagsterInstance.ephemeral() as instance:
+            context = dg.build_sensor_context(instance=instance)
+            return sensor.evaluate_tick(context).skip_message or ""
+
+    assert tick("") == "Every table is shown."
+    update_catalogue(settings.state_folder, "shop", [entry("shop", "b")], complete=False)
+    assert "reloads the location here" in tick("")
+    assert "correct `webserver` and `location`" in tick(reload_location(*asked[0]))
+    assert asked == [("http://127.0.0.1:1/base", "here")] * 2

@@ -1,0 +1,50 @@
+"""How a table stands: what matters most is told, whatever else is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.gaps import Gap
+from pipeline.position import Coordinates
+from pipeline.proof.proven import TableProof
+from pipeline.standing.tables import KnownOfTables, TableHealth, table_standings
+from pipeline.table import TableName
+from pipeline.table_state import Extent, TableCondition, TableState
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+TABLE = TableName("shop", "orders")
+STATE = TableState(TABLE, TableCondition.ACTIVE, 1, "m", "c", "a reason", "a hint", "a place")
+PROOF = TableProof(TABLE, True, NOW, 3, None, None)
+EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
+GAP = Gap(1, 1, NOW, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
+
+BY_CONDITION = {
+    TableCondition.QUARANTINED: TableHealth.QUARANTINED,
+    TableCondition.PAUSED: TableHealth.PAUSED,
+    TableCondition.DROPPED: TableHealth.DROPPED,
+    TableCondition.LOADING: TableHealth.LOADING,
+    TableCondition.ACTIVE: TableHealth.FOLLOWING,
+}
+
+
+@given(st.sampled_from(TableCondition), st.booleans(), st.booleans(), st.booleans())
+def test_the_worst_is_told(condition: TableCondition, differs: bool, gap: bool, part: bool) -> None:
+    """Of all that holds at once, the first in the order of `TableHealth`; it follows its source
+    only where nothing does; and whatever is the matter has a cure."""
+    known = KnownOfTables(
+        {TABLE: replace(STATE, condition=condition)},
+        partial=[EXTENT] if part else [],
+        gaps=[GAP] if gap else [],
+        proofs=[PROOF] if differs else [],
+    )
+    holds = {BY_CONDITION[condition]}
+    holds |= {TableHealth.DIFFERS} if differs else set()
+    holds |= {TableHealth.GAP} if gap else set()
+    holds |= {TableHealth.PARTIAL} if part else set()
+    found = table_standings(known)[TABLE]
+    assert found.health is min(holds, key=list(TableHealth).index)
+    assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)
