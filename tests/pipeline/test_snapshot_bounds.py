@@ -198,7 +198,7 @@ KIND, BODY = column("kind", "enum", members=("a",)), column("body", "json")
             ("id", "name"),
         ),
         (replace(table(ID), keys=()), ()),
-        (replace(table(ID), keys=(KeySchema("u", "unique", (KeyPart("id"),)),)), ()),
+        (replace(table(ID), keys=(KeySchema("u", "unique", (KeyPart("id"),)),)), ("id",)),
         (replace(table(ID), engine="MEMORY"), ()),
         (replace(table(ID), engine="MyISAM"), ("id",)),
         (replace(table(ID), system_versioned=True), ()),
