@@ -42,10 +42,10 @@ def wrong_rows(
     wanted = key_hashes(changes.select(list(key)))
     shown = _as_shown(changes, present) if soft else changes
     rows = _row_hashes(shown.select(names))
-    told = _Found()
+    told, near_ones = _Found(), ordered(wanted)
     for piece in mirror:
         hashes = key_hashes(piece.select(list(key)))
-        near = np.isin(hashes, wanted)
+        near = among(hashes, near_ones)
         if near.any():
             some = piece.filter(pa.array(near))
             told.add(hashes[near], _row_hashes(some.select(names)))
@@ -76,9 +76,23 @@ def _both(keys: Hashes, rows: Hashes) -> Hashes:
 
 
 def _among(wanted: Hashes, found: Sequence[Hashes]) -> Flags:
-    if not found:
-        return np.zeros(len(wanted), np.bool_)
-    return np.isin(wanted, np.concatenate(found))
+    return among(wanted, ordered(np.concatenate([np.zeros(0, np.uint64), *found])))
+
+
+def ordered(numbers: Hashes) -> Hashes:
+    """Each number once, ascending."""
+    sort = np.sort(numbers)
+    first = np.ones(len(sort), np.bool_)
+    first[1:] = sort[1:] != sort[:-1]
+    return sort[first]
+
+
+def among(numbers: Hashes, some: Hashes) -> Flags:
+    """Of each number whether it is one of `some`, which are `ordered`."""
+    if not len(some):
+        return np.zeros(len(numbers), np.bool_)
+    at = np.minimum(np.searchsorted(some, numbers), len(some) - 1)
+    return np.asarray(some[at] == numbers)
 
 
 def _as_shown(changes: pa.Table, present: Flags) -> pa.Table:

@@ -15,11 +15,8 @@ from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 KILLS = (
-    ("resources.postgres.revisions:PostgresRevisions.begin_revision", "before"),
     ("resources.postgres.revisions:PostgresRevisions.begin_revision", "after"),
-    ("resources.lake.changelog:DeltaChangelog.revise", "before"),
     ("resources.lake.changelog:DeltaChangelog.revise", "after"),
-    ("resources.postgres.revisions:PostgresRevisions.settle_revision", "after"),
     ("resources.postgres.writes:PostgresWrites.open_intent", "after"),
     ("resources.lake.mirror:SparkMirrors.write", "after"),
 )
@@ -67,7 +64,7 @@ def test_a_damaged_span_is_whole_behind_a_replay(
             project.run("run")
         project.run("replay", *SPAN)
         assert _changes(project, database) == before
-        assert project.json("verify")["sources"]["shop"]["tables"][name]["equal"]
+    assert project.json("verify")["sources"]["shop"]["tables"][name]["equal"]
     commits = len(project.commits(name))
     again = project.json("replay", *SPAN)
     assert again["tables"][name]["segments"] == {"same": 4}
@@ -117,6 +114,6 @@ def _note_size(mirror: Path, path: Path) -> None:
         for action in actions:
             if action.get("add", {}).get("path") == path.name:
                 action["add"]["size"] = path.stat().st_size
-                del action["add"]["stats"]
+                action["add"].pop("stats", None)
         (log.parent / f".{log.name}.crc").unlink(missing_ok=True)
         log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))

@@ -109,8 +109,15 @@ class Chance:
         self.random.choice((self.run, self.replay))()
 
     def replay(self) -> None:
+        """What a mirror shows rightly stays: no value of the span comes back over a later one."""
+        right = [table for table in TABLES if self.shows(table)]
         with suppress(BatchesWait, SpanRefused):
             replayed(self.tried, *self.span())
+        assert [table for table in right if not self.shows(table)] == []
+
+    def shows(self, table: str) -> bool:
+        name = f"{self.name}.{table}"
+        return self.tried.mirror(name) == self.calm.mirror(name)
 
     def span(self) -> tuple[str, str]:
         """Some batches, named in one of the ways there are."""

@@ -37,7 +37,7 @@ from pipeline.errors import MirrorRefused, TableError
 from pipeline.intent import REPLAY
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, Part, PartColumn, Target
-from pipeline.replay.rows import wrong_rows
+from pipeline.replay.rows import among, ordered, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
@@ -201,8 +201,8 @@ class _Mirror:
             for images in self._images(number):
                 inside = self._inside(images)
                 if inside.num_rows:
-                    found.append(np.unique(self.fold.hashes(number, inside)))
-        return np.unique(np.concatenate(found))
+                    found.append(ordered(self.fold.hashes(number, inside)))
+        return ordered(np.concatenate(found))
 
     def _inside(self, images: pa.Table) -> pa.Table:
         sequence = images.column("_sequence").to_numpy()
@@ -218,7 +218,7 @@ class _Mirror:
             pieces = []
             for piece in self._images(number):
                 hashes = self.fold.hashes(number, piece)
-                here = np.isin(hashes, wanted) & (hashes % np.uint64(buckets) == bucket)
+                here = among(hashes, wanted) & (hashes % np.uint64(buckets) == bucket)
                 pieces.append(piece.filter(pa.array(here)))
             images.append(pa.concat_tables(pieces))
         changes, _ = self.fold.table(images)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from pipeline.batch import Batch, Cursor
 from pipeline.bounds import RunBounds
-from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
@@ -57,8 +56,6 @@ def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | No
     against it. Reads two events of the log."""
     if batch.catches_up:
         return "it brought back tables that had stopped"
-    if batch.continuity is Continuity.OVERLAP:
-        return "it left out transactions that had been read before"
     events = work.ledger.table_events(work.source.name, batch.id)
     if work.ledger.snapshots(work.source.name, batch.id) or any(
         one.kind is TableEventKind.REREAD for one in events
@@ -152,7 +149,9 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> Begun:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         witness = before[0].witness if before and before[0].end == batch.start else None
     start = Start(Rule.RESUME_SAME_SERVER, f"batch {batch.id} is read again", batch.start.at)
-    return Begun(start, 0, batch.start, witness, facts, by_gtid=batch.by_gtid)
+    # One that went on by GTIDs began at a file's beginning, before transactions of its set.
+    known = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    return Begun(start, 0, batch.start, witness, facts, leave_out=known, by_gtid=batch.by_gtid)
 
 
 def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:

@@ -1,0 +1,79 @@
+"""Some files of a changelog in the place of others: in one commit, once, and proven first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import SegmentsLost
+from pipeline.ports.changelog import Published
+from pipeline.revision import revised
+from pipeline.segment import SegmentFile
+from tests.lake.conftest import Lake
+from tests.lake.made import PEOPLE, changes
+from tests.lake.test_changelog import FOLDER, ROWS, published, segment
+
+SCRATCH = "shop/_replays/t"
+
+
+def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
+    """What waits elsewhere is brought, as often as it takes; what is gone is listed no more, what
+    was not named stays. A second try finds the first; a file that is not as recorded, or a
+    commit that was not made, changes nothing."""
+    old = segment(lake, 3, ROWS)
+    published(lake, 3, ROWS, old)
+    other = segment(lake, 5, ROWS)
+    published(lake, 5, ROWS, other)
+    writer = lake.segments.open(SCRATCH, batch=3, schema_version=1, schema=ROWS.schema)
+    writer.write(changes(PEOPLE, [{"id": 7, "name": "new"}]))
+    files = revised(writer.close())
+    assert {one.path for one in files}.isdisjoint(lake.changelog.listed(FOLDER) or {})
+    with pytest.raises(SegmentsLost):
+        _revise(lake, 1, old, files)
+    for _ in range(2):
+        lake.segments.bring(SCRATCH, FOLDER, files)
+    lake.segments.clear("shop/_replays")
+    lake.segments.clear("shop/_replays")
+    with pytest.raises(SegmentsLost):
+        _revise(lake, 1, old, [replace(files[0], size=1)])
+
+    def lost() -> None:
+        raise RuntimeError("somebody else has the source")
+
+    with pytest.raises(RuntimeError):
+        _revise(lake, 1, old, files, held=lost)
+    before = {one.path for one in (*old, *other)}
+    assert set(lake.changelog.listed(FOLDER) or {}) == before
+    assert _revise(lake, 1, old, files) == Published(2, skipped=False)
+    shown = frozenset(one.path for one in (*files, *other))
+    assert set(lake.changelog.listed(FOLDER) or {}) == shown
+    assert _revise(lake, 1, old, files).skipped
+    assert set(lake.changelog.listed(FOLDER) or {}) == shown
+    assert _revise(lake, 2, files, old) == Published(3, skipped=False)
+    assert set(lake.changelog.listed(FOLDER) or {}) == before
+    assert lake.changelog.recorded(FOLDER, "app") == 5
+    assert not published(lake, 6, ROWS).skipped
+    rows = pa.concat_tables(lake.segments.pieces(FOLDER, files))
+    assert rows.column("id").to_pylist() == [7]
+
+
+def _revise(
+    lake: Lake,
+    number: int,
+    gone: tuple[SegmentFile, ...],
+    files: list[SegmentFile] | tuple[SegmentFile, ...],
+    held: Callable[[], None] = lambda: None,
+) -> Published:
+    return lake.changelog.revise(
+        FOLDER,
+        app_id="app/revision",
+        revision=number,
+        schema=ROWS.schema,
+        gone=[one.path for one in gone],
+        files=files,
+        words=f"revision {number}",
+        held=held,
+    )

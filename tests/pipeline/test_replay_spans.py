@@ -1,0 +1,130 @@
+"""Which batches a span touches: exactly those that have a transaction between its ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.batch import Batch, BatchState
+from pipeline.errors import SpanRefused
+from pipeline.gtid import GtidSet
+from pipeline.places import moment_text, parse_place
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.replay.spans import Span, batches_of, ends_early
+
+BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
+SERVERS = ("1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "2aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")
+
+
+@dataclass(frozen=True)
+class Made:
+    """Transaction n ends at minute n, at offset 100 * n of its server's log; its GTID is the
+    first server's n. `batch`: the place in the chain of the batch that has each."""
+
+    chain: list[Batch]
+    batch: list[int]
+    failover: int
+    """The first transaction of the second server."""
+
+    def start_of(self, number: int) -> dict[str, str]:
+        """How a person may name the place before transaction `number`."""
+        server = number > self.failover
+        file = 7 if server else 1
+        return {
+            "moment": moment_text(BEGAN + timedelta(minutes=number)),
+            "place": f"binlog.{file:06d}:{100 * (number - 1)}",
+            "gtid": f"gtid:{SERVERS[0]}:1-{number - 1}",
+        }
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Made:
+    sizes = draw(st.lists(st.integers(0, 4), min_size=1, max_size=8).filter(any))
+    switched = draw(st.integers(0, len(sizes)))
+    chain: list[Batch] = []
+    which: list[int] = []
+    done = 0
+    failover = sum(sizes) + 1
+    for at, size in enumerate(sizes):
+        server = at >= switched
+        if at == switched:
+            failover = done
+        start, end = _position(done, server), _position(done + size, server)
+        chain.append(
+            Batch(
+                at + 1,
+                "shop",
+                BatchState.ACKNOWLEDGED,
+                start,
+                None,
+                1,
+                0,
+                1,
+                None,
+                BEGAN,
+                end=end,
+                transactions=size,
+            )
+        )
+        which += [at + 1] * size
+        done += size
+    return Made(chain, which, failover)
+
+
+def _position(done: int, server: bool) -> Position:
+    gtids = GtidSet.parse(f"{SERVERS[0]}:1-{done}") if done else GtidSet()
+    at = Coordinates(LogFile("binlog", 7 if server else 1), 100 * done)
+    moment = BEGAN + timedelta(minutes=done) if done else None
+    return Position(at, gtids, SERVERS[server], moment)
+
+
+@given(history=histories(), data=st.data())
+def test_a_span_is_the_batches_with_a_transaction_in_it(history: Made, data: st.DataObject) -> None:
+    """However its ends are named, over a failover too, where both logs go on with other files."""
+    count = len(history.batch)
+    first = data.draw(st.integers(1, count), "first")
+    last = data.draw(st.integers(first, count), "last")
+    since, until = history.start_of(first), history.start_of(last + 1)
+    ways = [way for way in ("moment", "place", "gtid") if first > 1 or way != "gtid"]
+    way, other = data.draw(st.sampled_from(ways)), data.draw(st.sampled_from(["moment", "gtid"]))
+    other = way if way == "place" else other
+    found, wanted = _found(history, since[way], until[other]), history.batch[first - 1 : last]
+    if other == "moment":
+        # The ledger does not tell when the first transaction of a batch was committed.
+        wanted = wanted + [one for one in history.batch[last : last + 1] if one in found]
+    assert found == sorted(set(wanted))
+    runs = {"a": history.batch[first - 1], "b": history.batch[last - 1]}
+    named = batches_of(Span(parse_place("run:a"), parse_place("run:b")), history.chain, runs)
+    assert [one.id for one in named] == list(range(runs["a"], runs["b"] + 1))
+    assert _found(history, "earliest", "latest") == sorted(set(history.batch))
+
+
+@given(history=histories(), data=st.data())
+def test_a_span_outside_of_what_was_captured_is_refused(history: Made, data: st.DataObject) -> None:
+    """In the future, before the history, reversed; the offset of a moment is what counts."""
+    count = len(history.batch)
+    after = history.start_of(count + 1)
+    for way in ("moment", "gtid"):
+        with pytest.raises(SpanRefused, match="nothing was captured behind"):
+            _found(history, after[way], "2030-01-01T00:00:00Z" if way == "moment" else "latest")
+    with pytest.raises(SpanRefused, match="before it begins"):
+        _found(history, "2026-11-01T06:01:00Z", "2026-11-01T07:01:00+01:00")
+    number = data.draw(st.integers(1, count))
+    early, late = BEGAN - timedelta(hours=2), BEGAN + timedelta(hours=2)
+    zone = (BEGAN + timedelta(minutes=number)).astimezone().isoformat()
+    span = Span(parse_place(zone), parse_place(moment_text(late)))
+    assert _found(history, zone, moment_text(late)) == sorted(set(history.batch[number - 1 :]))
+    assert ends_early(span, history.chain)
+    if history.chain[0].start.committed_at is not None:
+        with pytest.raises(SpanRefused, match="nothing was captured before"):
+            _found(history, moment_text(early), moment_text(early + timedelta(hours=1)))
+
+
+def _found(history: Made, since: str, until: str) -> list[int]:
+    """Those with transactions; one without any is as good in the span as outside of it."""
+    span = Span(parse_place(since), parse_place(until))
+    return [one.id for one in batches_of(span, history.chain, {}) if one.transactions]

@@ -1,0 +1,145 @@
+"""What the log cannot tell a second time: said, left as it was recorded, and compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import BatchesWait, SourceBusy
+from pipeline.places import parse_place
+from pipeline.replay.spans import Span
+from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
+from pipeline.runs.replaying.revise import Standing
+from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import Pair, catch_up, promote, replicate
+from tests.positions.shop import follow, put, turn_to
+from tests.positions.shop import open_shop as open_pair
+
+WHOLE = Span(parse_place("earliest"), parse_place("latest"))
+
+
+def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        return replay(follower.work(), lease, WHOLE, commit=commit)
+
+
+def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        asked = Asked(table, "somebody", "because")
+        give_order(follower.work(), lease, kind, asked, lambda _: None)
+
+
+def spoil(follower: Follower, table: TableName, key: int) -> None:
+    """The mirror shows the row of that key with another value."""
+    commits = follower.lake.tables[follower.ledger.table_states(SOURCE)[table].mirror]
+    rows = commits[-1].rows
+    told = [{**row, "v": -1} if row["id"] == key else row for row in rows.to_pylist()]
+    commits[-1] = replace(commits[-1], rows=pa.Table.from_pylist(told, schema=rows.schema))
+
+
+def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Rows read from the source, tables brought back, a mirror made anew, a statement, an XA
+    transaction over two batches; a row that was changed since is put right."""
+    table = TableName(database, "t")
+
+    def do(*statements: str) -> None:
+        mysql.execute(*statements, database=database)
+
+    do("create table t (id int primary key, v int)", "insert into t values (1, 1), (2, 2), (3, 3)")
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    follower.run()
+    do("update t set v = 20 where id = 2")
+    follower.run()
+    with mysql.connect(database) as session, session.cursor() as cursor:
+        for text in ("xa start 'x'", "insert into t values (9, 9)", "xa end 'x'", "xa prepare 'x'"):
+            cursor.execute(text)
+    follower.run()
+    do("xa commit 'x'")
+    follower.run()
+    order(follower, OrderKind.PAUSE, table)
+    do("insert into t values (4, 4)", "alter table t add column more int default 7")
+    follower.run()
+    order(follower, OrderKind.RESUME, table)
+    do("insert into t values (5, 5, 5)")
+    follower.run()
+    order(follower, OrderKind.RELOAD, table)
+    follower.run()
+    do("update t set v = 200 where id = 2")
+    follower.run()
+    before = follower.mirror(str(table))
+    planned = plan_replay(follower.work(), WHOLE)
+    done = replayed(follower)
+    whys = [one.as_recorded for one in done.batches if one.segments]
+    assert [one.as_recorded for one in planned.batches if one.as_recorded] == [*filter(None, whys)]
+    assert "it has rows that were read from the source" in whys
+    assert "it has rows of an XA transaction that was prepared before it" in whys
+    assert "it brought back tables that had stopped" in whys
+    assert None in whys
+    assert not done.differs
+    assert {one.standing for one in done.segments} == {Standing.SAME, Standing.UNTOLD}
+    spoil(follower, table, 2)
+    compared = replayed(follower, commit=False)
+    assert [one.wrong for one in compared.mirrors] == [1]
+    assert follower.mirror(str(table)) != before
+    replayed(follower)
+    assert follower.mirror(str(table)) == before
+    (count,) = mysql.rows(f"select count(*) from {database}.t")[0]
+    assert len(before) == count
+
+
+def test_a_span_over_a_failover(pair: Pair) -> None:
+    """What the old server's log told is compared, what the new one's tells is read again."""
+    open_pair(pair.a)
+    follower = follow(pair.a)
+    put(pair.a, 1, 2)
+    follower.run()
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    turn_to(follower, pair.b)
+    put(pair.b, 2, 3, v=5)
+    follower.run()
+    done = replayed(follower)
+    whys = [one.as_recorded for one in done.batches if one.segments]
+    assert whys == ["another server answers than the one whose log it read", None]
+    assert not done.differs
+
+
+def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
+    """A replay comes behind them; and behind the run that has the source."""
+    mysql.execute(f"create table {database}.t (id int primary key, v int)")
+    follower = Follower(server(mysql), [f"{database}.*"])
+    follower.run()
+    mysql.execute(f"insert into {database}.t values (1, 1)")
+    follower.capture()
+    with pytest.raises(BatchesWait, match="captured and not merged"):
+        replayed(follower)
+    follower.run()
+    assert not replayed(follower).differs
+    told: list[str] = []
+
+    class Told(Exception):
+        pass
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        raise Told
+
+    with follower.ledger.lock(SOURCE, "a run", None):
+        with pytest.raises(SourceBusy):
+            replayed(follower)
+        with pytest.raises(Told), lock_when_free(follower.ledger, SOURCE, "a replay", tell):
+            raise AssertionError("somebody else has it")
+    assert "is busy: a run" in told[0]
+    with lock_when_free(follower.ledger, SOURCE, "a replay", tell) as lease:
+        assert lease.holder == "a replay"
