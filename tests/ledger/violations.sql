@@ -974,10 +974,12 @@ insert into lockstep.revised_files select pg_temp.revision(%(s)s), 0, 0, 'x', 1,
 select pg_temp.revise(%(s)s, %(c)s, 0, 'x', 1)
 -- rule: revised_files_pk
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
-insert into lockstep.revised_files select revision, segment, 0, 'y', 1, 1, sha256 from lockstep.revised_files
+insert into lockstep.revised_files select f.revision, segment, 0, 'y', 1, 1, sha256
+from lockstep.revised_files f join lockstep.revisions r on r.id = f.revision where r.source = %(s)s
 -- rule: revised_files_once
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
-insert into lockstep.revised_files select revision, segment, 1, 'x', 1, 1, sha256 from lockstep.revised_files
+insert into lockstep.revised_files select f.revision, segment, 1, 'x', 1, 1, sha256
+from lockstep.revised_files f join lockstep.revisions r on r.id = f.revision where r.source = %(s)s
 -- rule: revised_files_counts
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', -1)
 -- rule: revised_files_digest
