@@ -11,7 +11,7 @@ emptied, read from the source) counts as in any merge: nothing before it does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,30 +25,33 @@ from pipeline.changes.layout import (
     DELETED_AT,
     application_id,
     changelog_names,
-    changelog_path,
     keep_names,
 )
-from pipeline.changes.lineage import Lineage, lineage
 from pipeline.changes.mapping import images_above, row_images
-from pipeline.changes.merging import BatchPart, MergePlan, plan_merge
+from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.decisions import Lease
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.intent import REPLAY
 from pipeline.lake_commit import WriteKind
-from pipeline.ports.mirror_writes import FoldedChanges, Merge, Part, PartColumn, Target
+from pipeline.ports.mirror_writes import FoldedChanges, Merge, Target
 from pipeline.replay.rows import among, ordered, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, part_of, policies_of, versions_between
+from pipeline.runs.merging.job import part_of
+from pipeline.runs.replaying.counted_changes import (
+    Kind,
+    kinds_of,
+    lineage_of,
+    require_merged,
+    with_fresh,
+)
 from pipeline.runs.replaying.revise import SegmentFound
-from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.runs.replaying.settle import settle_writes
 from pipeline.runs.schema_choice import reload_hint
-from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,6 @@ def heal(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Images of one version of the table, and what they are to the mirror."""
-
-    folder: str
-    files: tuple[SegmentFile, ...]
-    names: tuple[str, ...]
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
 class _Mirror:
     """`ranges`: the numbers of the span's changes, each (above, up to)."""
 
@@ -106,7 +99,7 @@ class _Mirror:
     version: int
     last: Batch
     plan: MergePlan
-    kinds: tuple[_Kind, ...]
+    kinds: tuple[Kind, ...]
     fold: Fold
     soft: bool
     ranges: tuple[tuple[int, int], ...]
@@ -121,7 +114,7 @@ class _Mirror:
     ) -> _Mirror | None:
         """None where nothing of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
-        _require_merged(state)
+        require_merged(state)
         version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
         if version is None:
             raise TableError("its mirror is not there", hint=reload_hint(table))
@@ -129,7 +122,7 @@ class _Mirror:
         batches = [one for one in known if one.id >= span[0].id]
         if not batches:
             return None
-        plan = plan_merge([_with_fresh(part_of(work, one, table), fresh) for one in batches])
+        plan = plan_merge([with_fresh(part_of(work, one, table), fresh) for one in batches])
         ranges = tuple(
             (one.base, one.base + one.changes)
             for one in span
@@ -137,7 +130,7 @@ class _Mirror:
         )
         if not plan.segments or not ranges or plan.dropped:
             return None
-        line = _lineage(work, state, plan)
+        line = lineage_of(work, state, plan)
         key = line.key_of(plan.versions)
         if not key:
             raise TableError(
@@ -153,7 +146,7 @@ class _Mirror:
             )
         own = pa.schema([one for one in shown if not (soft and one.name == DELETED_AT.name)])
         waiting = frozenset(file for one in fresh for file in one.fresh)
-        kinds = tuple(_kinds(work, plan, line, own, table, waiting))
+        kinds = tuple(kinds_of(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
         fold = Fold(own, key, tuple(kind.part for kind in kinds), marks)
         newest = work.ledger.acknowledged_cursor(work.source.name)
@@ -288,68 +281,3 @@ class _Mirror:
         work.ledger.settle(lease, intent, version, reason=reason, table_id=done.table_id)
         work.ledger.note_looked(lease, {state.mirror: version})
         return version
-
-
-def _require_merged(state: TableState) -> None:
-    table = state.table
-    if state.condition is not TableCondition.ACTIVE:
-        said = state.condition.value
-        raise TableError(f"it is {said}", hint="`lockstep status` says what brings it back")
-    if state.behind is not None:
-        raise TableError("its mirror lacks batches that others have", hint="`lockstep run`")
-    if state.adopted is not None or state.mirror_version is None:
-        raise TableError(
-            "its mirror came with another table's rows", hint=f"`lockstep verify {table}`"
-        )
-
-
-def _lineage(work: Workplace, state: TableState, plan: MergePlan) -> Lineage:
-    """From the structures of the changes that count to that of the mirror."""
-    table, final = state.table, state.mirror_version
-    assert final is not None
-    history = [one.version for one in work.ledger.schema_versions(work.source.name, table)]
-    first = min((*plan.versions, final), key=history.index)
-    versions = versions_between(work, table, first, final)
-    line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
-    if line.reread:
-        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it anew")
-    return line
-
-
-def _with_fresh(part: BatchPart, fresh: Sequence[SegmentFound]) -> BatchPart:
-    """With the files that are to stand in the place of others."""
-    told = {(one.table, one.schema_version): one.fresh for one in fresh if one.batch == part.batch}
-    segments = (
-        replace(one, files=told.get((one.table, one.schema_version), one.files))
-        for one in part.segments
-    )
-    return replace(part, segments=tuple(segments))
-
-
-def _kinds(
-    work: Workplace,
-    plan: MergePlan,
-    line: Lineage,
-    own: pa.Schema,
-    table: TableName,
-    waiting: frozenset[SegmentFile],
-) -> Iterator[_Kind]:
-    """`waiting`: files that are in the scratch folder."""
-    scratch = ScratchStore(work.segments, work.source.name)
-    for version in plan.versions:
-        segments = (one for one in plan.segments if one.schema_version == version)
-        files = tuple(file for segment in segments for file in segment.files)
-        if any(file.partial for file in files):
-            raise TableError(
-                "row images leave columns out, so its newest changes have not all values",
-                hint=f"`lockstep verify {table} --repair` compares it with MySQL",
-            )
-        part = line.part(version, above=plan.above)
-        columns = dict(zip(line.schema.names, part.columns, strict=True))
-        shown = tuple(columns.get(name, PartColumn()) for name in own.names)
-        generation = work.ledger.schema_version(work.source.name, table, version).generation
-        folder = changelog_path(work.source.name, table, generation)
-        for path, inside in ((folder, False), (scratch.path(folder), True)):
-            some = tuple(file for file in files if (file in waiting) is inside)
-            if some:
-                yield _Kind(path, some, line.names[version], replace(part, columns=shown))
