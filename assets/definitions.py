@@ -31,14 +31,14 @@ from assets.sensors.dead_runs import dead_run_sensor
 from assets.sensors.new_tables import new_table_sensor
 from assets.sensors.schedules import OpenSite, source_schedule
 from assets.sensors.traffic import traffic_sensor
-from assets.sessions import RunRecord, Session, Sessions
+from assets.sessions import RunRecord, RunSession, Sessions
 from assets.tables import mirror_assets
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
 from pipeline.runs.context import Progress
+from resources.adapters import Adapters
 from resources.config import Settings, load_settings
-from resources.site import Site
 
 Catalogue = Mapping[str, Sequence[CatalogueEntry]]
 
@@ -72,8 +72,8 @@ def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definiti
         for source in settings.sources
     }
 
-    def open_site() -> Site:
-        return Site(settings, on_warning=_log.warning)
+    def open_site() -> Adapters:
+        return Adapters(settings, on_warning=_log.warning)
 
     return build(settings, catalogue, open_site, notify=notify)
 
@@ -162,9 +162,9 @@ def _sessions(
             for dead in take_over(instance, lease, before, datetime.now(UTC)):
                 progress.note(f"Run {dead} had died; it is reported as failed.")
 
-        def make(source: str) -> Session:
-            return Session(
-                site=site,
+        def make(source: str) -> RunSession:
+            return RunSession(
+                adapters=adapters,
                 source=source,
                 holder=f"{socket.gethostname()}, process {os.getpid()}",
                 run_id=run.run_id,
@@ -175,7 +175,7 @@ def _sessions(
                 until=_until(run.tags),
             )
 
-        with open_site() as site:
+        with open_site() as adapters:
             opened = Sessions(make)
             try:
                 yield opened

@@ -23,7 +23,7 @@ def execute(
     settings: Settings,
     source: str,
     *,
-    site: Site,
+    adapters: Site,
     instance: dg.DagsterInstance,
     watcher: Progress | None,
     until: Place | None = None,
@@ -31,14 +31,14 @@ def execute(
     """One run, to `until` or the log's head; what went wrong is in the record, not raised,
     Ctrl-C excepted.
 
-    `site` stays open: several runs of one process share its ledger and its JVM.
+    `adapters` stays open: several runs of one process share its ledger and its JVM.
     Declares no mirrors, so its cost does not grow with the number of tables.
     """
     record = RunRecord(source)
 
     @contextmanager
     def the_site() -> Iterator[Site]:
-        yield site
+        yield adapters
 
     definitions = build(settings, {}, the_site, record=lambda _: record, watcher=watcher)
     try:

@@ -58,9 +58,9 @@ class LoggedProgress:
         now = self.monotonic()
         if now - self._last >= SECONDS_BETWEEN:
             self._last = now
-            for one in tables:
-                if not one.finished:
-                    self.log.info(one.sentence())
+            for table in tables:
+                if not table.finished:
+                    self.log.info(table.sentence())
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         if self.watcher is not None:

@@ -30,7 +30,7 @@ from assets.pages.steps import (
     held_sentence,
     merged_metadata,
 )
-from assets.sessions import Session, Sessions
+from assets.sessions import RunSession, Sessions
 from assets.table_news import materializations, note_tables, structure_news
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
@@ -55,7 +55,7 @@ Step = Callable[[dg.AssetExecutionContext], dg.MaterializeResult[Any]]
 
 def session_of(
     context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, source: str
-) -> Session:
+) -> RunSession:
     sessions: Sessions = getattr(context.resources, SESSIONS)
     return sessions.of(source)
 
@@ -177,7 +177,7 @@ def _freshness(interval: timedelta | None) -> dg.FreshnessPolicy | None:
 def merge_and_log(
     context: dg.AssetExecutionContext,
     settings: Settings,
-    session: Session,
+    session: RunSession,
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:

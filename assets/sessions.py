@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class Site(Protocol):
-    """What a run needs of the outside: `resources.site.Site`, or a twin in memory."""
+    """What a run needs of the outside: `resources.adapters.Site`, or a twin in memory."""
 
     def ledger(self) -> Ledger: ...
 
@@ -51,14 +51,14 @@ class RunRecord:
 
 
 @dataclass(slots=True)
-class Session:
+class RunSession:
     """One source within one Dagster run. The lease is taken by the first step.
 
     `on_lease` is told each new lease and the one before it. `pause` waits seconds. `until`:
     where the run ends, if not at the log's head.
     """
 
-    site: Site
+    adapters: Site
     source: str
     holder: str
     run_id: str
@@ -98,7 +98,7 @@ class Session:
         return self._make_workplace()
 
     def _make_workplace(self) -> Workplace:
-        work = self.site.workplace(self.source, self.progress)
+        work = self.adapters.workplace(self.source, self.progress)
         if self.until is None:
             return work
         return replace(work, source=replace(work.source, until=self.until))
@@ -137,7 +137,7 @@ class Session:
             self.close()
         except LockstepError:
             self._held = ExitStack()  # nothing is left that could be released
-        self.site.reopen_ledger()
+        self.adapters.reopen_ledger()
 
 
 def may_be_retried(error: LockstepError) -> bool:
@@ -150,10 +150,10 @@ def may_be_retried(error: LockstepError) -> bool:
 class Sessions:
     """The sessions of one Dagster run, one per source it touches."""
 
-    make: Callable[[str], Session]
-    _open: dict[str, Session] = field(default_factory=dict)
+    make: Callable[[str], RunSession]
+    _open: dict[str, RunSession] = field(default_factory=dict)
 
-    def of(self, source: str) -> Session:
+    def of(self, source: str) -> RunSession:
         if source not in self._open:
             self._open[source] = self.make(source)
         return self._open[source]

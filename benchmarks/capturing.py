@@ -26,13 +26,15 @@ def main() -> None:
     """Capture once."""
     from pipeline.runs.capture import capture
     from pipeline.runs.context import Unwatched
+    from resources.adapters import Adapters
     from resources.config import load_settings
     from resources.memory.lake import MemoryLake, MemoryMirrors
-    from resources.site import Site
 
     settings = load_settings(Path("lockstep.toml"))
-    with Site(settings, on_warning=lambda text: print(text, file=sys.stderr)) as site:
-        work = replace(site.workplace("bench", Unwatched()), mirrors=MemoryMirrors(MemoryLake()))
+    with Adapters(settings, on_warning=lambda text: print(text, file=sys.stderr)) as adapters:
+        work = replace(
+            adapters.workplace("bench", Unwatched()), mirrors=MemoryMirrors(MemoryLake())
+        )
         with work.ledger.lock("bench", "benchmark", None) as lease:
             report = capture(work, lease)
     seconds = report.start_seconds + report.capture_seconds

@@ -26,7 +26,7 @@ from benchmarks.resident import processor_seconds, resident_sizes
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import MARKS
 from pipeline.changes.strategy import buckets_for
-from pipeline.ports.mirror_writes import Append, Merge, Part, PartColumn, Target
+from pipeline.ports.mirror_writes import Append, Merge, PartColumn, StagedFiles, Target
 from pipeline.runs.merging.folding import staged_fold
 from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.segment import SegmentFile
@@ -149,8 +149,8 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
         for files in json.loads((folder / "files.json").read_text())
     )
     paths = tuple(room.mirrors.path(f"{FOLDER}/{file.path}") for file in inserts)
-    room.mirrors.write(Append(Target(MIRROR, SCHEMA, "bench", 1, ""), (Part(paths, OWN),)))
-    part = Part((), OWN)
+    room.mirrors.write(Append(Target(MIRROR, SCHEMA, "bench", 1, ""), (StagedFiles(paths, OWN),)))
+    part = StagedFiles((), OWN)
     buckets = buckets_for(
         sum(file.images for file in updates), room.segments.unpacked(FOLDER, updates)
     )

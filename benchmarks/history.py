@@ -135,7 +135,7 @@ def _captured(ledger: Ledger, lease: Lease, end: int, history: History) -> int:
         log_bytes=0,
         segments=(),
         tables=(),
-        set_aside=(),
+        quarantined=(),
         history=history,
     )
     ledger.record_capture(lease, batch.id, record)

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.resident import highest_resident_size, processor_seconds
-from pipeline.proof.hashes import Part, RowHasher, RowSum
+from pipeline.proof.hashes import RowHasher, RowShare, RowSum
 from pipeline.table import TableName, TableStructure
 from resources.lake.scan import scanned
 from resources.mysql.server import MySqlServer
@@ -59,7 +59,7 @@ def measure_proving(console: Console) -> None:
             }.items():
                 seconds = timed(measure)
                 resident = highest_resident_size() / 2**20
-                lines.add_row(what, *(f"{one:.1f}" for one in seconds), f"{resident:,.0f}")
+                lines.add_row(what, *(f"{second:.1f}" for second in seconds), f"{resident:,.0f}")
             if source.row_sum(structure).sum != summed(hasher, folder / "lake"):
                 raise SystemExit("the sums differ")
     console.print(lines)
@@ -96,7 +96,7 @@ def _newest(lake: Path) -> int:
 
 
 def told(source: MySqlServer, structure: TableStructure) -> int:
-    with source.row_hashes(structure, Part()) as found:
+    with source.row_hashes(structure, RowShare()) as found:
         return sum(len(keys) for keys, _ in found.batches)
 
 

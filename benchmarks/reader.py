@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
@@ -47,7 +47,7 @@ class _Reading:
         self._decoders: dict[int, TableDecoder] = {}
         self.rows = self.transactions = 0
 
-    def take(self, run: Run) -> None:
+    def take(self, run: TransactionGroup) -> None:
         self.transactions += len(run.transactions)
         for block in run.blocks:
             for number, _, part in by_map(block):

@@ -32,7 +32,7 @@ def processor_seconds(process: int) -> float:
 def _with_children(process: int) -> list[int]:
     threads = Path(f"/proc/{process}/task")
     try:
-        children = [one for path in threads.iterdir() for one in _words(f"{path}/children")]
+        children = [word for path in threads.iterdir() for word in _words(f"{path}/children")]
     except OSError:
         return []
     return [process, *(each for child in children for each in _with_children(int(child)))]

@@ -25,8 +25,8 @@ from pipeline.ports.mirror_writes import (
     FoldedChanges,
     Merge,
     MirrorWrite,
-    Part,
     PartColumn,
+    StagedFiles,
     Target,
 )
 from resources.lake.mirror import SparkMirrors
@@ -82,7 +82,7 @@ def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
             mirror = f"of{size}-{number}"
             _seconds(mirrors, mirror, schema, "append", range(size))
             into.append(_seconds(mirrors, mirror, schema, "merge", ids))
-    many, few = (median(one[1:]) for one in seconds)
+    many, few = (median(second[1:]) for second in seconds)
     return many, few
 
 
@@ -108,7 +108,7 @@ def _seconds(
     files = (mirrors.stage("small", changes),)
     target = Target(mirror, schema, "bench", 1 if mode == "append" else 2, "")
     write: MirrorWrite = Append(
-        target, (Part(files, tuple(PartColumn(f.name, f.type) for f in schema)),)
+        target, (StagedFiles(files, tuple(PartColumn(f.name, f.type) for f in schema)),)
     )
     if mode == "merge":
         bounds = (("id", str(ids[0]), str(ids[-1])),)

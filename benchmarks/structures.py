@@ -24,10 +24,10 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.schemas import Schemas
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
+from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.memory.lake import MemoryLake, MemoryMirrors
 from resources.mysql.server import MySqlServer
-from resources.site import Site
 
 FEW = 20
 CHANGED = 20
@@ -137,9 +137,9 @@ def _captured(work: Workplace) -> tuple[float, Asked]:
 def _workplace(place: Ground, name: str) -> Iterator[Workplace]:
     os.environ["BENCH_PASSWORD"] = place.server.password
     settings = load_settings(place.project(name, f"{DATABASE}.*") / "lockstep.toml")
-    with Site(settings, on_warning=print) as site:
+    with Adapters(settings, on_warning=print) as adapters:
         mirrors = MemoryMirrors(MemoryLake())
-        yield replace(site.workplace("bench", Unwatched()), mirrors=mirrors)
+        yield replace(adapters.workplace("bench", Unwatched()), mirrors=mirrors)
 
 
 # -- structures -------------------------------------------------------------------------

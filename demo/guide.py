@@ -139,18 +139,18 @@ def perform(
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
     from pipeline.runs.inspecting.verify_rows import verify
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
     connect = _connector(server)
     runs: list[Ran] = []
     home = dagster_home(settings.state_folder)
-    with Site(settings, on_warning=say) as site, open_instance(home) as instance:
+    with Adapters(settings, on_warning=say) as adapters, open_instance(home) as instance:
 
         def run(transactions: int) -> None:
             clock = perf_counter()
-            record = execute(settings, SOURCE, site=site, instance=instance, watcher=None)
+            record = execute(settings, SOURCE, adapters=adapters, instance=instance, watcher=None)
             _require(record)
             runs.append(Ran(record, perf_counter() - clock, transactions))
             show(runs[-1])
@@ -165,7 +165,7 @@ def perform(
                 traffic.check()
                 run(traffic.counts.committed)
             say("MySQL and the lake are compared while the shop is open")
-            verified = verify(site.workplace(SOURCE, Unwatched()))
+            verified = verify(adapters.workplace(SOURCE, Unwatched()))
         return Told(tuple(runs), verified, traffic.counts, settings.path)
 
 

@@ -44,4 +44,4 @@ def rebuild(cursor: Cursor, portion: int) -> tuple[str, ...]:
     for statement in CHANGES[portion]:
         cursor.execute(statement)
     changing = ("alter", "create", "rename", "drop")
-    return tuple(one for one in CHANGES[portion] if one.startswith(changing))
+    return tuple(change for change in CHANGES[portion] if change.startswith(changing))

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from demo.errands import ARTICLES, CUSTOMERS, Errands, article, person
+from demo.traffic import ARTICLES, CUSTOMERS, Errands, article, person
 
 DATABASE = "shop"
 TABLES = ("customers", "orders", "order_lines", "stock")

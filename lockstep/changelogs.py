@@ -60,14 +60,14 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
 
     To have each change once, be a consumer (`lockstep.consume`).
     """
-    with open_site(source, config) as (site, lake):
-        return whole_changelog(site.ledger(), lake, source, table_name(table))
+    with open_site(source, config) as (adapters, lake):
+        return whole_changelog(adapters.ledger(), lake, source, table_name(table))
 
 
 def whole_changelog(ledger: Ledger, lake: Path, source: str, table: TableName) -> WholeChangelog:
     """As `read_changelog`; `lake` is absolute."""
     versions = ledger.schema_versions(source, table)
-    newest = max((one.generation for one in versions), default=0)
+    newest = max((version.generation for version in versions), default=0)
     found = published_generations(lake, source, table, newest)
     if not found:
         raise NothingMatches(

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lockstep import exits
+from lockstep.context import CommandContext, Outcome
 from lockstep.defect import write_report
-from lockstep.desk import Desk, Outcome
 from lockstep.grammar import parse
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, TableError
 
-Command = Callable[[argparse.Namespace, Desk], Outcome]
+Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             parsed = parse(given)
             config = _config(parsed)
-            outcome = _perform(parsed, Desk(config, streams, wants_json, heard.leave_if_asked))
+            outcome = _perform(
+                parsed, CommandContext(config, streams, wants_json, heard.leave_if_asked)
+            )
         except LockstepError as error:
             outcome = _refused(error, streams)
         except KeyboardInterrupt:
@@ -69,10 +71,10 @@ def _config(parsed: argparse.Namespace) -> Path:
     return Path(chosen or "lockstep.toml").absolute()
 
 
-def _perform(parsed: argparse.Namespace, desk: Desk) -> Outcome:
+def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
     module = parsed.command.replace("-", "_")
     perform: Command = import_module(f"lockstep.commands.{module}").perform
-    return perform(parsed, desk)
+    return perform(parsed, context)
 
 
 def _refused(error: LockstepError, streams: Streams) -> Outcome:

@@ -15,14 +15,14 @@ def consumers_json(consumers: Iterable[Consumer]) -> list[dict[str, Any]]:
     """`cursor` is a batch's id, null before the first; the others are counts."""
     return [
         {
-            "name": one.name,
-            "cursor": one.cursor,
-            "batches_behind": one.behind,
-            "changes_behind": one.changes,
-            "out": one.out,
-            "made_at": one.made_at.isoformat(),
+            "name": consumer.name,
+            "cursor": consumer.cursor,
+            "batches_behind": consumer.behind,
+            "changes_behind": consumer.changes,
+            "out": consumer.out,
+            "made_at": consumer.made_at.isoformat(),
         }
-        for one in consumers
+        for consumer in consumers
     ]
 
 

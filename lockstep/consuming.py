@@ -24,8 +24,8 @@ from pipeline.changes.delivered import (
     require_files,
 )
 from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from resources.adapters import Adapters
 from resources.config import Settings, load_settings
-from resources.site import Site
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,9 +47,9 @@ def consume(
 
     `ConsumerUnknown` before `make_consumer`. To be used with `with`.
     """
-    with open_site(source, config) as (site, lake):
-        site.consumers().deliveries_out(source, consumer)
-        yield ChangelogConsumer(site, source, consumer, lake)
+    with open_site(source, config) as (adapters, lake):
+        adapters.consumers().deliveries_out(source, consumer)
+        yield ChangelogConsumer(adapters, source, consumer, lake)
 
 
 def make_consumer(
@@ -57,8 +57,8 @@ def make_consumer(
 ) -> Consumer:
     """A new consumer. `start`: "earliest" (everything), "latest" (what comes now), or a
     batch's id: everything after that. From now on it holds back what it needs."""
-    with open_site(source, config) as (site, _):
-        return site.consumers().make_consumer(source, consumer, start)
+    with open_site(source, config) as (adapters, _):
+        return adapters.consumers().make_consumer(source, consumer, start)
 
 
 def drop_consumer(
@@ -70,22 +70,22 @@ def drop_consumer(
     config: str | Path = CONFIG,
 ) -> None:
     """Give a consumer and its cursor up, for good. `author` is this account's name."""
-    with Site(_settings(config), on_warning=_warn) as site:
+    with Adapters(_settings(config), on_warning=_warn) as adapters:
         by = author or getpass.getuser()
-        site.consumers().drop_consumer(source, consumer, author=by, reason=reason)
+        adapters.consumers().drop_consumer(source, consumer, author=by, reason=reason)
 
 
 def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer]:
     """Each consumer of a source, its cursor, and how far it is behind, by name."""
-    with Site(_settings(config), on_warning=_warn) as site:
-        return site.consumers().consumers(source)
+    with Adapters(_settings(config), on_warning=_warn) as adapters:
+        return adapters.consumers().consumers(source)
 
 
 class ChangelogConsumer:
     """A consumer at work; made by `consume`. Not for several threads at once."""
 
-    def __init__(self, site: Site, source: str, name: str, lake: Path) -> None:
-        self._site = site
+    def __init__(self, adapters: Adapters, source: str, name: str, lake: Path) -> None:
+        self._site = adapters
         self._lake = lake
         self.source = source
         self.name = name
@@ -126,10 +126,10 @@ class ChangelogDelivery:
     given, so `last_batch` in the consumer's own transaction makes exactly-once of it."""
 
     def __init__(
-        self, consumer: ChangelogConsumer, site: Site, delivery: Delivery, lake: Path
+        self, consumer: ChangelogConsumer, adapters: Adapters, delivery: Delivery, lake: Path
     ) -> None:
         self._consumer = consumer
-        self._site = site
+        self._site = adapters
         self._delivery = delivery
         self._lake = lake
 
@@ -188,7 +188,7 @@ class ChangelogDelivery:
         delivery has the newest one; values that do not fit it stand in `name@1`, or another
         generation of the changelog.
 
-        `SegmentsLost` if files are gone; `TableSetAside` unless `incomplete`.
+        `SegmentsLost` if files are gone; `TableQuarantined` unless `incomplete`.
         """
         return read_in_order(self._site.lake().segments, self._of(table, incomplete))
 
@@ -226,12 +226,12 @@ class ChangelogDelivery:
 
 
 @contextmanager
-def open_site(source: str, config: str | Path) -> Iterator[tuple[Site, Path]]:
+def open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, Path]]:
     """What a configured source is worked with, and the lake's absolute folder."""
     settings = _settings(config)
     settings.source(source)
-    with Site(settings, on_warning=_warn) as site:
-        yield site, settings.lake_path().absolute()
+    with Adapters(settings, on_warning=_warn) as adapters:
+        yield adapters, settings.lake_path().absolute()
 
 
 def _settings(config: str | Path) -> Settings:

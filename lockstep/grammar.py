@@ -108,7 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
     )
     snapshot.add_argument("--source", metavar="NAME", help="which source, if there are several")
-    _source(command("status", "positions, lag, open batches, tables set aside, decisions"))
+    _source(command("status", "positions, lag, open batches, tables quarantined, decisions"))
     _start_at(command("start-at", "choose where the next run starts; once, recorded"))
     _adopt(
         command(
@@ -121,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
     _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
-    release = command("release", "bring back a table that is set aside; recorded")
+    release = command("release", "bring back a table that is quarantined; recorded")
     _order(release, needs_reason=True)
     release.add_argument(
         "--schema",

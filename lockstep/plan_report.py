@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from lockstep.desk import Desk
-from lockstep.report import aside_json, counted, error_json, position_json, show_aside, show_table
+from lockstep.context import CommandContext
+from lockstep.report import (
+    counted,
+    error_json,
+    position_json,
+    quarantined_json,
+    show_quarantined,
+    show_table,
+)
 from pipeline.runs.inspecting.plan import Plan, PlannedReading, PlannedStart
-from pipeline.runs.rejoining.log_reach import Returns
+from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
 from pipeline.standing.verdict import clock
 
@@ -29,7 +36,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "start": _start_json(plan.start) if plan.start else None,
         "seconds": None if plan.seconds is None else round(plan.seconds, 1),
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
-        "already_set_aside": aside_json(plan.set_aside),
+        "already_quarantined": quarantined_json(plan.quarantined),
         "busy": plan.busy.holder if plan.busy else None,
         **({"error": error_json(plan.refusal)} if plan.refusal else {}),
     }
@@ -45,7 +52,7 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
     }
 
 
-def _returns_json(returns: Returns) -> list[dict[str, Any]]:
+def _returns_json(returns: ReturnPlan) -> list[dict[str, Any]]:
     """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
     why only its new columns are, `rebuild`: what its mirror is written anew from; null where
     they are not."""
@@ -101,25 +108,25 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
         "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
         "statements": [
             {
-                "position": str(one.at),
-                "text": one.text,
-                "effect": one.effect,
-                "stops_the_run": one.stops,
+                "position": str(statement.at),
+                "text": statement.text,
+                "effect": statement.effect,
+                "stops_the_run": statement.stops,
             }
-            for one in reading.statements
+            for statement in reading.statements
         ],
         "more_statements": reading.more_statements,
         "largest_transaction": None
         if largest is None
         else {"position": str(largest.at), "bytes": largest.log_bytes, "rows": largest.rows},
         "rereads": {str(table): why for table, why in reading.rereads.items()},
-        "set_aside": aside_json(reading.set_aside),
+        "quarantined": quarantined_json(reading.quarantined),
     }
 
 
-def show_plan(desk: Desk, source: str, plan: Plan) -> None:
+def show_plan(context: CommandContext, source: str, plan: Plan) -> None:
     for line in _lines(source, plan):
-        desk.say(line)
+        context.say(line)
     reading = plan.reading
     if reading is None:
         return
@@ -131,23 +138,23 @@ def show_plan(desk: Desk, source: str, plan: Plan) -> None:
         )
         for table, one in reading.tables.items()
     ]
-    show_table(desk, ("table", "inserted", "updated", "deleted", "bytes"), rows)
+    show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, how in sorted(reading.merges.items()):
-        desk.say(f"  {table} {how}")
+        context.say(f"  {table} {how}")
     if reading.foreign:
-        desk.say(
+        context.say(
             f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
             f"tables, {reading.foreign_bytes:,} bytes of log"
         )
     for one in reading.statements:
-        desk.say(f"  {one.at}  {one.text}\n    {one.effect}")
+        context.say(f"  {one.at}  {one.text}\n    {one.effect}")
     if reading.more_statements:
-        desk.say(f"  and {counted(reading.more_statements, 'more statement')}")
+        context.say(f"  and {counted(reading.more_statements, 'more statement')}")
     for table, why in reading.rereads.items():
-        desk.say(f"  {table} is read from the source: {why}")
-    if reading.set_aside:
-        desk.say("  would be set aside:")
-        show_aside(desk, reading.set_aside)
+        context.say(f"  {table} is read from the source: {why}")
+    if reading.quarantined:
+        context.say("  would be quarantined:")
+        show_quarantined(context, reading.quarantined)
 
 
 def _lines(source: str, plan: Plan) -> Iterator[str]:
@@ -183,7 +190,7 @@ def _lines(source: str, plan: Plan) -> Iterator[str]:
         yield from _reading_lines(plan.reading, plan.seconds)
 
 
-def return_lines(returns: Returns) -> Iterator[str]:
+def return_lines(returns: ReturnPlan) -> Iterator[str]:
     """How each table that stopped comes back."""
     end = "" if returns.cursor is None else str(returns.cursor.position.at)
     for order in returns.orders:
@@ -220,7 +227,7 @@ def _place(start: PlannedStart) -> str:
 def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
     runs = f"; {reading.runs:,} such runs reach the end" if reading.runs > 1 else ""
     yield f"  end     {reading.end}, {reading.why}{runs}"
-    rows = sum(one.counts.total for one in reading.tables.values())
+    rows = sum(table.counts.total for table in reading.tables.values())
     time = "" if seconds is None else f", about {seconds:,.0f} s to capture"
     yield (
         f"  reads   {counted(reading.transactions, 'transaction')}, {counted(rows, 'row')}, "

@@ -51,9 +51,9 @@ class LiveProgress:
         self._show("search", read_bytes, total_bytes, told)
 
     def load(self, tables: Sequence[LoadProgress]) -> None:
-        done = sum(one.done for one in tables)
-        total = sum(max(one.done, one.estimated or 0) for one in tables)
-        reading = [one for one in tables if not one.finished]
+        done = sum(table.done for table in tables)
+        total = sum(max(table.done, table.estimated or 0) for table in tables)
+        reading = [table for table in tables if not table.finished]
         told = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
         self._show("read tables", done, total, told)
 

@@ -18,7 +18,7 @@ from pipeline.standing.verdict import clock
 
 def proofs_json(proofs: Sequence[TableProof], now: datetime) -> list[dict[str, Any]]:
     """By table; moments in ISO 8601, ages in seconds."""
-    return [_proof_json(one, now) for one in proofs]
+    return [_proof_json(proof, now) for proof in proofs]
 
 
 def _proof_json(one: TableProof, now: datetime) -> dict[str, Any]:
@@ -40,14 +40,19 @@ def _proof_json(one: TableProof, now: datetime) -> dict[str, Any]:
 def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
     """Tables that differed when they were last compared; then how old the proofs of the others
     are."""
-    for one in proofs:
-        if one.differing:
+    for proof in proofs:
+        if proof.differing:
             yield (
-                f"  {one.table} differs from MySQL: {counted(one.differing, 'row')} when compared "
-                f"{clock(one.compared_at)}"
+                f"  {proof.table} differs from MySQL: {counted(proof.differing, 'row')} when "
+                f"compared "
+                f"{clock(proof.compared_at)}"
             )
-            yield f"    hint: `lockstep verify {one.table}` shows which, `--repair` mends them"
-    ages = [one.proven_at for one in proofs if one.whole and not one.differing and one.proven_at]
+            yield f"    hint: `lockstep verify {proof.table}` shows which, `--repair` mends them"
+    ages = [
+        proof.proven_at
+        for proof in proofs
+        if proof.whole and not proof.differing and proof.proven_at
+    ]
     if ages:
         oldest = spoken(max(now - min(ages), now - now))
         tables = "1 table" if len(ages) == 1 else f"{len(ages)} tables"

@@ -62,10 +62,14 @@ class VersionSet(Mapping[str, TableVersion]):
     def __init__(self, shown: ShownVersions, lake: Path) -> None:
         self._shown = shown
         self._tables = {
-            str(one.table): TableVersion(
-                str(one.table), lake / one.mirror, one.delta_version, one.table_id, shown.batch.id
+            str(entry.table): TableVersion(
+                str(entry.table),
+                lake / entry.mirror,
+                entry.delta_version,
+                entry.table_id,
+                shown.batch.id,
             )
-            for one in shown.entries
+            for entry in shown.entries
         }
         self.missing: dict[str, MissingVersion] = {str(one.table): one for one in shown.missing}
 
@@ -105,8 +109,8 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
     """The versions that show a source as of a place, written as `lockstep versions --at` takes
     it; without one, as of the newest acknowledged batch. `VersionSetUnknown` where none do."""
     place = None if at is None else _place(at)
-    with open_site(source, config) as (site, lake):
-        return VersionSet(version_set_at(site.ledger(), source, place), lake)
+    with open_site(source, config) as (adapters, lake):
+        return VersionSet(version_set_at(adapters.ledger(), source, place), lake)
 
 
 def _place(text: str) -> Place:

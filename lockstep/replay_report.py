@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lockstep import exits
-from lockstep.desk import Desk
+from lockstep.context import CommandContext
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
 from pipeline.runs.replaying.revise import SegmentFound, Standing
@@ -20,14 +20,16 @@ def exit_code(report: ReplayReport) -> int:
     codes = [exits.DONE]
     if report.left or (report.differs and not report.committed):
         codes.append(exits.DIFFERENCES)
-    if any(one.why is not None for one in report.mirrors):
-        codes.append(exits.SET_ASIDE)
+    if any(mirror.why is not None for mirror in report.mirrors):
+        codes.append(exits.QUARANTINED)
     return exits.most_serious(codes)
 
 
-def show_replay(desk: Desk, source: str, report: ReplayReport, *, planned: bool) -> None:
+def show_replay(
+    context: CommandContext, source: str, report: ReplayReport, *, planned: bool
+) -> None:
     for line in _lines(report, planned=planned):
-        desk.say(f"{source}: {line}")
+        context.say(f"{source}: {line}")
 
 
 def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
@@ -40,9 +42,9 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     yield f"{count}, {first.id} to {last.id}: {first.start} to {last.end}"
     if report.early is not None:
         yield f"the span goes on behind the lake, which ends at {report.early}"
-    for one in batches:
-        if one.as_recorded is not None:
-            yield f"batch {one.batch.id} from its changelog alone: {one.as_recorded}"
+    for batch in batches:
+        if batch.as_recorded is not None:
+            yield f"batch {batch.batch.id} from its changelog alone: {batch.as_recorded}"
     if planned:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
@@ -87,8 +89,8 @@ def replay_json(report: ReplayReport) -> dict[str, Any]:
         "committed": report.committed,
         "ends_at": report.early,
         "seconds": round(report.seconds, 3),
-        "batches": [_batch_json(one) for one in report.batches],
-        "tables": {str(one): _found_json(report, str(one)) for one in report.tables},
+        "batches": [_batch_json(batch) for batch in report.batches],
+        "tables": {str(table): _found_json(report, str(table)) for table in report.tables},
     }
 
 
@@ -104,11 +106,11 @@ def _batch_json(one: BatchReplayed) -> dict[str, Any]:
 
 
 def _found_json(report: ReplayReport, table: str) -> dict[str, Any]:
-    segments = [one for one in report.segments if str(one.table) == table]
-    healed = next((one for one in report.mirrors if str(one.table) == table), None)
+    segments = [segment for segment in report.segments if str(segment.table) == table]
+    healed = next((mirror for mirror in report.mirrors if str(mirror.table) == table), None)
     return {
-        "segments": dict(Counter(one.standing.value for one in segments)),
-        "replaced": sum(one.replaced for one in segments) if report.committed else 0,
+        "segments": dict(Counter(segment.standing.value for segment in segments)),
+        "replaced": sum(segment.replaced for segment in segments) if report.committed else 0,
         "mirror": None if healed is None else _mirror_json(healed),
     }
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockstep.desk import Desk
+from lockstep.context import CommandContext
 from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
 from pipeline.snapshot.progress import Progress
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
@@ -25,9 +25,11 @@ def error_json(error: LockstepError) -> dict[str, Any]:
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
-def refused(desk: Desk, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
+def refused(
+    context: CommandContext, source: str, error: LockstepError
+) -> tuple[int, dict[str, Any]]:
     """A refusal of one source, told: the exit code, and the JSON of every command."""
-    desk.note(f"{source}: {error.message}\nhint: {error.hint}")
+    context.note(f"{source}: {error.message}\nhint: {error.hint}")
     return error.recovery.exit_code, {"error": error_json(error)}
 
 
@@ -43,42 +45,42 @@ def position_json(position: Position | None) -> dict[str, Any] | None:
     }
 
 
-def aside_json(tables: Iterable[SetAside]) -> list[dict[str, Any]]:
+def quarantined_json(tables: Iterable[Quarantine]) -> list[dict[str, Any]]:
     return [
         {
-            "table": str(one.table),
-            "reason": one.reason,
-            "hint": one.hint,
-            "position": one.position,
+            "table": str(table.table),
+            "reason": table.reason,
+            "hint": table.hint,
+            "position": table.position,
         }
-        for one in tables
+        for table in tables
     ]
 
 
 def partial_json(tables: Iterable[Extent]) -> list[dict[str, Any]]:
     return [
-        {"table": str(one.table), "begins": str(one.begins), "hint": cure(one.table)}
-        for one in tables
+        {"table": str(table.table), "begins": str(table.begins), "hint": cure(table.table)}
+        for table in tables
     ]
 
 
 def loading_json(tables: Iterable[Progress]) -> dict[str, dict[str, Any]]:
     """Tables whose rows are being read from the source: rows so far, and what is left."""
     return {
-        str(one.table): {
-            "rows": one.done,
-            "estimated_rows": one.estimated,
-            "percent": one.percent,
-            "remaining_seconds": rounded(one.remaining),
+        str(table.table): {
+            "rows": table.done,
+            "estimated_rows": table.estimated,
+            "percent": table.percent,
+            "remaining_seconds": rounded(table.remaining),
         }
-        for one in tables
+        for table in tables
     }
 
 
 def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
     """`run --json` of one source; parts that were not reached are null."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
-    aside = done.set_aside if done else ()
+    quarantined = done.quarantined if done else ()
     held = done.held if done else {}
     return {
         "batch": captured.batch if captured else None,
@@ -90,7 +92,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "bytes": captured.log_bytes if captured else 0,
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},
-        "set_aside": aside_json(aside),
+        "quarantined": quarantined_json(quarantined),
         "partial": partial_json(done.partial if done else ()),
         "loading": loading_json(captured.loading if captured else ()),
         "loaded": {str(one.table): one.done for one in captured.loaded} if captured else {},
@@ -131,8 +133,8 @@ def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def show_run(desk: Desk, record: RunRecord) -> None:
-    """What one run did: a line, the tables that changed, those set aside."""
+def show_run(context: CommandContext, record: RunRecord) -> None:
+    """What one run did: a line, the tables that changed, those quarantined."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     if captured is None or merged is None or done is None:
         return
@@ -140,9 +142,9 @@ def show_run(desk: Desk, record: RunRecord) -> None:
     seconds += merged.merge_seconds + done.seconds
     if captured.batch is None and not merged.merged:
         nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
-        desk.say(f"{record.source}: {nothing}")
+        context.say(f"{record.source}: {nothing}")
     else:
-        desk.say(
+        context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
             f"{captured.transactions:,} transactions, {captured.rows:,} rows, {seconds:.1f} s"
         )
@@ -153,36 +155,41 @@ def show_run(desk: Desk, record: RunRecord) -> None:
         )
         for name, told in tables_json(merged, "").items()
     ]
-    show_table(desk, ("table", "inserted", "updated", "deleted", "version"), rows)
+    show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():
-        desk.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+        context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     for one in captured.loaded:
-        desk.say(f"{one.sentence()} were read from the source")
+        context.say(f"{one.sentence()} were read from the source")
     for one in captured.loading:
-        desk.say(f"{one.sentence()}: the next run reads on")
-    show_aside(desk, done.set_aside)
+        context.say(f"{one.sentence()}: the next run reads on")
+    show_quarantined(context, done.quarantined)
     for line in partial_lines(done.partial):
-        desk.say(line)
+        context.say(line)
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
     """Tables that the lake has a part of; those that begin together, together."""
     begins: dict[str, list[Extent]] = {}
-    for one in tables:
-        begins.setdefault(told(one), []).append(one)
+    for table in tables:
+        begins.setdefault(told(table), []).append(table)
     for sentence, those in begins.items():
         yield f"  {', '.join(str(one.table) for one in those)}: {sentence}"
         yield f"    hint: {cure(those[0].table)}"
 
 
-def show_aside(desk: Desk, tables: Sequence[SetAside]) -> None:
-    for one in tables:
-        desk.say(f"{one.table} is set aside at {one.position}: {one.reason}\n  hint: {one.hint}")
+def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> None:
+    for table in tables:
+        context.say(
+            f"{table.table} is quarantined at {table.position}: {table.reason}\n  hint: "
+            f"{table.hint}"
+        )
 
 
-def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show_table(
+    context: CommandContext, heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
     """Columns under their heads; nothing when there are no rows. Numbers to the right."""
-    if desk.wants_json or not rows:
+    if context.wants_json or not rows:
         return
     from rich import box
     from rich.table import Table
@@ -194,7 +201,7 @@ def show_table(desk: Desk, heads: Sequence[str], rows: Sequence[Sequence[str]]) 
         table.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    desk.show(table)
+    context.show(table)
 
 
 def counted(count: int, thing: str) -> str:

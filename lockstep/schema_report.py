@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lockstep.desk import Desk
+from lockstep.context import CommandContext
 from lockstep.report import counted, show_table
 from pipeline.schema.column_words import (
     keys_of,
@@ -51,7 +51,7 @@ def schema_json(source: str, shown: ShownSchema, at: str | None) -> dict[str, An
         **version_json(shown.shown, shown.table),
         "columns": None if schema is None else [_column_json(c, schema) for c in schema.columns],
         "schema": None if schema is None else schema.to_json(),
-        "versions": [version_json(one, shown.table) for one in shown.versions],
+        "versions": [version_json(version, shown.table) for version in shown.versions],
     }
 
 
@@ -100,16 +100,18 @@ def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
     return ours or statement.effects
 
 
-def show_schema_of(desk: Desk, source: str, shown: ShownSchema, at: str | None) -> None:
+def show_schema_of(
+    context: CommandContext, source: str, shown: ShownSchema, at: str | None
+) -> None:
     for line in _heading(source, shown, at):
-        desk.say(line)
+        context.say(line)
     schema = shown.shown.version.schema
     if schema is not None:
-        _show_columns(desk, schema)
-    desk.say(f"  {counted(len(shown.versions), 'version')}:")
-    for one in shown.versions:
-        for line in _version_lines(one, shown.table, here=one is shown.shown):
-            desk.say(line)
+        _show_columns(context, schema)
+    context.say(f"  {counted(len(shown.versions), 'version')}:")
+    for version in shown.versions:
+        for line in _version_lines(version, shown.table, here=version is shown.shown):
+            context.say(line)
 
 
 def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
@@ -127,9 +129,9 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
         yield f"  {_state(shown.shown)}"
 
 
-def _show_columns(desk: Desk, schema: TableSchema) -> None:
+def _show_columns(context: CommandContext, schema: TableSchema) -> None:
     show_table(
-        desk,
+        context,
         ("column", "type", "null", "default", "key", ""),
         [
             (
@@ -144,10 +146,10 @@ def _show_columns(desk: Desk, schema: TableSchema) -> None:
         ],
     )
     for key in schema.keys:
-        desk.say(f"  {written_key(key)}")
+        context.say(f"  {written_key(key)}")
     for reference in schema.foreign_keys:
-        desk.say(f"  {written_reference(reference)}")
-    desk.say(f"  {written_options(schema)}\n")
+        context.say(f"  {written_reference(reference)}")
+    context.say(f"  {written_options(schema)}\n")
 
 
 def _version_lines(told: ToldVersion, table: TableName, *, here: bool) -> Iterator[str]:
@@ -214,7 +216,7 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
             "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
             "statement each part comes from. If nobody altered the table elsewhere, report it to "
-            "us. Where rows do not fit, the table is set aside, and `lockstep release TABLE "
+            "us. Where rows do not fit, the table is quarantined, and `lockstep release TABLE "
             "--reason …` brings it back"
         )
     for version in found.unknown:

@@ -10,7 +10,6 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.proof_report import proof_lines, proofs_json
 from lockstep.report import (
-    aside_json,
     counted,
     error_json,
     lines,
@@ -18,6 +17,7 @@ from lockstep.report import (
     partial_json,
     partial_lines,
     position_json,
+    quarantined_json,
 )
 from pipeline.batch import Batch, Cursor
 from pipeline.decisions import LeaseView, Override, RecordedDecision
@@ -42,7 +42,7 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
         return exits.DONE if code == exits.TRY_AGAIN else code
     if found.recovery is not None:
         return found.recovery.exit_code
-    return exits.DONE if found.state is State.FINE else exits.SET_ASIDE
+    return exits.DONE if found.state is State.FINE else exits.QUARANTINED
 
 
 def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str, Any]:
@@ -71,26 +71,26 @@ def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str,
             "standby": facts.standby,
         },
         "lineage": [
-            {"server_uuid": one.server_uuid, "since_batch": one.since}
-            for one in standing.lineage.reigns
+            {"server_uuid": reign.server_uuid, "since_batch": reign.since}
+            for reign in standing.lineage.reigns
         ],
         "open_batches": [
             {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
             for one in standing.waiting
         ],
-        "batches": [_batch_json(one) for one in standing.batches[:_BATCHES]],
+        "batches": [_batch_json(batch) for batch in standing.batches[:_BATCHES]],
         "failures": None
         if failed is None
         else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},
         "lease": _lease_json(standing.lease),
         "override": _override_json(standing.override) if standing.override else None,
-        "gaps": [_gap_json(one) for one in standing.gaps],
-        "overlaps": [_overlap_json(one) for one in standing.overlaps],
-        "set_aside": aside_json(standing.set_aside),
+        "gaps": [_gap_json(gap) for gap in standing.gaps],
+        "overlaps": [_overlap_json(overlap) for overlap in standing.overlaps],
+        "quarantined": quarantined_json(standing.quarantined),
         "partial": partial_json(standing.partial),
         "loading": loading_json(standing.loading),
         "proofs": proofs_json(standing.proofs, now),
-        "decisions": [_decision_json(one) for one in standing.decisions[:_DECISIONS]],
+        "decisions": [_decision_json(decision) for decision in standing.decisions[:_DECISIONS]],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
 
@@ -232,11 +232,12 @@ def _scars(standing: Standing) -> Iterator[str]:
                 f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
                 f"{', '.join(gap.open_tables)} may be wrong{again}"
             )
-    for one in standing.overlaps:
-        until = f" committed up to {clock(one.until)}" if one.until else ""
+    for overlap in standing.overlaps:
+        until = f" committed up to {clock(overlap.until)}" if overlap.until else ""
         yield (
-            f"  read twice: rows with _batch = {one.batch}{until} may be in the changelogs under "
-            f"_batch <= {one.after} as well; mirrors are exact"
+            f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
+            f"under "
+            f"_batch <= {overlap.after} as well; mirrors are exact"
         )
 
 

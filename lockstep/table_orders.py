@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.commands.verify import table_name
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 from pipeline.table_state import OrderKind
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pipeline.runs.inspecting.table_commands import Asked, Ordered
     from pipeline.table import TableName
+    from resources.adapters import Adapters
     from resources.config import SourceSettings
-    from resources.site import Site
 
 
 Renames = tuple[tuple[str, str], ...]
@@ -32,7 +32,7 @@ Renames = tuple[tuple[str, str], ...]
 
 def order(
     arguments: argparse.Namespace,
-    desk: Desk,
+    context: CommandContext,
     kind: OrderKind,
     statement: str | None = None,
     renames: Renames = (),
@@ -40,41 +40,41 @@ def order(
     """Record the order; what no run could carry out is refused, and nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import give_order
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     asked = _asked(arguments, kind, statement, renames)
-    with Site(desk.settings, on_warning=desk.note) as site:
-        source = _source(site, desk.sources(arguments.source), asked.table)
-        work = site.workplace(source, Unwatched())
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        source = _source(adapters, context.sources(arguments.source), asked.table)
+        work = adapters.workplace(source, Unwatched())
         with work.ledger.lock(source, holder(kind), None) as lease:
             told: list[str] = []
             done = give_order(
-                work, lease, kind, asked, lambda line: _tell(desk, source, line, told)
+                work, lease, kind, asked, lambda line: _tell(context, source, line, told)
             )
     why = f": {asked.reason}" if asked.reason else ""
     recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
-    desk.say(recorded if told else f"{recorded}\n  {done.next}")
+    context.say(recorded if told else f"{recorded}\n  {done.next}")
     return Outcome(exits.DONE, {"source": source, **ordered_json(done)})
 
 
-def _tell(desk: Desk, source: str, line: str, told: list[str]) -> None:
+def _tell(context: CommandContext, source: str, line: str, told: list[str]) -> None:
     told.append(line)
-    desk.say(f"{source}: {line}")
+    context.say(f"{source}: {line}")
 
 
 def foresee(
-    arguments: argparse.Namespace, desk: Desk, statement: str | None, renames: Renames
+    arguments: argparse.Namespace, context: CommandContext, statement: str | None, renames: Renames
 ) -> Outcome:
     """What a release would do, without the source's lock; nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import foresee_release
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     asked = _asked(arguments, OrderKind.RELEASE, statement, renames)
-    with Site(desk.settings, on_warning=desk.note) as site:
-        source = _source(site, desk.sources(arguments.source), asked.table)
-        found = foresee_release(site.workplace(source, Unwatched()), asked)
-    desk.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        source = _source(adapters, context.sources(arguments.source), asked.table)
+        found = foresee_release(adapters.workplace(source, Unwatched()), asked)
+    context.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
     return Outcome(exits.DONE, {"source": source, **ordered_json(found), "order": None})
 
 
@@ -95,16 +95,16 @@ def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
     return reason
 
 
-def _source(site: Site, sources: Sequence[SourceSettings], table: TableName) -> str:
+def _source(adapters: Adapters, sources: Sequence[SourceSettings], table: TableName) -> str:
     """The one source that has the table in the lake; `NothingMatches` for none."""
     from pipeline.runs.inspecting.schema_history import unknown_table
 
-    states = {one.name: site.ledger().table_states(one.name) for one in sources}
+    states = {source.name: adapters.ledger().table_states(source.name) for source in sources}
     names = [name for name, known in states.items() if table in known]
     if len(names) == 1:
         return names[0]
     if not names:
-        known = [name for one in states.values() for name in one]
+        known = [name for state in states.values() for name in state]
         raise unknown_table(table, known, "the lake")
     raise UsageError(
         f"Several sources have a table {table}: {', '.join(names)}.",

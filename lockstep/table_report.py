@@ -1,4 +1,4 @@
-"""Tables that are not followed just now: set aside, paused, dropped, ordered back.
+"""Tables that are not followed just now: quarantined, paused, dropped, ordered back.
 
 Belongs here: how they are told, twice. Values in, text or JSON out. Does not: how the
 source stands as a whole (`status_report`).
@@ -16,7 +16,7 @@ from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 _TOLD = {
-    TableCondition.QUARANTINED: "is set aside",
+    TableCondition.QUARANTINED: "is quarantined",
     TableCondition.PAUSED: "is paused",
     TableCondition.DROPPED: "was dropped at the source",
 }
@@ -66,14 +66,14 @@ def inactive_json(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
     """`order` is null where nobody ordered the table back."""
     return [
         {
-            "table": str(one.state.table),
-            "state": one.state.condition.value,
-            "position": one.place or None,
-            "reason": one.state.reason,
-            "hint": one.state.hint,
-            "order": None if one.order is None else _order_json(one.order),
+            "table": str(table.state.table),
+            "state": table.state.condition.value,
+            "position": table.place or None,
+            "reason": table.state.reason,
+            "hint": table.state.hint,
+            "order": None if table.order is None else _order_json(table.order),
         }
-        for one in tables
+        for table in tables
     ]
 
 
@@ -89,16 +89,16 @@ def _order_json(order: TableOrder) -> dict[str, Any]:
 
 def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
     """What happened to each, and what is to be done, or will be."""
-    for one in tables:
-        state, order = one.state, one.order
-        at = f" at {one.place}" if one.place else ""
+    for table in tables:
+        state, order = table.state, table.order
+        at = f" at {table.place}" if table.place else ""
         why = f": {state.reason}" if state.reason else ""
         yield f"  {state.table} {_TOLD[state.condition]}{at}{why}"
         if order is not None:
             reason = f": {order.reason}" if order.reason else ""
             yield (
                 f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
-                f"the next run {_way(one)}"
+                f"the next run {_way(table)}"
             )
         elif state.hint:
             yield f"    hint: {state.hint}"

@@ -8,12 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
-from lockstep.report import aside_json, counted, position_json, rounded, show_aside, show_table
+from lockstep.report import (
+    counted,
+    position_json,
+    quarantined_json,
+    rounded,
+    show_quarantined,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from lockstep.desk import Desk
+    from lockstep.context import CommandContext
     from pipeline.runs.context import NotCompared, RowDifference, TableDifference, VerifyReport
 
 _ROWS: Final = 20
@@ -22,22 +29,22 @@ _ROWS: Final = 20
 
 def exit_code(report: VerifyReport) -> int:
     """4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
-    tables are set aside."""
+    tables are quarantined."""
     if report.differs:
         return exits.DIFFERENCES
     if report.not_proven:
         return exits.TRY_AGAIN
-    return exits.SET_ASIDE if report.set_aside else exits.DONE
+    return exits.QUARANTINED if report.quarantined else exits.DONE
 
 
 def verify_json(report: VerifyReport) -> dict[str, Any]:
     return {
         "position": position_json(report.position),
         "seconds": rounded(report.seconds),
-        "tables": {str(one.table): _table_json(one) for one in report.tables},
+        "tables": {str(table.table): _table_json(table) for table in report.tables},
         "not_compared": _reasons(report.not_compared),
         "not_proven": _reasons(report.not_proven),
-        "set_aside": aside_json(report.set_aside),
+        "quarantined": quarantined_json(report.quarantined),
     }
 
 
@@ -66,19 +73,19 @@ def _row_json(row: RowDifference) -> dict[str, Any]:
 
 
 def _reasons(tables: Sequence[NotCompared]) -> dict[str, dict[str, str]]:
-    return {str(one.table): {"reason": one.reason, "hint": one.hint} for one in tables}
+    return {str(table.table): {"reason": table.reason, "hint": table.hint} for table in tables}
 
 
-def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
+def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """A line, the tables, the rows that differ, and what was not compared or proven."""
     equal = sum(one.equal for one in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
-    desk.say(
+    context.say(
         f"{source} at {report.position}: {equal} of {count} tables are equal, "
         f"{report.seconds:.1f} s"
     )
     show_table(
-        desk,
+        context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
         [
             (
@@ -95,24 +102,24 @@ def show_verify(desk: Desk, source: str, report: VerifyReport) -> None:
     )
     for table in report.tables:
         for line in _differences(table):
-            desk.say(line)
+            context.say(line)
     for one in report.not_compared:
-        desk.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
+        context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
     for one in report.not_proven:
-        desk.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
-    show_aside(desk, report.set_aside)
+        context.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
+    show_quarantined(context, report.quarantined)
 
 
-def show_sampled(desk: Desk, source: str, report: VerifyReport) -> None:
+def show_sampled(context: CommandContext, source: str, report: VerifyReport) -> None:
     """What a run compared once it was done: a line, and what differs."""
     rows = sum(one.compared or 0 for one in report.tables)
     wrong = [one for one in report.tables if not one.equal]
     told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
-    desk.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
+    context.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
     for table in wrong:
         for line in _differences(table):
-            desk.say(line)
-        desk.say(f"  `lockstep verify {table.table}` finds all of them")
+            context.say(line)
+        context.say(f"  `lockstep verify {table.table}` finds all of them")
 
 
 def _proven(one: TableDifference) -> str:

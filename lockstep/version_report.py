@@ -15,12 +15,12 @@ def version_set_json(shown: ShownVersions, lake: Path) -> dict[str, Any]:
     return {
         **_which(shown),
         "tables": {
-            str(one.table): {
-                "path": str(lake / one.mirror),
-                "delta_version": one.delta_version,
-                "table_id": one.table_id,
+            str(entry.table): {
+                "path": str(lake / entry.mirror),
+                "delta_version": entry.delta_version,
+                "table_id": entry.table_id,
             }
-            for one in shown.entries
+            for entry in shown.entries
         },
         "missing": {
             str(one.table): {"reason": one.reason, "hint": one.hint} for one in shown.missing
@@ -51,7 +51,10 @@ def version_set_lines(shown: ShownVersions, lake: Path) -> Iterator[str]:
     if gtids != GtidSet():
         yield f"  executed: {gtids.shortened()}"
     yield lines(
-        {str(one.table): f"{one.delta_version}  {lake / one.mirror}" for one in shown.entries}
+        {
+            str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"
+            for entry in shown.entries
+        }
     )
     if shown.missing:
         yield "missing:"

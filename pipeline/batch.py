@@ -5,7 +5,7 @@ States only move forward, by the table below (`TRANSITIONS`); the database enfor
 same rules again, for what code might forget.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
-        │                                            │            or set aside       │
+        │                                            │            or quarantined       │
         └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
 
 The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states, never
@@ -28,7 +28,7 @@ from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table_state import (
     Extent,
     Handover,
-    SetAside,
+    Quarantine,
     SnapshotPart,
     TableEvent,
     TableState,
@@ -151,7 +151,7 @@ class CaptureRecord:
     `last_versions`, and a version's `statement` is an index into `history.statements`.
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
     orders that this capture carries out; their tables are active before `tables`,
-    `set_aside` and the rest are recorded. `source_parts`: one at the most for each of the
+    `quarantined` and the rest are recorded. `source_parts`: one at the most for each of the
     source's own tables. `handovers`: mirrors that change hands; `tables` has the states
     behind that. Only while no other batch of the source is unfinished. `extents`: of tables
     that became partial with this capture, or whole. `set_witnesses`: one
@@ -169,7 +169,7 @@ class CaptureRecord:
     log_bytes: int
     segments: tuple[Segment, ...]
     tables: tuple[TableState, ...]
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
     by_gtid: bool = False

@@ -35,7 +35,7 @@ class PastRange:
 
 def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
     """Ranges read before `batch`, which begins at `place`; both oldest first."""
-    before = [one for one in scopes if one.batch < batch]
+    before = [scope for scope in scopes if scope.batch < batch]
     ends = [*((one.batch, one.begins) for one in before[1:]), (batch, place)]
     return [
         PastRange(following - 1, begins, one.patterns)

@@ -22,7 +22,7 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 @dataclass(frozen=True, slots=True)
 class Engine:
     """`name` as people write it. `level`: "ok", "warning" or "refusal"; tables of a refused
-    one are set aside."""
+    one are quarantined."""
 
     name: str
     level: str
@@ -79,6 +79,6 @@ def engine_of(name: str) -> Engine:
 
 
 def why_refused(name: str) -> str | None:
-    """Why tables of an engine are set aside; None where they are captured."""
+    """Why tables of an engine are quarantined; None where they are captured."""
     found = engine_of(name)
     return f"its engine is {found.name}: {found.why}" if found.level == "refusal" else None

@@ -269,7 +269,7 @@ class ForeignCommit(OperatorNeeded):
     """A lake table holds a commit that is not ours, or lacks one that was."""
 
 
-class TableSetAside(OperatorNeeded):
+class TableQuarantined(OperatorNeeded):
     """All changes of a table are wanted, and from some place on it has none."""
 
 
@@ -322,7 +322,7 @@ RECOVERY_OF: Final = MappingProxyType(_recoveries(LockstepError))
 
 
 class Remedy(StrEnum):
-    """What makes a table whole again that is set aside. The ledger keeps it; a hint only
+    """What makes a table whole again that is quarantined. The ledger keeps it; a hint only
     puts it in words."""
 
     CATCH_UP = "catch-up"
@@ -343,7 +343,7 @@ BY_ITSELF: Final = (Remedy.RESNAPSHOT, Remedy.BACKFILL)
 
 
 class TableError(Exception):
-    """Concerns one table only: it is set aside, the others go on.
+    """Concerns one table only: it is quarantined, the others go on.
 
     Caught by the steps of a run and recorded in the ledger; never reaches a user as
     an exception. `reason` is one sentence, `hint` the cure in words, `remedy` as a value.

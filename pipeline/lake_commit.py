@@ -170,4 +170,4 @@ def structures_of(key: str, text: str) -> list[TableSchema] | None:
     """What the file of that key has; None where its content is not what it was."""
     if structures_key(text) != key:
         return None
-    return [TableSchema.from_json(one) for one in json.loads(text)["structures"]]
+    return [TableSchema.from_json(load) for load in json.loads(text)["structures"]]

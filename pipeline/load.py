@@ -54,7 +54,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LoadBasis:
     """A load that has begun: the table's structure as it is read, the place in the log of
     `server_uuid` that its rows belong behind, and the server's estimate of its rows."""
 
@@ -102,7 +102,7 @@ class Load:
     author: str
     reason: str
     ordered_at: datetime
-    reading: Reading | None = None
+    reading: LoadBasis | None = None
     followed: Followed | None = None
     chunks: tuple[Chunk, ...] = ()
 
@@ -113,7 +113,7 @@ class Load:
 
     @property
     def unread(self) -> tuple[Chunk, ...]:
-        return tuple(one for one in self.chunks if one.read is None)
+        return tuple(chunk for chunk in self.chunks if chunk.read is None)
 
     @property
     def complete(self) -> bool:
@@ -128,12 +128,12 @@ class Load:
     @property
     def rows(self) -> int:
         """Rows read so far."""
-        return sum(one.read.rows for one in self.chunks if one.read is not None)
+        return sum(chunk.read.rows for chunk in self.chunks if chunk.read is not None)
 
     @property
     def seconds(self) -> float:
         """Seconds that reading them took, one chunk behind the other."""
-        return sum(one.read.seconds for one in self.chunks if one.read is not None)
+        return sum(chunk.read.seconds for chunk in self.chunks if chunk.read is not None)
 
     @property
     def low(self) -> Coordinates | None:
@@ -144,13 +144,15 @@ class Load:
             return None
         if not self.complete or self.followed is not None:
             return self.reading.low
-        lows = [one.read.low for one in self.chunks if one.read is not None]
+        lows = [chunk.read.low for chunk in self.chunks if chunk.read is not None]
         return max(min(lows), self.reading.low)
 
     @property
     def high(self) -> Coordinates | None:
         """Nothing that was read lies behind it; None before the first chunk."""
-        return max((one.read.high for one in self.chunks if one.read is not None), default=None)
+        return max(
+            (chunk.read.high for chunk in self.chunks if chunk.read is not None), default=None
+        )
 
     @property
     def progress(self) -> Progress:
@@ -159,7 +161,7 @@ class Load:
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:
-        read = (one.read for one in self.chunks if one.read is not None)
+        read = (chunk.read for chunk in self.chunks if chunk.read is not None)
         return tuple(file for one in read for file in one.files)
 
 
@@ -178,5 +180,5 @@ def why_void(
     if gap:
         return "part of the log since then was not read"
     if state is None or state.condition is not TableCondition.LOADING:
-        return "it was set aside, or dropped, while it was read"
+        return "it was quarantined, or dropped, while it was read"
     return None

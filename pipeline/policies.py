@@ -18,9 +18,17 @@ from typing import Final
 
 from pipeline import made_pages
 
+_OLDER_WORDS: Final = {"set-aside": "quarantine"}
+"""Words that lockstep.toml had before, which go on."""
+
 
 class Policy(StrEnum):
     """The words of one key of a source. The docstring is the page's sentence."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Policy | None:
+        older = _OLDER_WORDS.get(value) if isinstance(value, str) else None
+        return None if older not in {word.value for word in cls} else cls(older)
 
 
 # -- where a run starts ---------------------------------------------------------------------
@@ -53,10 +61,10 @@ class StartPolicies:
 
 
 class OnRewrite(Policy):
-    """Stored values may have changed without row events: set the table aside, or re-read it from
+    """Stored values may have changed without row events: quarantine the table, or re-read it from
     MySQL."""
 
-    SET_ASIDE = "set-aside"
+    QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
 
 
@@ -87,7 +95,7 @@ class Renames(Policy):
 
 class Deletes(Policy):
     """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`.
-    With `soft`, a table without a key is set aside, and when a table is re-read from MySQL,
+    With `soft`, a table without a key is quarantined, and when a table is re-read from MySQL,
     deleted rows get NULL where a value does not fit a column's new type."""
 
     REMOVE = "remove"
@@ -104,10 +112,10 @@ class Readers(Policy):
 
 class ForeignKeys(Policy):
     """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
-    `innodb_native_foreign_keys=ON`, and before it logged them): set the tables aside that lost
+    `innodb_native_foreign_keys=ON`, and before it logged them): quarantine the tables that lost
     them, or re-read them from MySQL."""
 
-    SET_ASIDE = "set-aside"
+    QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
 
 
@@ -116,13 +124,13 @@ class LakePolicies:
     """How a source's lake follows. `updated_columns`: changelogs say which columns an update
     changed."""
 
-    on_rewrite: OnRewrite = OnRewrite.SET_ASIDE
+    on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
     dropped_tables: DroppedTables = DroppedTables.KEEP
     renames: Renames = Renames.REWRITE
     deletes: Deletes = Deletes.REMOVE
     readers: Readers = Readers.SPARK
-    foreign_keys: ForeignKeys = ForeignKeys.SET_ASIDE
+    foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
 
 
@@ -133,7 +141,7 @@ _HEAD: Final = "| key | values | meaning |\n|---|---|---|"
 
 def chosen_of(policies: StartPolicies | LakePolicies) -> dict[str, Policy]:
     """The policies with words, by their keys."""
-    found = ((one.name, getattr(policies, one.name)) for one in fields(policies))
+    found = ((field.name, getattr(policies, field.name)) for field in fields(policies))
     return {name: policy for name, policy in found if isinstance(policy, Policy)}
 
 

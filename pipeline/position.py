@@ -166,7 +166,7 @@ class Reign:
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class ServerLineage:
     """The servers a source has been read from, in order; one may come back.
 
     ValueError unless the batches ascend and each reign is another server's than the
@@ -185,12 +185,12 @@ class Lineage:
         """The last server read from; None if nothing was read yet."""
         return self.reigns[-1] if self.reigns else None
 
-    def grown(self, server_uuid: str, batch: int) -> Lineage:
+    def grown(self, server_uuid: str, batch: int) -> ServerLineage:
         """The lineage once a batch was read from a server: another reign only if the
         server is another than the current one."""
         if self.current is not None and self.current.server_uuid == server_uuid:
             return self
-        return Lineage((*self.reigns, Reign(server_uuid, batch)))
+        return ServerLineage((*self.reigns, Reign(server_uuid, batch)))
 
     def knows(self, server_uuid: str) -> bool:
         """Whether the source was ever read from this server."""

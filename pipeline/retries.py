@@ -77,7 +77,7 @@ STRUCTURES: Final = Retry(
 TABLE_READ: Final = Retry(
     "re-reading a table from the source",
     "the table was altered meanwhile",
-    "the table stays set aside for the next run",
+    "the table stays quarantined for the next run",
     most=5,
 )
 COMMITTED: Final = Retry(
@@ -104,7 +104,7 @@ QUIET: Final = Retry(
 QUIET_WITHOUT_LOCK: Final = Retry(
     "the same, where the table cannot be locked",
     "the account lacks LOCK TABLES, or others use the table for too long",
-    "the table stays set aside",
+    "the table stays quarantined",
     most=50,
     pauses=(0.02,),
 )

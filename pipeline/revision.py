@@ -44,7 +44,7 @@ class Revision:
 def revised(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
     """Files as a changelog is to know them: named by their content, so that no other one of that
     batch has their name."""
-    return tuple(replace(one, path=f"r{one.sha256[:12]}-{one.path}") for one in files)
+    return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
 
 
 def written_as(path: str) -> str:

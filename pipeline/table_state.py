@@ -25,15 +25,15 @@ class TableCondition(StrEnum):
     LOADING = "loading"
     """Its rows are read from the source; what the log has of it meanwhile waits for them."""
     QUARANTINED = "quarantined"
-    """Set aside by the system."""
+    """Quarantined by the system."""
     PAUSED = "paused"
-    """Set aside by a person."""
+    """Quarantined by a person."""
     DROPPED = "dropped"
     """The source's table is gone; one that is made anew under its name is active again."""
 
 
 GOING: Final = (TableCondition.ACTIVE, TableCondition.LOADING, TableCondition.DROPPED)
-"""What may be set aside: the others are."""
+"""What may be quarantined: the others are."""
 
 STOPPED: Final = (TableCondition.QUARANTINED, TableCondition.PAUSED)
 """What nothing is captured of, and nothing merged, until it comes back."""
@@ -49,8 +49,8 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """Why a table was set aside: one sentence, the place in the log, the cure in words and
+class Quarantine:
+    """Why a table was quarantined: one sentence, the place in the log, the cure in words and
     as a value.
 
     `at`: the exact place that a capture stopped the table at; its start without one.
@@ -67,7 +67,7 @@ class SetAside:
     @classmethod
     def of(
         cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
-    ) -> SetAside:
+    ) -> Quarantine:
         """As the error says it."""
         return cls(table, error.reason, error.hint, position, at, error.remedy)
 
@@ -81,13 +81,13 @@ class TableState:
     mirror, which is lost at times. `mirror` and `changelog` are paths
     relative to the lake's folder. `mirror_version`: the schema version that the mirror
     shows, None before its first write; only settled writes move it, and a new generation
-    begins without one. `stopped`: where it was set aside, paused or dropped (a capture that
-    tells no place: at its end); None where it is active, and where it was set aside before
+    begins without one. `stopped`: where it was quarantined, paused or dropped (a capture that
+    tells no place: at its end); None where it is active, and where it was quarantined before
     Lockstep kept this. `behind`: the oldest
     batch that the mirror lacks although the others have gone on; once the table is active
     again it is pending from there. `adopted`: the Delta version that the mirror had when the
     table took it over with a rename, in this generation; else None. `remedy`: of a table that
-    is set aside.
+    is quarantined.
     """
 
     table: TableName

@@ -31,14 +31,14 @@ from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.preflight import pause_from_now
 from pipeline.proof.proven import TableProof
-from pipeline.runs.acknowledge import those_set_aside
+from pipeline.runs.acknowledge import quarantines_of
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import distance
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import at_risk, late
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside, TableCondition
+from pipeline.table_state import Extent, Quarantine, TableCondition
 from resources.config import Settings
 
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -51,7 +51,7 @@ class Looked:
     source: str
     now: datetime
     pause: timedelta | None
-    quarantined: Sequence[SetAside]
+    quarantined: Sequence[Quarantine]
     paused: frozenset[TableName]
     gaps: Sequence[Gap]
     partial: Sequence[Extent]
@@ -71,11 +71,11 @@ class Found:
 
 
 def _quarantined(looked: Looked) -> Found:
-    aside = looked.quarantined
-    faults = [one for one in aside if one.table not in looked.paused]
-    count = {"tables": dg.MetadataValue.int(len(aside))}
-    listed = {"quarantined": quarantine_table(aside)} if aside else {}
-    return Found(not aside, _ERROR if faults else _WARN, count | listed)
+    quarantined = looked.quarantined
+    faults = [one for one in quarantined if one.table not in looked.paused]
+    count = {"tables": dg.MetadataValue.int(len(quarantined))}
+    listed = {"quarantined": quarantine_table(quarantined)} if quarantined else {}
+    return Found(not quarantined, _ERROR if faults else _WARN, count | listed)
 
 
 def _gaps(looked: Looked) -> Found:
@@ -194,7 +194,7 @@ def _look(work: Workplace, pause: timedelta | None) -> Looked:
         source=source,
         now=now,
         pause=pause,
-        quarantined=those_set_aside(states),
+        quarantined=quarantines_of(states),
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         gaps=ledger.gaps(source),
         partial=partial_tables(ledger, source, work.source.patterns),

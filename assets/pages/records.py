@@ -10,13 +10,13 @@ import dagster as dg
 from pipeline.changes.extents import cure
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, Quarantine
 
 
 def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
     return _table(
         ("table", "begins", "hint"),
-        [(str(one.table), str(one.begins), cure(one.table)) for one in tables],
+        [(str(table.table), str(table.begins), cure(table.table)) for table in tables],
     )
 
 
@@ -30,23 +30,23 @@ def proof_table(proofs: Sequence[TableProof]) -> dg.MetadataValue:
         ("table", "compared", "at", "differing", "proven at", "rows", "position"),
         [
             (
-                str(one.table),
-                "all rows" if one.whole else "a sample",
-                one.compared_at.isoformat(),
-                str(one.differing),
-                one.proven_at.isoformat() if one.proven_at else "never",
-                str(one.proven.rows) if one.proven else "",
-                str(one.proven.at) if one.proven else "",
+                str(proof.table),
+                "all rows" if proof.whole else "a sample",
+                proof.compared_at.isoformat(),
+                str(proof.differing),
+                proof.proven_at.isoformat() if proof.proven_at else "never",
+                str(proof.proven.rows) if proof.proven else "",
+                str(proof.proven.at) if proof.proven else "",
             )
-            for one in proofs
+            for proof in proofs
         ],
     )
 
 
-def quarantine_table(tables: Sequence[SetAside]) -> dg.MetadataValue:
+def quarantine_table(tables: Sequence[Quarantine]) -> dg.MetadataValue:
     return _table(
         ("table", "reason", "hint", "position"),
-        [(str(one.table), one.reason, one.hint, one.position) for one in tables],
+        [(str(table.table), table.reason, table.hint, table.position) for table in tables],
     )
 
 
@@ -55,13 +55,13 @@ def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
         ("tables", "from", "to", "reason", "decided at"),
         [
             (
-                ", ".join(one.open_tables),
-                one.begin,
-                one.end,
-                one.reason,
-                one.decided_at.isoformat(),
+                ", ".join(gap.open_tables),
+                gap.begin,
+                gap.end,
+                gap.reason,
+                gap.decided_at.isoformat(),
             )
-            for one in gaps
+            for gap in gaps
         ],
     )
 

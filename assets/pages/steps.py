@@ -47,8 +47,8 @@ def captured_metadata(report: CaptureReport) -> Metadata:
     if report.loading:
         told = "\n".join(one.sentence() for one in report.loading)
         found["loading"] = dg.MetadataValue.text(told)
-    if report.set_aside:
-        found["quarantined"] = quarantine_table(report.set_aside)
+    if report.quarantined:
+        found["quarantined"] = quarantine_table(report.quarantined)
     return found
 
 
@@ -79,8 +79,8 @@ def acknowledged_metadata(
         found["summary"] = dg.MetadataValue.md(summary(merged, report))
     if report.held:
         found["held"] = dg.MetadataValue.text(held_sentence(report.held))
-    if report.set_aside:
-        found["quarantined"] = quarantine_table(report.set_aside)
+    if report.quarantined:
+        found["quarantined"] = quarantine_table(report.quarantined)
     if report.partial:
         found["partial"] = partial_table(report.partial)
     return found
@@ -133,7 +133,7 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             lines.append(f"\nand {len(merged.merged) - _LISTED:,} tables more")
     else:
         lines.append("No table changed.")
-    for one in report.set_aside:
+    for one in report.quarantined:
         lines.append(f"\n**{_cell(str(one.table))}** does not follow: {_cell(one.reason)}  ")
         lines.append(f"what to do: {_cell(one.hint)}")
     return "\n".join(lines)

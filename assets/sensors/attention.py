@@ -33,7 +33,7 @@ TROUBLE = frozenset(
         State.REFUSED,
         State.CONFIGURATION,
         State.AT_RISK,
-        State.SET_ASIDE,
+        State.QUARANTINED,
         State.DIFFERS,
         State.GAP,
     }
@@ -57,9 +57,9 @@ def attention_sensor(
         before: dict[str, str] = json.loads(context.cursor or "{}")
         now: dict[str, str] = {}
         try:
-            with open_site() as site:
+            with open_site() as adapters:
                 for source in settings.sources:
-                    trouble = _trouble(site, source)
+                    trouble = _trouble(adapters, source)
                     if trouble is None:
                         continue
                     now[source.name] = sentence(source.name, trouble)
@@ -80,13 +80,13 @@ def sentence(source: str, trouble: Verdict) -> str:
     return f"{source}: {trouble.sentence}.{hint}"
 
 
-def _trouble(site: Site, source: SourceSettings) -> Verdict | None:
+def _trouble(adapters: Site, source: SourceSettings) -> Verdict | None:
     now = datetime.now(UTC)
     plan = source.plan()
     try:
-        work = site.workplace(source.name, Unwatched())
+        work = adapters.workplace(source.name, Unwatched())
     except LockstepError as error:
-        found = stand(source.name, plan.patterns, site.ledger(), error, now)
+        found = stand(source.name, plan.patterns, adapters.ledger(), error, now)
     else:
         found = stand(source.name, plan.patterns, work.ledger, work, now)
     judged = verdict(found, now, pause_from_now(source.schedule))

@@ -30,9 +30,9 @@ def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorD
             return dg.SkipReason("No run is under way.")
         reported: list[str] = []
         try:
-            with open_site() as site:
+            with open_site() as adapters:
                 for source, runs in found.items():
-                    lease = site.ledger().lease(source)
+                    lease = adapters.ledger().lease(source)
                     reported += report_dead(context.instance, runs, lease, datetime.now(UTC))
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")

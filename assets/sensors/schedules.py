@@ -53,7 +53,7 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
 def _lease(source: str, open_site: OpenSite) -> LeaseView | None:
     """The newest lease. A ledger out of reach is the run's to report, not the tick's."""
     try:
-        with open_site() as site:
-            return site.ledger().lease(source)
+        with open_site() as adapters:
+            return adapters.ledger().lease(source)
     except LockstepError:
         return None

@@ -40,14 +40,14 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
     @evaluated
     def look() -> dg.RunRequest | dg.SkipReason:
         try:
-            with open_site() as site:
-                ledger = site.ledger()
+            with open_site() as adapters:
+                ledger = adapters.ledger()
                 busy = why_busy(name, ledger.lease(name))
                 if busy is not None:
                     return dg.SkipReason(busy)
                 if ledger.acknowledged_cursor(name) is None:
                     return dg.SkipReason(f"The first run of {name} is a person's to start.")
-                work = site.workplace(name, Unwatched())
+                work = adapters.workplace(name, Unwatched())
                 lag, room = distance(work, work.clock())
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")

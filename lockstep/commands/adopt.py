@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.commands.verify import table_name
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pipeline.runs.inspecting.verify_rows import Found
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without a reason it tells what it would do, and writes nothing."""
-    sources = desk.sources(arguments.source)
+    sources = context.sources(arguments.source)
     if len(sources) > 1:
         names = ", ".join(source.name for source in sources)
         raise UsageError(
@@ -33,38 +33,38 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     author = arguments.author or getpass.getuser()
 
     if arguments.tables:
-        return _tables(arguments, desk, source, author, reason)
+        return _tables(arguments, context, source, author, reason)
 
     from pipeline.runs.agreement.adopt import adopt, foresee
     from pipeline.runs.context import Unwatched
-    from resources.site import Site
+    from resources.adapters import Adapters
 
-    with Site(desk.settings, on_warning=desk.note) as site:
-        work = site.workplace(source, Unwatched())
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        work = adapters.workplace(source, Unwatched())
         if reason:
             with work.ledger.lock(source, holder("adopt"), None) as lease:
                 done = adopt(work, lease, author=author, reason=reason)
         else:
             done = foresee(work)
     for line in _lines(source, done, recorded=f"{author}: {reason}" if reason else None):
-        desk.say(line)
+        context.say(line)
     return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_json(done)})
 
 
 def _tables(
-    arguments: argparse.Namespace, desk: Desk, source: str, author: str, reason: str
+    arguments: argparse.Namespace, context: CommandContext, source: str, author: str, reason: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
     from lockstep.progress import LiveProgress
     from pipeline.runs.agreement.adopt_tables import adopt_tables, compare_tables
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
     with (
-        Site(desk.settings, on_warning=desk.note) as site,
-        LiveProgress(desk.console, source) as progress,
+        Adapters(context.settings, on_warning=context.note) as adapters,
+        LiveProgress(context.console, source) as progress,
     ):
-        work = site.workplace(source, progress)
+        work = adapters.workplace(source, progress)
         if reason:
             with work.ledger.lock(source, holder("adopt"), None) as lease:
                 done = adopt_tables(work, lease, tables, author=author, reason=reason)
@@ -73,13 +73,13 @@ def _tables(
     taken = bool(reason) and done.equal
     told = {str(table): _told(one) for table, one in sorted(done.found.items())}
     for table, (_, line) in told.items():
-        desk.say(f"{source}: {table}: {line}")
+        context.say(f"{source}: {table}: {line}")
     if taken:
-        desk.say(f"  recorded ({author}: {reason}); next: `lockstep run --source {source}`")
+        context.say(f"  recorded ({author}: {reason}); next: `lockstep run --source {source}`")
     elif done.equal:
-        desk.say("  with --reason they are taken over")
+        context.say("  with --reason they are taken over")
     else:
-        desk.say(
+        context.say(
             "  none is taken over; `lockstep snapshot TABLE --reason …` writes a mirror anew from "
             "the source"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.findings import lines, objects
 from pipeline.errors import (
     ConfigurationError,
@@ -27,24 +27,24 @@ from pipeline.runs.context import Unwatched
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
     from pipeline.table_state import TableState
+    from resources.adapters import Adapters
     from resources.config import Settings, SourceSettings
-    from resources.site import Site
 
 _START = "the next start"
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 when no line is a refusal, else the most serious refusal's own exit code."""
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
-    with Site(desk.settings, on_warning=desk.note) as site:
-        machine = machine_findings(desk.settings)
-        _show(desk, "this machine", machine)
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        machine = machine_findings(context.settings)
+        _show(context, "this machine", machine)
         codes = [_code(machine)]
-        for source in desk.sources(arguments.source):
-            found = source_findings(site, desk.settings, source)
-            _show(desk, source.name, found)
+        for source in context.sources(arguments.source):
+            found = source_findings(adapters, context.settings, source)
+            _show(context, source.name, found)
             codes.append(_code(found))
             payload[source.name] = {"findings": objects(found)}
     return Outcome(
@@ -61,19 +61,21 @@ def machine_findings(settings: Settings) -> list[Finding]:
     ]
 
 
-def source_findings(site: Site, settings: Settings, source: SourceSettings) -> list[Finding]:
+def source_findings(
+    adapters: Adapters, settings: Settings, source: SourceSettings
+) -> list[Finding]:
     """The server first: while it refuses us, no ledger is made. What it refuses for a
     privilege or a setting is looked at closely all the same."""
-    reached = _tried("server", lambda: _server(site, source.name))
+    reached = _tried("server", lambda: _server(adapters, source.name))
     if reached.error is not None and not isinstance(reached.error, OperatorNeeded):
         return [reached]
-    ledger = None if reached.error else _tried("ledger", lambda: _ledger(site, settings))
+    ledger = None if reached.error else _tried("ledger", lambda: _ledger(adapters, settings))
     try:
         found = _preflight(
-            site, settings, source, known=ledger is not None and ledger.error is None
+            adapters, settings, source, known=ledger is not None and ledger.error is None
         )
         if ledger is not None and ledger.error is None:
-            work = site.workplace(source.name, Unwatched())
+            work = adapters.workplace(source.name, Unwatched())
             _note_tables(settings, work)
             found = (*_lake_findings(work), *found)
             if not any(finding.error for finding in found):
@@ -87,15 +89,15 @@ def source_findings(site: Site, settings: Settings, source: SourceSettings) -> l
 
 
 def _preflight(
-    site: Site, settings: Settings, source: SourceSettings, *, known: bool
+    adapters: Adapters, settings: Settings, source: SourceSettings, *, known: bool
 ) -> tuple[Finding, ...]:
     """`known`: the ledger can say which tables there are."""
-    server = site.server(source.name)
-    states = site.ledger().table_states(source.name) if known else {}
-    partial = site.ledger().partial(source.name) if known else ()
+    server = adapters.server(source.name)
+    states = adapters.ledger().table_states(source.name) if known else {}
+    partial = adapters.ledger().partial(source.name) if known else ()
     pause = pause_from_now(source.schedule)
     plan, keep = source.plan(), settings.keep()
-    mirrors = list(_mirrors(site, states.values()))
+    mirrors = list(_mirrors(adapters, states.values()))
     return preflight(
         server,
         server.survey(),
@@ -109,9 +111,9 @@ def _preflight(
     )
 
 
-def _mirrors(site: Site, states: Iterable[TableState]) -> Iterator[KeptMirror]:
+def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
     """Those that are in the lake and can be read; what else is wrong with one is told apart."""
-    mirrors = site.lake().mirrors
+    mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
             retention = mirrors.retention(state.mirror)
@@ -178,13 +180,13 @@ def _lake(path: Path) -> str:
     return f"{path}; mirrors need Delta readers that support deletion vectors"
 
 
-def _server(site: Site, source: str) -> str:
-    facts = site.server(source).facts()
+def _server(adapters: Adapters, source: str) -> str:
+    facts = adapters.server(source).facts()
     return f"{facts.flavour} {facts.version}, {facts.server_uuid}, log ends at {facts.head}"
 
 
-def _ledger(site: Site, settings: Settings) -> str:
-    site.ledger()
+def _ledger(adapters: Adapters, settings: Settings) -> str:
+    adapters.ledger()
     embedded = settings.ledger_dsn() == "embedded"
     return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
 
@@ -216,7 +218,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
     return tuple(
-        Finding("warning", str(one.table), f"the next run sets it aside: {one.why}", one.hint)
+        Finding("warning", str(one.table), f"the next run quarantines it: {one.why}", one.hint)
         for one in astray(work)
     )
 
@@ -229,7 +231,7 @@ def _code(findings: Iterable[Finding]) -> int:
     )
 
 
-def _show(desk: Desk, about: str, findings: Sequence[Finding]) -> None:
-    desk.say(about)
+def _show(context: CommandContext, about: str, findings: Sequence[Finding]) -> None:
+    context.say(about)
     for line in lines(findings):
-        desk.say(line)
+        context.say(line)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lockstep.commands import check
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from pipeline.errors import ConfigurationError
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 Ask = Callable[[str, str], str]
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Nothing is written unless the whole file is valid; an existing one is kept."""
     from resources.config.load import parse_settings
 
-    if desk.config.exists():
+    if context.config.exists():
         raise ConfigurationError(
-            f"{desk.config} exists already.", hint="edit it, or name another with --config"
+            f"{context.config} exists already.", hint="edit it, or name another with --config"
         )
-    ask = _asker(desk) if sys.stdin is not None and sys.stdin.isatty() else None
+    ask = _asker(context) if sys.stdin is not None and sys.stdin.isatty() else None
     text = configuration(arguments, ask)
-    parse_settings(text, desk.config)
-    _write(desk.config, text)
-    desk.say(f"wrote {desk.config}\n")
-    outcome = check.perform(argparse.Namespace(source=None), desk)
-    return Outcome(outcome.code, {"wrote": str(desk.config), **outcome.payload})
+    parse_settings(text, context.config)
+    _write(context.config, text)
+    context.say(f"wrote {context.config}\n")
+    outcome = check.perform(argparse.Namespace(source=None), context)
+    return Outcome(outcome.code, {"wrote": str(context.config), **outcome.payload})
 
 
 def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
@@ -91,10 +91,10 @@ def _toml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _asker(desk: Desk) -> Ask:
+def _asker(context: CommandContext) -> Ask:
     def ask(question: str, default: str) -> str:
-        desk.streams.people.write(f"{question} [{default}] ")
-        desk.streams.people.flush()
+        context.streams.people.write(f"{question} [{default}] ")
+        context.streams.people.flush()
         return sys.stdin.readline().strip() or default
 
     return ask

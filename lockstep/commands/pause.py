@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.table_orders import order
 from pipeline.table_state import OrderKind
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """One order in the ledger; 5 where it does not fit the table's state."""
-    return order(arguments, desk, OrderKind.PAUSE)
+    return order(arguments, context, OrderKind.PAUSE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
 from lockstep.commands.verify import table_name
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
     Opened,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Of the mirror, its path and version at the acknowledged position, which the ledger
     knows; of the changelog, its generations in the lake. And how to open it."""
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     table = table_name(arguments.table)
     if arguments.at and arguments.changes:
@@ -38,9 +38,9 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             hint="leave --at or --changes out",
         )
     place = place_argument(arguments.at, "--at", "read") if arguments.at else None
-    with Site(desk.settings, on_warning=desk.note) as site:
-        for source in desk.sources(arguments.source):
-            ledger, lake = site.ledger(), desk.settings.lake_path()
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        for source in context.sources(arguments.source):
+            ledger, lake = adapters.ledger(), context.settings.lake_path()
             told = describe(ledger, source.name, table, lake)
             if told is not None:
                 if place is not None:
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                 else:
                     _require_mirror(ledger, source.name, table)
                 for reader, snippet in told["snippets"].items():
-                    desk.say(f"# {reader}\n{snippet}\n")
+                    context.say(f"# {reader}\n{snippet}\n")
                 return Outcome(exits.DONE, told)
     raise NothingMatches(
         f"No run has captured a table {table} yet.",
@@ -124,11 +124,12 @@ def describe_changes(ledger: Ledger, source: str, table: TableName, lake: Path) 
     from lockstep.changelogs import whole_changelog
 
     found = whole_changelog(ledger, lake.absolute(), source, table)
-    opened = [Opened(str(one.path), one.schema) for one in found.generations]
+    opened = [Opened(str(generation.path), generation.schema) for generation in found.generations]
     snippets = together_snippets(opened, found.columns)
     return {
         "generations": [
-            {"generation": one.number, "path": str(one.path)} for one in found.generations
+            {"generation": generation.number, "path": str(generation.path)}
+            for generation in found.generations
         ],
         "columns": {column.name: str(column.type) for column in found.columns},
         "snippets": {"Python": lockstep_snippet(source, str(table)), **snippets},

@@ -7,7 +7,7 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pipeline.runs.agreement.recover import Recovery
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without --yes it tells what it would do, and writes nothing."""
     if arguments.yes and arguments.dry_run:
         raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
-    sources = desk.sources(arguments.source)
+    sources = context.sources(arguments.source)
     if len(sources) > 1:
         names = ", ".join(source.name for source in sources)
         raise UsageError(
@@ -33,20 +33,20 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 
     from lockstep.progress import LiveProgress
     from pipeline.runs.agreement.recover import foresee, recover
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     with (
-        Site(desk.settings, on_warning=desk.note) as site,
-        LiveProgress(desk.console, source) as progress,
+        Adapters(context.settings, on_warning=context.note) as adapters,
+        LiveProgress(context.console, source) as progress,
     ):
-        work = site.workplace(source, progress)
+        work = adapters.workplace(source, progress)
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
                 done = recover(work, lease, author=author)
         else:
             done = foresee(work)
     for line in _lines(source, done, done_now=arguments.yes):
-        desk.say(line)
+        context.say(line)
     return Outcome(exits.DONE, {"source": source, "done": arguments.yes, **_json(done)})
 
 

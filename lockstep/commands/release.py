@@ -1,4 +1,4 @@
-"""`lockstep release`: bring back a table that is set aside; once, recorded, foretold."""
+"""`lockstep release`: bring back a table that is quarantined; once, recorded, foretold."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.table_orders import foresee, order
 from pipeline.table_state import OrderKind
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """One order in the ledger, or with --dry-run only what it would do; 5 where the table is
-    not set aside, 2 for a structure or names that cannot be taken."""
+    not quarantined, 2 for a structure or names that cannot be taken."""
     statement = _read(Path(arguments.schema)) if arguments.schema else None
     renames = _renames(arguments.rename)
     if renames and statement is None:
@@ -23,8 +23,8 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             hint="give the structure too: --schema FILE, with what `show create table` prints",
         )
     if arguments.dry_run:
-        return foresee(arguments, desk, statement, renames)
-    return order(arguments, desk, OrderKind.RELEASE, statement, renames)
+        return foresee(arguments, context, statement, renames)
+    return order(arguments, context, OrderKind.RELEASE, statement, renames)
 
 
 def _read(path: Path) -> str:

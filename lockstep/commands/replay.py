@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import exits
 from lockstep.commands.verify import table_name
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pipeline.table import TableName
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
     tables could not be compared."""
     from lockstep.progress import LiveProgress
     from lockstep.replay_report import exit_code, replay_json, show_replay
     from pipeline.replay.spans import Span
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     since = place_argument(arguments.since, "--from", "replay")
     until = place_argument(arguments.until, "--to", "replay")
     only = frozenset(map(table_name, arguments.tables)) or None
-    sources = desk.sources(arguments.source)
+    sources = context.sources(arguments.source)
     if len(sources) > 1:
         raise UsageError(
             f"A span is one source's, and there are {len(sources)}.",
@@ -37,19 +37,19 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         )
     [source] = sources
     with (
-        Site(desk.settings, on_warning=desk.note) as site,
-        LiveProgress(desk.console, source.name) as progress,
+        Adapters(context.settings, on_warning=context.note) as adapters,
+        LiveProgress(context.console, source.name) as progress,
     ):
-        work = site.workplace(source.name, progress)
-        done = _done(arguments, desk, work, Span(since, until), only)
-    show_replay(desk, source.name, done, planned=arguments.dry_run)
+        work = adapters.workplace(source.name, progress)
+        done = _done(arguments, context, work, Span(since, until), only)
+    show_replay(context, source.name, done, planned=arguments.dry_run)
     code = exits.DONE if arguments.dry_run else exit_code(done)
     return Outcome(code, {"source": source.name, **replay_json(done)})
 
 
 def _done(
     arguments: argparse.Namespace,
-    desk: Desk,
+    context: CommandContext,
     work: Workplace,
     span: Span,
     only: frozenset[TableName] | None,
@@ -59,5 +59,5 @@ def _done(
 
     if arguments.dry_run:
         return plan_replay(work, span, only)
-    with lock_when_free(work.ledger, work.source.name, holder("replay"), desk.note) as lease:
+    with lock_when_free(work.ledger, work.source.name, holder("replay"), context.note) as lease:
         return replay(work, lease, span, only, commit=not arguments.compare)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
 from pipeline.errors import LockstepError
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
     from assets.sessions import RunRecord
     from pipeline.places import Place
-    from resources.site import Site
+    from resources.adapters import Adapters
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """One bounded run of a source, or of each in turn; a failed one stops no other."""
     from lockstep import report
-    from resources.site import Site
+    from resources.adapters import Adapters
 
-    sources = desk.sources(arguments.source)
+    sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until") if arguments.until else None
     outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
-    with Site(desk.settings, on_warning=desk.note) as site:
+    with Adapters(context.settings, on_warning=context.note) as adapters:
         for source in sources:  # a missing secret is told before anything is made
             try:
-                site.server(source.name)
+                adapters.server(source.name)
             except LockstepError as error:
-                outcomes[source.name] = report.refused(desk, source.name, error)
+                outcomes[source.name] = report.refused(context, source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
-            outcomes |= run_sources(ready, site, until, desk)
+            outcomes |= run_sources(ready, adapters, until, context)
     return Outcome(
         exits.most_serious(code for code, _ in outcomes.values()),
         {"sources": {name: {**told, "exit_code": code} for name, (code, told) in outcomes.items()}},
@@ -42,47 +42,47 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 
 
 def run_sources(
-    sources: Sequence[str], site: Site, until: Place | None, desk: Desk
+    sources: Sequence[str], adapters: Adapters, until: Place | None, context: CommandContext
 ) -> dict[str, tuple[int, dict[str, Any]]]:
     """Each in turn, by the same Dagster instance, ledger and JVM."""
-    site.warm(sources)  # while Dagster is imported
+    adapters.warm(sources)  # while Dagster is imported
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
     from lockstep.progress import LiveProgress
 
     outcomes = {}
-    with open_instance(dagster_home(desk.settings.state_folder)) as instance:
+    with open_instance(dagster_home(context.settings.state_folder)) as instance:
         for source in sources:
-            with LiveProgress(desk.console, source) as progress:
+            with LiveProgress(context.console, source) as progress:
                 record = execute(
-                    desk.settings,
+                    context.settings,
                     source,
-                    site=site,
+                    adapters=adapters,
                     instance=instance,
                     watcher=progress,
                     until=until,
                 )
-            desk.leave_if_asked()
-            outcomes[source] = _told(record, desk)
+            context.leave_if_asked()
+            outcomes[source] = _told(record, context)
     return outcomes
 
 
-def _told(record: RunRecord, desk: Desk) -> tuple[int, dict[str, Any]]:
+def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
     from lockstep import report, verify_report
 
-    told = report.run_json(record, str(desk.settings.lake_path()))
+    told = report.run_json(record, str(context.settings.lake_path()))
     if record.error is not None:
-        code, refusal = report.refused(desk, record.source, record.error)
+        code, refusal = report.refused(context, record.source, record.error)
         return code, {**told, **refusal}
     if record.defect is not None:
         raise record.defect.with_traceback(record.defect.__traceback__)
-    report.show_run(desk, record)
+    report.show_run(context, record)
     done = record.acknowledged
-    aside = exits.SET_ASIDE if done is not None and done.set_aside else exits.DONE
+    quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:
-        return aside, told
-    verify_report.show_sampled(desk, record.source, done.sampled)
+        return quarantined, told
+    verify_report.show_sampled(context, record.source, done.sampled)
     compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
     told["compared"] = verify_report.verify_json(done.sampled)["tables"]
-    return exits.most_serious([aside, compared]), told
+    return exits.most_serious([quarantined, compared]), told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.commands.verify import table_name
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from pipeline.errors import NothingMatches
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from pipeline.places import Place
     from pipeline.runs.context import Workplace
     from pipeline.table import TableName
-    from resources.site import Site
+    from resources.adapters import Adapters
 
 VERIFY = "verify"
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """A table's structure; or 4 where the history is not what it should be, 3 where the
     source keeps moving."""
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     verifies = arguments.table == VERIFY
     if verifies and arguments.at:
@@ -33,14 +33,18 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
         )
     table = None if verifies else table_name(arguments.table)
     place = place_argument(arguments.at, "--at", "schema") if arguments.at else None
-    with Site(desk.settings, on_warning=desk.note) as site:
+    with Adapters(context.settings, on_warning=context.note) as adapters:
         if table is None:
-            return _verify(site, desk, arguments.source)
-        return _show(site, desk, arguments.source, table, place)
+            return _verify(adapters, context, arguments.source)
+        return _show(adapters, context, arguments.source, table, place)
 
 
 def _show(
-    site: Site, desk: Desk, chosen: str | None, table: TableName, place: Place | None
+    adapters: Adapters,
+    context: CommandContext,
+    chosen: str | None,
+    table: TableName,
+    place: Place | None,
 ) -> Outcome:
     """The first source that knows the table; the ledger alone is asked, if it can tell."""
     from lockstep.schema_report import schema_json, show_schema_of
@@ -48,35 +52,35 @@ def _show(
     from pipeline.runs.inspecting.schema_history import show_schema, unknown_table
 
     known: list[TableName] = []
-    for source in desk.sources(chosen):
+    for source in context.sources(chosen):
         name = source.name
 
         def work(name: str = name) -> Workplace:
-            return site.workplace(name, Unwatched())
+            return adapters.workplace(name, Unwatched())
 
         try:
-            shown = show_schema(site.ledger(), name, table, place, work)
+            shown = show_schema(adapters.ledger(), name, table, place, work)
         except NothingMatches:
-            known += site.ledger().last_versions(name)
+            known += adapters.ledger().last_versions(name)
             continue
         at = str(place) if place is not None else None
-        show_schema_of(desk, name, shown, at)
+        show_schema_of(context, name, shown, at)
         return Outcome(exits.DONE, schema_json(name, shown, at))
     raise unknown_table(table, known, "the history")
 
 
-def _verify(site: Site, desk: Desk, chosen: str | None) -> Outcome:
+def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
     from lockstep.progress import LiveProgress
     from lockstep.schema_report import verification_json, verification_lines
     from pipeline.runs.inspecting.verify_schema import verify_schema
 
     payload: dict[str, Any] = {}
     codes = []
-    for source in desk.sources(chosen):
-        with LiveProgress(desk.console, source.name) as progress:
-            found = verify_schema(site.workplace(source.name, progress))
+    for source in context.sources(chosen):
+        with LiveProgress(context.console, source.name) as progress:
+            found = verify_schema(adapters.workplace(source.name, progress))
         for line in verification_lines(source.name, found):
-            desk.say(line)
+            context.say(line)
         codes.append(exits.DONE if found.equal else exits.DIFFERENCES)
         payload[source.name] = {**verification_json(found), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})

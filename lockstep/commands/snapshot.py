@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
 from lockstep.commands import run
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 from pipeline.errors import NothingMatches
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 WHY = "`lockstep snapshot`"
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Runs of the source, one after the other, until no table is being read any more, or one of
     them fails. Each is a run like any other: what others' tables have in the log goes on."""
     from pipeline.runs.context import Unwatched
-    from resources.site import Site
+    from resources.adapters import Adapters
 
-    source = _source(desk.sources(arguments.source))
-    with Site(desk.settings, on_warning=desk.note) as site:
-        work = site.workplace(source.name, Unwatched())
+    source = _source(context.sources(arguments.source))
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        work = adapters.workplace(source.name, Unwatched())
         chosen = _chosen(work, arguments.tables)
-        _foresee(desk, work, chosen)
+        _foresee(context, work, chosen)
         if arguments.dry_run:
-            desk.say("nothing is read (--dry-run)")
+            context.say("nothing is read (--dry-run)")
             return Outcome(exits.DONE, {"source": source.name, "tables": _json(chosen)})
         if chosen:
             with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
                 author = arguments.author or getpass.getuser()
-                for one in _waiting(desk, work, chosen):
+                for one in _waiting(context, work, chosen):
                     reason = arguments.reason or WHY
                     work.ledger.order_load(lease, one.name, author=author, reason=reason)
         before: dict[str, int] | None = None
         while True:
-            code, told = run.run_sources([source.name], site, None, desk)[source.name]
+            code, told = run.run_sources([source.name], adapters, None, context)[source.name]
             rows = {table: one["rows"] for table, one in told["loading"].items()}
-            if code not in (exits.DONE, exits.SET_ASIDE) or not rows:
+            if code not in (exits.DONE, exits.QUARANTINED) or not rows:
                 return Outcome(code, {"source": source.name, **told})
             if rows == before:
-                desk.note(
+                context.note(
                     f"{source.name}: the last run read no row of {', '.join(rows)}: others keep "
                     "the source busy\nhint: `lockstep snapshot` later, when there are fewer writes"
                 )
@@ -62,7 +62,7 @@ def _source(sources: Sequence[SourceSettings]) -> SourceSettings:
     if len(sources) == 1:
         return sources[0]
     raise UsageError(
-        f"There are several sources: {', '.join(one.name for one in sources)}.",
+        f"There are several sources: {', '.join(source.name for source in sources)}.",
         hint="say which one: --source NAME",
     )
 
@@ -71,7 +71,7 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
     """The source's tables that the patterns name, of those that are captured."""
     from pipeline.tables import TablePatterns
 
-    captured = [one for one in work.server.tables() if work.source.patterns.matches(one.name)]
+    captured = [table for table in work.server.tables() if work.source.patterns.matches(table.name)]
     for pattern in patterns:
         if not any(TablePatterns((pattern,), ()).matches(one.name) for one in captured):
             raise NothingMatches(
@@ -82,26 +82,28 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
     return [one for one in captured if patterns and asked.matches(one.name)]
 
 
-def _waiting(desk: Desk, work: Workplace, chosen: Sequence[SourceTable]) -> list[SourceTable]:
+def _waiting(
+    context: CommandContext, work: Workplace, chosen: Sequence[SourceTable]
+) -> list[SourceTable]:
     """Those that are not being read already."""
-    reading = {one.table for one in work.ledger.open_loads(work.source.name) if one.reading}
+    reading = {load.table for load in work.ledger.open_loads(work.source.name) if load.reading}
     for one in chosen:
         if one.name in reading:
-            desk.say(f"{one.name} is being read already: this reads on")
+            context.say(f"{one.name} is being read already: this reads on")
     return [one for one in chosen if one.name not in reading]
 
 
-def _foresee(desk: Desk, work: Workplace, tables: Sequence[SourceTable]) -> None:
+def _foresee(context: CommandContext, work: Workplace, tables: Sequence[SourceTable]) -> None:
     from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
 
     if not tables:
         return
-    rows = sum(one.rows for one in tables)
+    rows = sum(table.rows for table in tables)
     count = report.counted(len(tables), "table")
-    desk.say(f"{work.source.name}: {count}, about {rows:,} rows, to be read from the source")
+    context.say(f"{work.source.name}: {count}, about {rows:,} rows, to be read from the source")
     for sentence in loads_take(work, work.server.facts(), [PlannedLoad(WHY, 0, rows)]):
-        desk.say(f"  {sentence}")
+        context.say(f"  {sentence}")
 
 
 def _json(tables: Iterable[SourceTable]) -> dict[str, Any]:
-    return {str(one.name): {"estimated_rows": one.rows} for one in tables}
+    return {str(table.name): {"estimated_rows": table.rows} for table in tables}

@@ -7,7 +7,7 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
 from pipeline.decisions import Continuity
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pipeline.runs.inspecting.choose_start import Choice
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """What no run could carry out is refused at once, and nothing is recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
     reason = arguments.reason.strip()
     if not reason:
         raise UsageError("--reason is empty.", hint="`lockstep start-at --help`")
-    sources = desk.sources(arguments.source)
+    sources = context.sources(arguments.source)
     if len(sources) > 1:
         names = ", ".join(source.name for source in sources)
         raise UsageError(
@@ -34,21 +34,21 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
 
     from lockstep.progress import LiveProgress
     from pipeline.runs.inspecting.choose_start import choose_start
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     try:
         with (
-            Site(desk.settings, on_warning=desk.note) as site,
-            LiveProgress(desk.console, source) as progress,
+            Adapters(context.settings, on_warning=context.note) as adapters,
+            LiveProgress(context.console, source) as progress,
         ):
-            work = site.workplace(source, progress)
+            work = adapters.workplace(source, progress)
             with work.ledger.lock(source, holder("start-at"), None) as lease:
                 choice = choose_start(work, lease, place, reason, author)
     except LockstepError as error:
-        code, told = report.refused(desk, source, error)
+        code, told = report.refused(context, source, error)
         return Outcome(code, {"sources": {source: {**told, "exit_code": code}}})
     for line in lines(source, choice):
-        desk.say(line)
+        context.say(line)
     told = {**choice_json(choice), "exit_code": exits.DONE}
     return Outcome(exits.DONE, {"sources": {source: told}})
 

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from pipeline.errors import LockstepError
 from pipeline.retries import a_tenth
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
-    from resources.site import Site
+    from resources.adapters import Adapters
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
     ledger is told all the same."""
     from lockstep.consumer_report import consumer_pairs, consumers_json
@@ -27,20 +27,20 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     from pipeline.preflight import pause_from_now
     from pipeline.runs.inspecting.status import stand
     from pipeline.standing.verdict import verdict
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
     codes = []
-    with Site(desk.settings, on_warning=desk.note) as site:
-        for source in desk.sources(arguments.source):
-            now, ledger = datetime.now(UTC), site.ledger()
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        for source in context.sources(arguments.source):
+            now, ledger = datetime.now(UTC), adapters.ledger()
             patterns = source.plan().patterns
-            found = stand(source.name, patterns, ledger, _workplace(site, source.name), now)
+            found = stand(source.name, patterns, ledger, _workplace(adapters, source.name), now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
             judged, code = verdict(found, now, pause), exit_code(found, now, pause)
-            consumers = consumers_json(site.consumers().consumers(source.name))
+            consumers = consumers_json(adapters.consumers().consumers(source.name))
             payload[source.name] = {
                 **status_json(found, judged, now),
                 "tables": inactive_json(tables),
@@ -49,19 +49,19 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
             }
             codes.append(code)
             for line in status_lines(found, judged, now, inactive_lines(tables)):
-                desk.say(line)
+                context.say(line)
             if consumers:
-                desk.say(lines(consumer_pairs(consumers)))
+                context.say(lines(consumer_pairs(consumers)))
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
-def _workplace(site: Site, source: str) -> Workplace | LockstepError:
+def _workplace(adapters: Adapters, source: str) -> Workplace | LockstepError:
     """What the server is asked through; a missing secret is told, too. Who looks waits a
     tenth as long as a run does for a server's set to catch up with its log."""
     from pipeline.runs.context import Unwatched
 
     try:
-        work = site.workplace(source, Unwatched())
+        work = adapters.workplace(source, Unwatched())
     except LockstepError as error:
         return error
     return replace(work, pause=a_tenth)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pipeline.tables import TablePatterns
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
-    from resources.site import Site
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
-    with Site(desk.settings, on_warning=desk.note) as site:
-        for source in desk.sources(arguments.source):
-            server = site.server(source.name)
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        for source in context.sources(arguments.source):
+            server = adapters.server(source.name)
             server.facts()  # the server speaks first: without it, nothing is made here
-            told = rows(source.name, source.plan().patterns, server, site.ledger())
+            told = rows(source.name, source.plan().patterns, server, adapters.ledger())
             payload[source.name] = {"tables": told}
-            desk.say(f"{source.name}:")
+            context.say(f"{source.name}:")
             report.show_table(
-                desk,
+                context,
                 ("table", "captured", "why not", "key", "rows", "state", "position"),
                 [
                     (
@@ -51,7 +51,7 @@ def rows(
     source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
 ) -> list[dict[str, Any]]:
     """The server's tables, then those only the ledger knows, as JSON. `position` is where
-    the mirror stands: the merged position, or where the table was set aside; `begins`, for a
+    the mirror stands: the merged position, or where the table was quarantined; `begins`, for a
     table that the lake can have but a part of, where that begins."""
     from pipeline.runs.capturing.table_extents import partial_tables
 

@@ -8,7 +8,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, verify_report
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 from pipeline.errors import SourceBusy
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from resources.config import SourceSettings
 
 
-def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
-    tables are set aside."""
+    tables are quarantined."""
     from lockstep.progress import LiveProgress
     from pipeline.runs.inspecting.verify_outcome import note
     from pipeline.runs.inspecting.verify_rows import verify
     from pipeline.runs.inspecting.verify_sample import verify_sample
-    from resources.site import Site
+    from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
     payload: dict[str, Any] = {}
     codes = []
-    with Site(desk.settings, on_warning=desk.note) as site:
-        for source, chosen in _chosen(desk.sources(arguments.source), tables):
-            with LiveProgress(desk.console, source.name) as progress:
-                work = site.workplace(source.name, progress)
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        for source, chosen in _chosen(context.sources(arguments.source), tables):
+            with LiveProgress(context.console, source.name) as progress:
+                work = adapters.workplace(source.name, progress)
                 if arguments.sample is None:
                     found = verify(work, chosen, show_values=arguments.show_values)
                 else:
@@ -47,9 +47,9 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
                     )
                 note(work, found)
                 if arguments.sample is None:
-                    _note_equal(work, found, desk)
-                repaired = _repaired(work, found, desk) if arguments.repair else None
-            verify_report.show_verify(desk, source.name, found)
+                    _note_equal(work, found, context)
+                repaired = _repaired(work, found, context) if arguments.repair else None
+            verify_report.show_verify(context, source.name, found)
             codes.append(verify_report.exit_code(found))
             payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
             if repaired is not None:
@@ -57,7 +57,7 @@ def perform(arguments: argparse.Namespace, desk: Desk) -> Outcome:
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
-def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
+def _note_equal(work: Workplace, found: VerifyReport, context: CommandContext) -> None:
     """Partial tables that were found equal are whole from now on, unless a run is going on,
     which may change them."""
     from pipeline.runs.capturing.table_extents import note_equal, proven
@@ -68,17 +68,19 @@ def _note_equal(work: Workplace, found: VerifyReport, desk: Desk) -> None:
         with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
             note_equal(work, lease, found)
     except SourceBusy:
-        desk.note("a run began: it is not recorded which tables are complete; verify them again")
+        context.note("a run began: it is not recorded which tables are complete; verify them again")
 
 
-def _repaired(work: Workplace, found: VerifyReport, desk: Desk) -> tuple[TableName, ...]:
+def _repaired(
+    work: Workplace, found: VerifyReport, context: CommandContext
+) -> tuple[TableName, ...]:
     """Tables that the next run reads from the source; `SourceBusy` while a run is going on."""
     from pipeline.runs.inspecting.verify_outcome import repair
 
     with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
         tables = repair(work, lease, found)
     for table in tables:
-        desk.say(
+        context.say(
             f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
             f"{table}`"
         )

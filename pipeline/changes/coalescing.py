@@ -23,11 +23,11 @@ from pipeline.changes.latest import comparable
 from pipeline.changes.layout import changelog_names, keep_names, lack_names, origin_names
 from pipeline.changes.mapping import kept_columns, mapped, row_images
 from pipeline.errors import Remedy, TableError
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import unpacked
 from pipeline.segment import ChangeType
 
-Images = tuple[pa.Table, Part]
+Images = tuple[pa.Table, StagedFiles]
 """Row images, and the part of a write whose files they are."""
 
 Flags = npt.NDArray[np.bool_]
@@ -48,7 +48,7 @@ HINT = (
 )
 
 
-def lacking_columns(parts: Sequence[Part], schema: pa.Schema) -> tuple[str, ...]:
+def lacking_columns(parts: Sequence[StagedFiles], schema: pa.Schema) -> tuple[str, ...]:
     """Columns of the mirror that images of some part may leave out."""
     partial = [part.columns for part in parts if part.present is not None]
     return tuple(
@@ -165,7 +165,7 @@ class _Known:
         return found | (absent[self._order] & self._begins)
 
 
-def _bits(table: pa.Table, part: Part) -> tuple[Flags | None, int]:
+def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
     images = row_images(table)
     if part.present is None:
         return None, len(images)

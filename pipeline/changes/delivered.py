@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.changes.generations import SharedColumn, all_columns, gathered, in_order, together
 from pipeline.changes.layout import changelog_path, changelog_schema, published_schema
 from pipeline.consumers import Delivery
-from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableSetAside
+from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableQuarantined
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.segments import SegmentStore
 from pipeline.schema.history import SchemaVersion
@@ -65,7 +65,7 @@ class DeliveredTable:
 
 def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
     """All segments of the delivery's batches, as they were recorded."""
-    return tuple(one for batch in delivery.batches for one in ledger.segments(batch))
+    return tuple(segment for batch in delivery.batches for segment in ledger.segments(batch))
 
 
 def delivered_table(
@@ -78,8 +78,8 @@ def delivered_table(
 ) -> DeliveredTable:
     """What `segments`, the delivery's, hold of a table.
 
-    `NothingMatches` for a table that was never captured. `TableSetAside` for one that is
-    set aside, since changes may be missing in this delivery, unless that is known
+    `NothingMatches` for a table that was never captured. `TableQuarantined` for one that is
+    quarantined, since changes may be missing in this delivery, unless that is known
     (`incomplete`).
     """
     state = ledger.table_states(delivery.source).get(table)
@@ -89,14 +89,14 @@ def delivered_table(
             hint="`lockstep tables` lists what is captured",
         )
     if not incomplete and _stopped_by(state, delivery.last_batch):
-        raise _set_aside(state)
-    own = [one for one in segments if one.table == table]
+        raise _quarantined(state)
+    own = [segment for segment in segments if segment.table == table]
     try:
         parts = _parts(ledger, delivery.source, state, own)
         schemas = [part.schema for part in parts] or [_newest(ledger, delivery.source, state)]
         columns = together(schemas, [part.generation for part in parts])
     except TableError as error:
-        raise _set_aside(state) from error
+        raise _quarantined(state) from error
     return DeliveredTable(table, parts, columns)
 
 
@@ -125,8 +125,8 @@ def _parts(
 ) -> tuple[DeliveredPart, ...]:
     """The segments by schema version, oldest first."""
     files: dict[int, list[SegmentFile]] = {}
-    for one in segments:
-        files.setdefault(one.schema_version, []).extend(one.files)
+    for segment in segments:
+        files.setdefault(segment.schema_version, []).extend(segment.files)
     return tuple(
         _part(ledger.schema_version(source, state.table, number), source, files[number])
         for number in sorted(files)
@@ -144,12 +144,12 @@ def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
     for version in reversed(ledger.schema_versions(source, state.table)):
         if version.schema is not None:
             return changelog_schema(version.structure)
-    raise _set_aside(state)
+    raise _quarantined(state)
 
 
 def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
     pieces = store.pieces(part.folder, part.files)
-    return pa.concat_tables(_filled(one, part.schema) for one in pieces)
+    return pa.concat_tables(_filled(piece, part.schema) for piece in pieces)
 
 
 def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -169,9 +169,9 @@ def _stopped_by(state: TableState, batch: int) -> bool:
     return state.stopped is None or state.stopped.batch <= batch
 
 
-def _set_aside(state: TableState) -> TableSetAside:
-    return TableSetAside(
-        f"{state.table} is set aside at {state.position}, and its changes after that are "
+def _quarantined(state: TableState) -> TableQuarantined:
+    return TableQuarantined(
+        f"{state.table} is quarantined at {state.position}, and its changes after that are "
         f"missing: {state.reason}",
         hint=f"{state.hint}; or read what there is, with incomplete=True",
     )

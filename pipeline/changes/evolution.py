@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import Lineage
+from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import (
     AddColumns,
@@ -39,7 +39,7 @@ LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
 """Lets an older mirror hold DATETIME: Delta wants to be asked for it by name."""
 
 
-def steps(lineage: Lineage) -> tuple[MirrorStep, ...]:
+def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     """What to commit before changes of the lineage's versions are merged; none for a mirror
     that is not there, or has its columns already.
 
@@ -67,13 +67,13 @@ def steps(lineage: Lineage) -> tuple[MirrorStep, ...]:
     return (*first, *_in_place(lineage, renamed, widened))
 
 
-def _needs_local(lineage: Lineage) -> bool:
+def _needs_local(lineage: ColumnLineage) -> bool:
     before = [column.type for column in lineage.mirror if column.source is not None]
     return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in before
 
 
 def _in_place(
-    lineage: Lineage, renamed: Mapping[str, str], widened: Sequence[WidenColumn]
+    lineage: ColumnLineage, renamed: Mapping[str, str], widened: Sequence[WidenColumn]
 ) -> Iterator[MirrorStep]:
     if lineage.dropped:
         yield DropColumns(lineage.dropped)
@@ -90,7 +90,7 @@ def _in_place(
         yield Fill(values)
 
 
-def _names_in_use(lineage: Lineage) -> set[str]:
+def _names_in_use(lineage: ColumnLineage) -> set[str]:
     have = {column.source.lower() for column in lineage.mirror if column.source is not None}
     return have | {name.lower() for name in lineage.schema.names}
 
@@ -115,13 +115,13 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
         waiting[parked] = to
 
 
-def _changed(lineage: Lineage, change: TypeChange) -> Iterator[WidenColumn]:
+def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[WidenColumn]:
     for field, column in zip(lineage.schema, lineage.mirror, strict=True):
         if column.source is not None and type_change(column.type, field.type) is change:
             yield WidenColumn(field.name, field.type)
 
 
-def _added(lineage: Lineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
+def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
     return [
         (field.name, field.type, column.value)
         for field, column in zip(lineage.schema, lineage.mirror, strict=True)
@@ -129,7 +129,7 @@ def _added(lineage: Lineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
     ]
 
 
-def _rewrite(lineage: Lineage) -> Rewrite:
+def _rewrite(lineage: ColumnLineage) -> Rewrite:
     fields, columns = list(lineage.schema), list(lineage.mirror)
     if lineage.marked or lineage.policies.deletes == "soft":
         fields.append(DELETED_AT)

@@ -20,7 +20,7 @@ from pipeline.changes.key_hashes import Hashes, key_hashes
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import folded, kept_columns, mapped
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Fold:
 
     schema: pa.Schema
     key: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[StagedFiles, ...]
     marks: tuple[str, ...] = ()
     numbered: bool = False
     doubtful: int = 0
@@ -69,7 +69,7 @@ class Fold:
             return self
         names = changelog_names(self.schema.names)
         own = tuple(PartColumn(n, f.type) for n, f in zip(names, self.schema, strict=True))
-        return replace(self, parts=(Part((), own),))
+        return replace(self, parts=(StagedFiles((), own),))
 
     def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
         """Some images of a part, folded as far as that can be done without the others; and the

@@ -21,12 +21,12 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.binlog.text.twins import may_stray
+from pipeline.changes.column_lifetimes import Life, Trail
 from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
-from pipeline.changes.lives import Life, Trail
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
 from pipeline.policies import LakePolicies
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.row_keys import merge_key
@@ -46,7 +46,7 @@ class MirrorPolicies:
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class ColumnLineage:
     """`schema`: the mirror's columns once it is evolved, without `_deleted_at`; `kept` are
     those that the last version does not have. `mirror`: a `PartColumn` for each, from the
     columns that the mirror has before; empty where there is no mirror yet. `dropped`: of
@@ -98,9 +98,9 @@ class Lineage:
         snapshot: bool = False,
         above: int = 0,
         partial: bool = False,
-    ) -> Part:
+    ) -> StagedFiles:
         """Files of a version's segments; or of a snapshot, which has the table's own names.
-        `above`: as in `Part`; `partial`: the images leave columns out."""
+        `above`: as in `StagedFiles`; `partial`: the images leave columns out."""
         own = self.names[version]
         spelled = own if snapshot else changelog_names(list(own))
         names = dict(zip(own, spelled, strict=True))
@@ -113,14 +113,14 @@ class Lineage:
             for one in self.versions[version]
         )
         present = present_name(list(own)) if partial else None
-        return Part(files, tuple(columns), above, present)
+        return StagedFiles(files, tuple(columns), above, present)
 
-    def completion(self, version: int, files: tuple[str, ...], above: int) -> Part:
+    def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
         """Files of the key and the columns that are asked for, as the source had them."""
         told = {*self.key, *self.asked}
         pairs = zip(self.schema.names, self.versions[version], strict=True)
         columns = (column if name in told else PartColumn() for name, column in pairs)
-        return Part(files, tuple(columns), above)
+        return StagedFiles(files, tuple(columns), above)
 
 
 _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
@@ -146,7 +146,7 @@ def lineage(
     mirror: pa.Schema | None = None,
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
     read: ColumnsRead | None = None,
-) -> Lineage:
+) -> ColumnLineage:
     """From the version that the mirror shows (the first) to the one it shall show.
 
     `versions` are consecutive, KNOWN, and of one table. `mirror`: the columns it has now;
@@ -166,7 +166,7 @@ def lineage(
     _refuse_mark(schema, policies)
     keys = {number: tuple(_keys(trail, number, lives)) for number in trail.schemas}
     asked = [life for life in lives if read is not None and _is_owed(life) and read.has(life)]
-    return Lineage(
+    return ColumnLineage(
         schema=schema,
         key=key,
         mirror=tuple(_from_mirror(lives, schema, trail.first, own)),
@@ -275,7 +275,7 @@ def _unproven(
     which the mirror's rows were not told apart before: nothing was asked of those then."""
     names = {life.names[trail.last]: life.name for life in trail.of(trail.last)}
     columns = row_structure(trail.schemas[trail.last]).columns
-    stray = {names[one.name] for one in columns if one.name in names and may_stray(one)}
+    stray = {names[column.name] for column in columns if column.name in names and may_stray(column)}
     before = frozenset(next(iter(keys[trail.first]), ()))
     for key in map(frozenset, keys[trail.last]):
         if key != before and not stray.isdisjoint(key):

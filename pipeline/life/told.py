@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pipeline.life import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Handover, SetAside, Stopped, TableState
+from pipeline.table_state import Handover, Quarantine, Stopped, TableState
 from pipeline.table_state import TableCondition as Life
 
 Told = tuple[TableName, events.Event]
@@ -24,7 +24,7 @@ def capture_events(
     rejoined: Iterable[TableName],
     tables: Sequence[TableState],
     handovers: Sequence[Handover],
-    set_aside: Iterable[SetAside],
+    quarantined: Iterable[Quarantine],
     loaded: Collection[TableName] = (),
 ) -> Iterator[Told]:
     """In the order in which they count. `rejoined`: tables whose orders the batch carried out;
@@ -32,7 +32,7 @@ def capture_events(
     rows are all read, and the log behind them too."""
     for table in rejoined:
         yield table, events.Rejoined()
-    had = {one.table: one.before.mirror for one in handovers}
+    had = {handover.table: handover.before.mirror for handover in handovers}
     for state in tables:
         told = state.changelog, state.changelog_generation, had.get(state.table, state.mirror)
         if state.condition is Life.ACTIVE:
@@ -45,13 +45,17 @@ def capture_events(
     for table in loaded:
         if table not in gone:
             yield table, events.Loaded()
-    for one in handovers:
-        moved = events.MirrorHandedOver(one.generation, one.mirror, one.delta_version, one.shows)
-        yield one.table, moved
-    for aside in set_aside:
-        yield aside.table, quarantined(aside, Stopped(batch, aside.at or start))
+    for handover in handovers:
+        moved = events.MirrorHandedOver(
+            handover.generation, handover.mirror, handover.delta_version, handover.shows
+        )
+        yield handover.table, moved
+    for stopped in quarantined:
+        yield stopped.table, quarantine_event(stopped, Stopped(batch, stopped.at or start))
 
 
-def quarantined(aside: SetAside, stopped: Stopped | None) -> events.Quarantined:
-    """The event of a table that is set aside."""
-    return events.Quarantined(aside.reason, aside.hint, aside.position, aside.remedy, stopped)
+def quarantine_event(quarantined: Quarantine, stopped: Stopped | None) -> events.Quarantined:
+    """The event of a table that is quarantined."""
+    return events.Quarantined(
+        quarantined.reason, quarantined.hint, quarantined.position, quarantined.remedy, stopped
+    )

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pipeline.batch import Batch, BatchKind, Cursor
 from pipeline.decisions import Lease
-from pipeline.position import Coordinates, Lineage, Position
+from pipeline.position import Coordinates, Position, ServerLineage
 from pipeline.table import TableName
 
 
@@ -51,7 +51,7 @@ class Batches(Protocol):
         """The newest live captured batch from that server with the place between its start
         and its end, both included; not one that only caught tables up."""
 
-    def lineage(self, source: str) -> Lineage:
+    def lineage(self, source: str) -> ServerLineage:
         """The servers the source was read from, in order."""
 
     def begin_batch(
@@ -72,7 +72,7 @@ class Batches(Protocol):
 
     def mark_merged(self, lease: Lease) -> list[int]:
         """captured → merged for every batch, oldest first, all of whose tables have a
-        settled write or are set aside; the ids moved."""
+        settled write or are quarantined; the ids moved."""
 
     def acknowledge(self, lease: Lease, batch: int) -> None:
         """merged → acknowledged, in order, and record the version set: each active

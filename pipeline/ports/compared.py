@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Hashes, Part, RowSum
+from pipeline.proof.hashes import Hashes, RowShare, RowSum
 from pipeline.table import TableStructure
 
 
@@ -78,7 +78,7 @@ class ComparedServer(Protocol):
         `TableError` as for `snapshot`."""
 
     def row_hashes(
-        self, structure: TableStructure, part: Part
+        self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
         """Those of a part of the rows, one by one; raises as `row_sum`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeline.decisions import Lease
-from pipeline.load import ChunkRows, Load, Reading
+from pipeline.load import ChunkRows, Load, LoadBasis
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
 
@@ -25,7 +25,7 @@ class Loads(Protocol):
     def open_loads(self, source: str) -> list[Load]:
         """Loads that no live batch joined and that are not void, oldest first."""
 
-    def begin_load(self, lease: Lease, load: int, reading: Reading) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         """From now on its chunks may be planned."""
 
     def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:

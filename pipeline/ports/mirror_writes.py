@@ -35,7 +35,7 @@ class PartColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagedFiles:
     """Parquet files of one structure: absolute paths, and a column for each of the
     write's schema, in its order. Of row images only those count whose `_sequence` is above
     `above`. `present`: the files' column of bits that say what an image has of the table's
@@ -95,7 +95,7 @@ class Append:
     """The inserted row images of `parts` become new rows of a mirror without marked ones."""
 
     target: Target
-    parts: tuple[Part, ...]
+    parts: tuple[StagedFiles, ...]
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Merge:
     key: tuple[str, ...]
     changes: FoldedChanges
     bounds: tuple[tuple[str, str, str], ...] = ()
-    completion: Part | None = None
+    completion: StagedFiles | None = None
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Count:
     """The row images of `parts` come to and go from a mirror without a key: copies are counted."""
 
     target: Target
-    parts: tuple[Part, ...]
+    parts: tuple[StagedFiles, ...]
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class Replace:
 
     target: Target
     key: tuple[str, ...]
-    snapshot: tuple[Part, ...] = ()
+    snapshot: tuple[StagedFiles, ...] = ()
     changes: FoldedChanges = FoldedChanges()
     moment: datetime | None = None
 
@@ -169,8 +169,8 @@ class Recount:
     """The same without a key: the copies of `snapshot` are counted, and the row images on top."""
 
     target: Target
-    parts: tuple[Part, ...] = ()
-    snapshot: tuple[Part, ...] = ()
+    parts: tuple[StagedFiles, ...] = ()
+    snapshot: tuple[StagedFiles, ...] = ()
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ MirrorWrite = Append | Merge | Count | Replace | Recount
 """One write to a mirror, in one commit (which of them, `changes.strategy` decides)."""
 
 
-def _files(parts: Iterable[Part]) -> tuple[str, ...]:
+def _files(parts: Iterable[StagedFiles]) -> tuple[str, ...]:
     return tuple(file for part in parts for file in part.files)
 
 

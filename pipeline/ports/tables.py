@@ -12,7 +12,7 @@ from typing import Protocol
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorEvent
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside, TableState
+from pipeline.table_state import Extent, Quarantine, TableState
 
 
 class Tables(Protocol):
@@ -27,7 +27,7 @@ class Tables(Protocol):
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         """The lake was found to have all of these tables, as of the batch's end."""
 
-    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+    def quarantine(self, lease: Lease, quarantined: Quarantine) -> None:
         """active → quarantined, outside a capture; repeating it changes nothing. The table's
         open write is given up: to be called when nothing of it is in the lake."""
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from pipeline.keeping import KEEP
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
-from pipeline.preflight.evidence import KeptMirror, Known, Looked
+from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
@@ -75,5 +75,7 @@ def preflight(
     those there are, whose versions are promised for `keep`; `reading`: how tables are read."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
-        Looked.of(survey, patterns, server.structures(), pause, partial, mirrors, keep, reading),
+        SourceEvidence.of(
+            survey, patterns, server.structures(), pause, partial, mirrors, keep, reading
+        ),
     )

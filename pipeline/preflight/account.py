@@ -14,8 +14,8 @@ from fnmatch import translate
 from typing import Final
 
 from pipeline.errors import PrivilegeMissing
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.log import set_global
 from pipeline.table import TableName
 
@@ -66,7 +66,7 @@ def _bare(quoted: str) -> str:
     return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
 
 
-def has_globally(looked: Looked, *privileges: str) -> bool:
+def has_globally(looked: SourceEvidence, *privileges: str) -> bool:
     """Whether the account has one of the privileges on *.*."""
     grants = read_grants(looked.survey.grants)
     everywhere = [grant for grant in grants if grant.database == "*" and not grant.revoked]
@@ -98,17 +98,17 @@ def _like(pattern: str, database: str) -> bool:
     return re.fullmatch(translate(shell), database) is not None
 
 
-def account_name(looked: Looked) -> str:
+def account_name(looked: SourceEvidence) -> str:
     """'user'@'host', as a GRANT wants it."""
     user, _, host = looked.survey.account.rpartition("@")
     return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
 
 
-def _grant_statement(looked: Looked, what: str, where: str = "*.*") -> str:
+def _grant_statement(looked: SourceEvidence, what: str, where: str = "*.*") -> str:
     return f"GRANT {what} ON {where} TO {account_name(looked)};"
 
 
-def _replication(looked: Looked) -> Iterator[Verdict]:
+def _replication(looked: SourceEvidence) -> Iterator[Verdict]:
     if "grants" in looked.survey.unanswered:
         return
     client = "BINLOG MONITOR" if looked.mariadb else "REPLICATION CLIENT"
@@ -121,7 +121,7 @@ def _replication(looked: Looked) -> Iterator[Verdict]:
         yield Fine(f"{account_name(looked)} may read the log")
 
 
-def _select(looked: Looked) -> Iterator[Verdict]:
+def _select(looked: SourceEvidence) -> Iterator[Verdict]:
     if "grants" in looked.survey.unanswered:
         return
     grants = read_grants(looked.survey.grants)
@@ -137,7 +137,7 @@ def _select(looked: Looked) -> Iterator[Verdict]:
         yield Fine("SELECT on every captured table")
 
 
-def _lock(looked: Looked) -> Iterator[Verdict]:
+def _lock(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.mariadb or "grants" in looked.survey.unanswered:
         return  # MariaDB tells the place of a snapshot of InnoDB's tables
     grants = read_grants(looked.survey.grants)
@@ -156,7 +156,7 @@ def _lock(looked: Looked) -> Iterator[Verdict]:
         yield Fine("tables without a key may be locked for the moment that a reading begins")
 
 
-def _prepared(looked: Looked) -> Iterator[Verdict]:
+def _prepared(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.mariadb or "grants" in looked.survey.unanswered:
         return  # XA RECOVER asks for no privilege on MariaDB
     if has_globally(looked, "XA_RECOVER_ADMIN"):
@@ -169,7 +169,7 @@ def _prepared(looked: Looked) -> Iterator[Verdict]:
         )
 
 
-def _password(looked: Looked) -> Iterator[Verdict]:
+def _password(looked: SourceEvidence) -> Iterator[Verdict]:
     days = int(looked.setting("default_password_lifetime") or 0)
     if days:
         yield Fault(
@@ -179,7 +179,7 @@ def _password(looked: Looked) -> Iterator[Verdict]:
         )
 
 
-def _connections(looked: Looked) -> Iterator[Verdict]:
+def _connections(looked: SourceEvidence) -> Iterator[Verdict]:
     limit = int(looked.setting("max_user_connections") or 0)
     needs = _FEW_CONNECTIONS + _PER_CHUNK * looked.reading.connections
     if 0 < limit < needs:
@@ -190,7 +190,7 @@ def _connections(looked: Looked) -> Iterator[Verdict]:
         )
 
 
-def _waiting(looked: Looked) -> Iterator[Verdict]:
+def _waiting(looked: SourceEvidence) -> Iterator[Verdict]:
     if "grants" in looked.survey.unanswered:
         return
     grants = read_grants(looked.survey.grants)
@@ -209,7 +209,7 @@ def _waiting(looked: Looked) -> Iterator[Verdict]:
     )
 
 
-def _statements(looked: Looked) -> Iterator[Verdict]:
+def _statements(looked: SourceEvidence) -> Iterator[Verdict]:
     limit = looked.setting("max_prepared_stmt_count")
     if limit is not None and int(limit) < _FEW_STATEMENTS:
         yield Fault(
@@ -219,7 +219,7 @@ def _statements(looked: Looked) -> Iterator[Verdict]:
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "replication privileges",
         TOPIC,
         "REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR) on *.*",
@@ -229,7 +229,7 @@ CHECK_RULES: Final = (
         _replication,
         PrivilegeMissing,
     ),
-    Rule(
+    CheckRule(
         "select",
         TOPIC,
         "SELECT on each captured table",
@@ -239,7 +239,7 @@ CHECK_RULES: Final = (
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _select,
     ),
-    Rule(
+    CheckRule(
         "lock tables",
         TOPIC,
         "LOCK TABLES (MySQL), on captured tables without a key",
@@ -249,7 +249,7 @@ CHECK_RULES: Final = (
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
         _lock,
     ),
-    Rule(
+    CheckRule(
         "xa",
         TOPIC,
         "XA_RECOVER_ADMIN (MySQL)",
@@ -258,7 +258,7 @@ CHECK_RULES: Final = (
         "GRANT XA_RECOVER_ADMIN ON *.* TO 'user'@'host';",
         _prepared,
     ),
-    Rule(
+    CheckRule(
         "password lifetime",
         TOPIC,
         "default_password_lifetime",
@@ -267,7 +267,7 @@ CHECK_RULES: Final = (
         "ALTER USER 'user'@'host' PASSWORD EXPIRE NEVER;",
         _password,
     ),
-    Rule(
+    CheckRule(
         "connections",
         TOPIC,
         "max_user_connections",
@@ -277,7 +277,7 @@ CHECK_RULES: Final = (
         "`connections` under [sources.snapshot]",
         _connections,
     ),
-    Rule(
+    CheckRule(
         "waiting ALTER",
         TOPIC,
         "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
@@ -288,7 +288,7 @@ CHECK_RULES: Final = (
         "PROCESS ON *.*)",
         _waiting,
     ),
-    Rule(
+    CheckRule(
         "prepared statements",
         TOPIC,
         f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.log import set_global
 from pipeline.preflight.retention import spoken
 from pipeline.survey import Answering
@@ -25,7 +25,7 @@ _MARIADB_PREFIX: Final = "5.5.5-"
 """MariaDB puts it before its version for old replicas."""
 
 
-def _one_server(looked: Looked) -> Iterator[Verdict]:
+def _one_server(looked: SourceEvidence) -> Iterator[Verdict]:
     found = sorted({answering.identity for answering in looked.survey.answering})
     if len(found) > 1:
         names = " and ".join(":".join(one[:2]) for one in found)
@@ -34,7 +34,7 @@ def _one_server(looked: Looked) -> Iterator[Verdict]:
         yield Fine(f"two connections reach one server, {':'.join(found[0][:2])}")
 
 
-def _proxy(looked: Looked) -> Iterator[Verdict]:
+def _proxy(looked: SourceEvidence) -> Iterator[Verdict]:
     signs = [sign for answering in looked.survey.answering for sign in _signs(answering)]
     if signs:
         yield Fault(f"a proxy seems to answer: {signs[0]}")
@@ -53,7 +53,7 @@ def _signs(answering: Answering) -> Iterator[str]:
         yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
 
 
-def _tls(looked: Looked) -> Iterator[Verdict]:
+def _tls(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.survey.encrypted:
         yield Fine("encrypted")
     elif looked.survey.loopback:
@@ -62,7 +62,7 @@ def _tls(looked: Looked) -> Iterator[Verdict]:
         yield Fault("rows and the password's proof travel in plain text")
 
 
-def _clock(looked: Looked) -> Iterator[Verdict]:
+def _clock(looked: SourceEvidence) -> Iterator[Verdict]:
     ahead = looked.survey.clock_ahead
     if abs(ahead) > _CLOCKS_AGREE:
         side = "ahead of" if ahead > timedelta() else "behind"
@@ -71,27 +71,27 @@ def _clock(looked: Looked) -> Iterator[Verdict]:
         yield Fine("the clocks agree")
 
 
-def _zone(looked: Looked) -> Iterator[Verdict]:
+def _zone(looked: SourceEvidence) -> Iterator[Verdict]:
     zone = looked.setting("time_zone")
     if zone is not None:
         meant = looked.setting("system_time_zone") if zone == "SYSTEM" else zone
         yield Fine(f"time zone {meant}; TIMESTAMPs are read as UTC")
 
 
-def _patience(looked: Looked) -> Iterator[Verdict]:
+def _patience(looked: SourceEvidence) -> Iterator[Verdict]:
     seconds = looked.setting("net_write_timeout")
     if seconds is not None and int(seconds) < _PATIENCE:
         yield Fault(f"net_write_timeout is {seconds}: a reader that pauses longer is cut off")
 
 
-def _packets(looked: Looked) -> Iterator[Verdict]:
+def _packets(looked: SourceEvidence) -> Iterator[Verdict]:
     size = looked.setting("max_allowed_packet")
     if size is not None and int(size) < _PACKET:
         yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "one server",
         TOPIC,
         "hostname, port, server_id and server_uuid over two connections",
@@ -100,7 +100,7 @@ CHECK_RULES: Final = (
         "name one server as host, not a balancer or a DNS name with several addresses",
         _one_server,
     ),
-    Rule(
+    CheckRule(
         "proxy",
         TOPIC,
         "the greeting's version and connection id against the server's, version_comment",
@@ -109,7 +109,7 @@ CHECK_RULES: Final = (
         "name the server itself as host and port",
         _proxy,
     ),
-    Rule(
+    CheckRule(
         "tls",
         TOPIC,
         "Ssl_cipher of our session",
@@ -118,7 +118,7 @@ CHECK_RULES: Final = (
         'set tls = "verify" for the source in lockstep.toml',
         _tls,
     ),
-    Rule(
+    CheckRule(
         "clock",
         TOPIC,
         "utc_timestamp() against this machine's clock",
@@ -127,7 +127,7 @@ CHECK_RULES: Final = (
         "let both machines follow NTP",
         _clock,
     ),
-    Rule(
+    CheckRule(
         "time zone",
         TOPIC,
         "time_zone, system_time_zone",
@@ -136,7 +136,7 @@ CHECK_RULES: Final = (
         "nothing to do",
         _zone,
     ),
-    Rule(
+    CheckRule(
         "net_write_timeout",
         TOPIC,
         f"global variable, wanted: {_PATIENCE} or more",
@@ -145,7 +145,7 @@ CHECK_RULES: Final = (
         set_global("net_write_timeout", "600"),
         _patience,
     ),
-    Rule(
+    CheckRule(
         "max_allowed_packet",
         TOPIC,
         f"global variable, wanted: {_PACKET >> 20} MiB or more",

@@ -21,7 +21,7 @@ from pipeline.tables import TablePatterns
 @dataclass(frozen=True, slots=True)
 class Known:
     """What every run knows before it reads: the server's facts, its tables, the ledger's
-    states. `known` are tables of the ledger, `aside` those of them that are set aside."""
+    states. `known` are tables of the ledger, `quarantined` those of them that are quarantined."""
 
     flavour: str
     version: str
@@ -29,7 +29,7 @@ class Known:
     tables: Sequence[SourceTable]
     patterns: TablePatterns
     known: Collection[TableName] = ()
-    aside: Collection[TableName] = ()
+    quarantined: Collection[TableName] = ()
 
     @classmethod
     def of(
@@ -40,9 +40,15 @@ class Known:
         states: Mapping[TableName, TableState],
     ) -> Known:
         going = (TableCondition.ACTIVE, TableCondition.LOADING)
-        aside = {table for table, state in states.items() if state.condition not in going}
+        quarantined = {table for table, state in states.items() if state.condition not in going}
         return cls(
-            server.flavour, server.version, server.settings, tables, patterns, set(states), aside
+            server.flavour,
+            server.version,
+            server.settings,
+            tables,
+            patterns,
+            set(states),
+            quarantined,
         )
 
 
@@ -56,7 +62,7 @@ class KeptMirror:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SourceEvidence:
     """What `check` sees. `tables` and `structures` are the captured ones alone. `pause` is
     the longest time between two scheduled runs; None without a schedule."""
 
@@ -89,7 +95,7 @@ class Looked:
         mirrors: Sequence[KeptMirror] = (),
         keep: timedelta = KEEP,
         reading: SnapshotPlan | None = None,
-    ) -> Looked:
+    ) -> SourceEvidence:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(found for found in structures if patterns.matches(found.name))
         parts = tuple(one for one in partial if patterns.matches(one.table))

@@ -51,7 +51,7 @@ Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[Evidence_contra]):
+class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, and what the page says of it.
 
     `name` is what findings are called after, `looks_at` what the rule reads, `level` the
@@ -69,14 +69,14 @@ class Rule(Generic[Evidence_contra]):
     error: type[LockstepError] | None = None
 
 
-def judged(rules: Iterable[Rule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
+def judged(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
     """Every rule's findings, in the rules' order."""
     for rule in rules:
         for verdict in rule.judge(evidence):
             yield _finding(rule, verdict)
 
 
-def _finding(rule: Rule[Evidence], verdict: Verdict) -> Finding:
+def _finding(rule: CheckRule[Evidence], verdict: Verdict) -> Finding:
     if isinstance(verdict, Fine):
         return Finding("ok", rule.name, verdict.sentence, topic=rule.topic)
     level = verdict.level or rule.level

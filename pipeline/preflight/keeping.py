@@ -11,15 +11,15 @@ from datetime import timedelta
 from typing import Final
 
 from pipeline.keeping import Retention
-from pipeline.preflight.evidence import KeptMirror, Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import KeptMirror, SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.retention import spoken
 
 TOPIC: Final = "the mirrors"
 
 
-def _kept(looked: Looked) -> Iterator[Verdict]:
-    short = [one for one in looked.mirrors if not one.retention.holds(looked.keep)]
+def _kept(looked: SourceEvidence) -> Iterator[Verdict]:
+    short = [mirror for mirror in looked.mirrors if not mirror.retention.holds(looked.keep)]
     for one in short:
         files, log = spoken(one.retention.files), spoken(one.retention.log)
         yield Fault(
@@ -41,7 +41,7 @@ def _statement(one: KeptMirror, keep: timedelta) -> str:
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "versions kept",
         TOPIC,
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pipeline.errors import LockstepError, ServerSettings
-from pipeline.preflight.evidence import Known, Looked
-from pipeline.preflight.findings import Fault, Fine, Level, Rule, Verdict
+from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict
 
 TOPIC: Final = "the log"
 _OLDEST: Final = {"mysql": (8, 0, 1), "mariadb": (10, 5, 0)}
@@ -42,7 +42,7 @@ def _for_sessions(name: str, value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequiredSetting:
     """A global variable that must have one of these values where the server has it."""
 
     name: str
@@ -62,21 +62,21 @@ class Wanted:
 
 
 _REQUIRED: Final = (
-    Wanted(
+    RequiredSetting(
         "log_bin",
         ("ON",),
         "refusal",
         "the server writes no binary log",
         "set log_bin in the server's configuration and restart it",
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_format",
         ("ROW",),
         "refusal",
         "statements instead of rows would be logged",
         _for_sessions("binlog_format", "'ROW'"),
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_row_value_options",
         ("",),
         "refusal",
@@ -87,38 +87,38 @@ _REQUIRED: Final = (
 """What a run refuses. A session may still differ, and is then stopped."""
 
 _ADVISED: Final = (
-    Wanted(
+    RequiredSetting(
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
         "rows are logged in part; what is left out is looked up in the mirror, so merges cost "
-        "more, changelogs have NULL there, and a table is set aside where the row is not in its "
+        "more, changelogs have NULL there, and a table is quarantined where the row is not in its "
         "mirror, the log identifies its rows by another key, or MariaDB leaves columns out of an "
         "update",
         _for_sessions("binlog_row_image", "'FULL'"),
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_checksum",
         ("CRC32",),
         "warning",
         "a damaged event would look like an intact one",
         set_global("binlog_checksum", "'CRC32'"),
     ),
-    Wanted(
+    RequiredSetting(
         "sync_binlog",
         ("1",),
         "warning",
         "after a crash the log may lack what was committed and, if it was read, is in the lake",
         set_global("sync_binlog", "1"),
     ),
-    Wanted(
+    RequiredSetting(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
         "after a crash tables may lack what the log, and so the lake, already shows",
         set_global("innodb_flush_log_at_trx_commit", "1"),
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_order_commits",
         ("ON",),
         "warning",
@@ -126,7 +126,7 @@ _ADVISED: Final = (
         "is written to row by row, which takes longer",
         set_global("binlog_order_commits", "ON"),
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
@@ -134,29 +134,29 @@ _ADVISED: Final = (
         "changes are lost without a trace",
         set_global("binlog_error_action", "'ABORT_SERVER'"),
     ),
-    Wanted(
+    RequiredSetting(
         "binlog_storage_engine",
         ("",),
         "refusal",
         "the log is kept inside InnoDB, a form that this version was not tested with",
         "take binlog_storage_engine out of the server's configuration and restart it",
     ),
-    Wanted(
+    RequiredSetting(
         "mysql56_temporal_format",
         ("ON",),
         "warning",
         "new TIME, DATETIME and TIMESTAMP columns have a form whose precision is not in "
-        "the log, and their tables would be set aside",
+        "the log, and their tables would be quarantined",
         set_global("mysql56_temporal_format", "ON"),
     ),
-    Wanted(
+    RequiredSetting(
         "gtid_strict_mode",
         ("ON",),
         "warning",
         "GTIDs may be logged out of order, so a failover could not be followed by them",
         set_global("gtid_strict_mode", "ON"),
     ),
-    Wanted(
+    RequiredSetting(
         "gtid_mode",
         ("ON",),
         "warning",
@@ -164,7 +164,7 @@ _ADVISED: Final = (
         "switch GTIDs on (OFF_PERMISSIVE, ON_PERMISSIVE, ON, one step at a time), so that a "
         "failover can be followed one day",
     ),
-    Wanted(
+    RequiredSetting(
         "enforce_gtid_consistency",
         ("ON",),
         "warning",
@@ -194,21 +194,21 @@ def _version(known: Known) -> Iterator[Verdict]:
 Of = TypeVar("Of")
 
 
-def _required(wanted: Wanted) -> Rule[Known]:
+def _required(wanted: RequiredSetting) -> CheckRule[Known]:
     return _rule(wanted, lambda known: known.settings, error=ServerSettings)
 
 
-def _advised(wanted: Wanted) -> Rule[Looked]:
+def _advised(wanted: RequiredSetting) -> CheckRule[SourceEvidence]:
     return _rule(wanted, lambda looked: looked.survey.settings)
 
 
 def _rule(
-    wanted: Wanted,
+    wanted: RequiredSetting,
     settings: Callable[[Of], Mapping[str, str]],
     error: type[LockstepError] | None = None,
-) -> Rule[Of]:
+) -> CheckRule[Of]:
     values = " or ".join(value or "''" for value in wanted.values)
-    return Rule(
+    return CheckRule(
         wanted.name,
         TOPIC,
         f"global variable, wanted: {values}",
@@ -220,18 +220,18 @@ def _rule(
     )
 
 
-def _metadata(looked: Looked) -> Iterator[Verdict]:
+def _metadata(looked: SourceEvidence) -> Iterator[Verdict]:
     value = looked.setting("binlog_row_metadata")
     if value is not None:
         yield Fine(f"binlog_row_metadata = {value}: {_METADATA.get(value.upper(), _NOT_FULL)}")
 
 
-def _encryption(looked: Looked) -> Iterator[Verdict]:
+def _encryption(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.setting("binlog_encryption", "encrypt_binlog") == "ON":
         yield Fine("its files are encrypted; a dump gives them in plain text, so keep TLS on")
 
 
-def _compression(looked: Looked) -> Iterator[Verdict]:
+def _compression(looked: SourceEvidence) -> Iterator[Verdict]:
     if "ON" in (
         looked.setting("binlog_transaction_compression"),
         looked.setting("log_bin_compress"),
@@ -240,7 +240,7 @@ def _compression(looked: Looked) -> Iterator[Verdict]:
 
 
 RUN_RULES: Final = (
-    Rule(
+    CheckRule(
         "version",
         TOPIC,
         "the server's product and version",
@@ -254,7 +254,7 @@ RUN_RULES: Final = (
 )
 CHECK_RULES: Final = (
     *map(_advised, _ADVISED),
-    Rule(
+    CheckRule(
         "binlog_row_metadata",
         TOPIC,
         "global variable; any value will do",
@@ -264,7 +264,7 @@ CHECK_RULES: Final = (
         "nothing to do",
         _metadata,
     ),
-    Rule(
+    CheckRule(
         "encryption",
         TOPIC,
         "binlog_encryption, encrypt_binlog",
@@ -273,7 +273,7 @@ CHECK_RULES: Final = (
         "nothing to do",
         _encryption,
     ),
-    Rule(
+    CheckRule(
         "compression",
         TOPIC,
         "binlog_transaction_compression, log_bin_compress",

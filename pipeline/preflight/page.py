@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pipeline import made_pages
 from pipeline.engines import ENGINES, engine_of
-from pipeline.preflight.findings import Rule
+from pipeline.preflight.findings import CheckRule
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 
 _MAKER: Final = "pipeline.preflight.page"
@@ -20,7 +20,7 @@ _HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---
 
 def tables() -> str:
     """A table a topic, in Markdown."""
-    rules: list[Rule[Any]] = [*RUN_RULES, *CHECK_RULES]
+    rules: list[CheckRule[Any]] = [*RUN_RULES, *CHECK_RULES]
     lines = []
     for topic in dict.fromkeys(rule.topic for rule in rules):
         rows = [_row(rule) for rule in rules if rule.topic == topic]
@@ -30,12 +30,15 @@ def tables() -> str:
 
 def _engines() -> list[str]:
     """The engines, in the order of their list."""
-    rows = [made_pages.row((one.name, f"**{one.level}**", one.why)) for one in ENGINES.values()]
+    rows = [
+        made_pages.row((engine.name, f"**{engine.level}**", engine.why))
+        for engine in ENGINES.values()
+    ]
     last = made_pages.row(("any other", "**refusal**", engine_of("x").why))
     return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last, ""]
 
 
-def _row(rule: Rule[Any]) -> str:
+def _row(rule: CheckRule[Any]) -> str:
     level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
     cells = (rule.name, rule.looks_at, level, rule.otherwise, _code(rule.cure))
     return made_pages.row(cells)

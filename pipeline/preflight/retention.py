@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.log import set_global
 from pipeline.snapshot.log_room import LogRoom, kept_for
 
@@ -49,7 +49,7 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     return best
 
 
-def _retention(looked: Looked) -> Iterator[Verdict]:
+def _retention(looked: SourceEvidence) -> Iterator[Verdict]:
     kept = kept_for(looked.survey.settings)
     if kept is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
@@ -70,13 +70,13 @@ def _retention(looked: Looked) -> Iterator[Verdict]:
         yield Fine(f"logs are kept for {spoken(kept)}")
 
 
-def _loading(looked: Looked) -> Iterator[Verdict]:
+def _loading(looked: SourceEvidence) -> Iterator[Verdict]:
     room = LogRoom(kept_for(looked.survey.settings), looked.reading.seconds)
     if room.short is not None:
         yield Fault(room.short)
 
 
-def _size_limit(looked: Looked) -> Iterator[Verdict]:
+def _size_limit(looked: SourceEvidence) -> Iterator[Verdict]:
     for name in ("max_binlog_total_size", "binlog_space_limit"):
         limit = int(looked.setting(name) or 0)
         if limit:
@@ -87,7 +87,7 @@ def _size_limit(looked: Looked) -> Iterator[Verdict]:
             return
 
 
-def _managed(looked: Looked) -> Iterator[Verdict]:
+def _managed(looked: SourceEvidence) -> Iterator[Verdict]:
     folder = looked.setting("basedir") or ""
     if folder.startswith(_RDS_PATH) or looked.setting("aurora_version") is not None:
         yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
@@ -108,7 +108,7 @@ def pause_from_now(cron: str | None) -> timedelta | None:
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "retention",
         TOPIC,
         "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
@@ -119,7 +119,7 @@ CHECK_RULES: Final = (
         _KEEP,
         _retention,
     ),
-    Rule(
+    CheckRule(
         "reading tables",
         TOPIC,
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
@@ -130,7 +130,7 @@ CHECK_RULES: Final = (
         _KEEP,
         _loading,
     ),
-    Rule(
+    CheckRule(
         "log size limit",
         TOPIC,
         "max_binlog_total_size, binlog_space_limit",
@@ -139,7 +139,7 @@ CHECK_RULES: Final = (
         set_global("max_binlog_total_size", "0"),
         _size_limit,
     ),
-    Rule(
+    CheckRule(
         "managed service",
         TOPIC,
         "signs of Amazon RDS (basedir, aurora_version)",

@@ -10,7 +10,7 @@ from typing import Final
 
 from pipeline.preflight import (
     account,
-    columns,
+    column_rules,
     connection,
     keeping,
     log,
@@ -20,18 +20,18 @@ from pipeline.preflight import (
     tables,
     topology,
 )
-from pipeline.preflight.evidence import Known, Looked
-from pipeline.preflight.findings import Finding, Rule, judged
+from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.findings import CheckRule, Finding, judged
 
-RUN_RULES: Final[tuple[Rule[Known], ...]] = (*log.RUN_RULES, *run_tables.RUN_RULES)
-CHECK_RULES: Final[tuple[Rule[Looked], ...]] = (
+RUN_RULES: Final[tuple[CheckRule[Known], ...]] = (*log.RUN_RULES, *run_tables.RUN_RULES)
+CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *connection.CHECK_RULES,
     *account.CHECK_RULES,
     *log.CHECK_RULES,
     *retention.CHECK_RULES,
     *topology.CHECK_RULES,
     *tables.CHECK_RULES,
-    *columns.CHECK_RULES,
+    *column_rules.CHECK_RULES,
     *sessions.CHECK_RULES,
     *keeping.CHECK_RULES,
 )
@@ -44,7 +44,7 @@ def run_findings(known: Known) -> tuple[Finding, ...]:
     return tuple(judged(RUN_RULES, known))
 
 
-def check_findings(known: Known, looked: Looked) -> tuple[Finding, ...]:
+def check_findings(known: Known, looked: SourceEvidence) -> tuple[Finding, ...]:
     """Every rule's findings: refusals, then warnings, then what is fine."""
     found = [*judged(RUN_RULES, known), *judged(CHECK_RULES, looked)]
     return tuple(sorted(found, key=lambda finding: _GRAVEST[finding.level]))

@@ -10,7 +10,7 @@ from typing import Final
 
 from pipeline.errors import NothingMatches
 from pipeline.preflight.evidence import Known
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 
 TOPIC: Final = "the tables"
 
@@ -27,20 +27,20 @@ def _patterns(known: Known) -> Iterator[Verdict]:
 
 def _keys(known: Known) -> Iterator[Verdict]:
     captured = [table for table in known.tables if known.patterns.matches(table.name)]
-    keyless = [t.name for t in captured if not t.primary_key and t.name not in known.aside]
+    keyless = [t.name for t in captured if not t.primary_key and t.name not in known.quarantined]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
     elif captured:
         yield Fine(f"{len(captured)} of {len(known.tables)} tables are captured, each with a key")
 
 
-def _aside(known: Known) -> Iterator[Verdict]:
-    for name in sorted(known.aside):
-        yield Fault("is set aside", str(name))
+def _quarantined(known: Known) -> Iterator[Verdict]:
+    for name in sorted(known.quarantined):
+        yield Fault("is quarantined", str(name))
 
 
 RUN_RULES: Final = (
-    Rule(
+    CheckRule(
         "patterns",
         TOPIC,
         "tables of the source in lockstep.toml, against the tables the account sees",
@@ -50,7 +50,7 @@ RUN_RULES: Final = (
         _patterns,
         NothingMatches,
     ),
-    Rule(
+    CheckRule(
         "primary key",
         TOPIC,
         "the PRIMARY KEY of each captured table",
@@ -60,13 +60,13 @@ RUN_RULES: Final = (
         "add a PRIMARY KEY to each where merges are slow",
         _keys,
     ),
-    Rule(
-        "set aside",
+    CheckRule(
+        "quarantined",
         TOPIC,
         "the ledger",
         "warning",
         "the table's mirror stands still",
         "`lockstep status` says why",
-        _aside,
+        _quarantined,
     ),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 
 TOPIC: Final = "sessions"
 
@@ -29,7 +29,7 @@ SURPRISES: Final = {
     ),
     "binlog_row_value_options": (
         ("PARTIAL_JSON",),
-        "its JSON updates are logged in part; tables it changes are set aside",
+        "its JSON updates are logged in part; tables it changes are quarantined",
     ),
     "skip_replication": (
         ("ON", "1"),
@@ -50,10 +50,10 @@ _UNSEEN: Final = "what sessions set for themselves is not visible to the account
 _HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
-def _rule(variable: str) -> Rule[Looked]:
+def _rule(variable: str) -> CheckRule[SourceEvidence]:
     values, otherwise = SURPRISES[variable]
 
-    def judge(looked: Looked) -> Iterator[Verdict]:
+    def judge(looked: SourceEvidence) -> Iterator[Verdict]:
         if variable not in looked.survey.settings and variable != "sql_log_bin":
             return
         odd = [
@@ -68,7 +68,7 @@ def _rule(variable: str) -> Rule[Looked]:
             unseen = "odd_sessions" in looked.survey.unanswered
             yield Fine(_UNSEEN if unseen else "no session differs now")
 
-    return Rule(
+    return CheckRule(
         f"session {variable}",
         TOPIC,
         f"sessions with {variable} = {' or '.join(values)}",
@@ -83,14 +83,14 @@ def _counted(sessions: int) -> str:
     return "one session" if sessions == 1 else f"{sessions} sessions"
 
 
-def _gtid_next(looked: Looked) -> Iterator[Verdict]:
+def _gtid_next(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.setting("gtid_mode") not in (None, "OFF"):
         yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they are")
 
 
 CHECK_RULES: Final = (
     *map(_rule, SURPRISES),
-    Rule(
+    CheckRule(
         "session gtid_next",
         TOPIC,
         "gtid_mode",

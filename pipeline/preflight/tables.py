@@ -16,8 +16,8 @@ from typing import Final
 from pipeline.changes.extents import cure, told
 from pipeline.engines import engine_of
 from pipeline.preflight.account import account_name
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.survey import ForeignKey
 from pipeline.table import TableName
 
@@ -27,7 +27,7 @@ _WITHOUT_SWITCH: Final = "exclude the child, or let the application change its r
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
-def _engines(looked: Looked) -> Iterator[Verdict]:
+def _engines(looked: SourceEvidence) -> Iterator[Verdict]:
     fine: Counter[str] = Counter()
     for table in looked.tables:
         if table.kind != _ORDINARY:
@@ -43,7 +43,7 @@ def _engines(looked: Looked) -> Iterator[Verdict]:
         yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(fine.items())))
 
 
-def _versioned(looked: Looked) -> Iterator[Verdict]:
+def _versioned(looked: SourceEvidence) -> Iterator[Verdict]:
     for table in looked.tables:
         if table.kind == "SYSTEM VERSIONED":
             yield Fault(
@@ -52,13 +52,13 @@ def _versioned(looked: Looked) -> Iterator[Verdict]:
             )
 
 
-def _sequences(looked: Looked) -> Iterator[Verdict]:
+def _sequences(looked: SourceEvidence) -> Iterator[Verdict]:
     for table in looked.tables:
         if table.kind == "SEQUENCE":
             yield Fault("a sequence: it is logged as a table without a key", str(table.name))
 
 
-def _partitions(looked: Looked) -> Iterator[Verdict]:
+def _partitions(looked: SourceEvidence) -> Iterator[Verdict]:
     for table in looked.tables:
         if table.partitioned:
             yield Fault(
@@ -68,12 +68,12 @@ def _partitions(looked: Looked) -> Iterator[Verdict]:
             )
 
 
-def logs_cascades(looked: Looked) -> bool:
+def logs_cascades(looked: SourceEvidence) -> bool:
     """Whether rows that a foreign key's action changes are in the log."""
     return looked.setting("innodb_native_foreign_keys") == "OFF"
 
 
-def _cascades(looked: Looked) -> Iterator[Verdict]:
+def _cascades(looked: SourceEvidence) -> Iterator[Verdict]:
     captured = {table.name for table in looked.tables}
     keys = [key for key in looked.survey.foreign_keys if key.child in captured]
     acting = [key for key in keys if _may_act(key)]
@@ -85,7 +85,7 @@ def _cascades(looked: Looked) -> Iterator[Verdict]:
         yield Fine("what foreign keys change is logged, or they change nothing")
 
 
-def _unseen_parents(looked: Looked, captured: Collection[TableName]) -> Iterator[Verdict]:
+def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
     """Tables above captured ones whose own foreign keys the account may not see."""
     seen = {table.name for table in looked.survey.tables}
     acting = [key for key in looked.survey.foreign_keys if _may_act(key)]
@@ -119,14 +119,14 @@ def _cascade(key: ForeignKey) -> str:
     return f"foreign key {key.name} ({', '.join(acts)}) changes rows with no row events"
 
 
-def _cascade_cure(looked: Looked, key: ForeignKey) -> str | None:
+def _cascade_cure(looked: SourceEvidence, key: ForeignKey) -> str | None:
     if key.on_delete is None or key.on_update is None:
         table = f"`{key.child.database}`.`{key.child.name}`"
         return f"GRANT REFERENCES ON {table} TO {account_name(looked)};"
     return None if looked.setting("innodb_native_foreign_keys") else _WITHOUT_SWITCH
 
 
-def _spelling(looked: Looked) -> Iterator[Verdict]:
+def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
     value = looked.setting("lower_case_table_names")
     if value == "2":
         yield Fault("lower_case_table_names is 2: the log may spell a table in two ways")
@@ -134,22 +134,22 @@ def _spelling(looked: Looked) -> Iterator[Verdict]:
         yield Fine("names are in lower case, so patterns must be")
 
 
-def _partial(looked: Looked) -> Iterator[Verdict]:
+def _partial(looked: SourceEvidence) -> Iterator[Verdict]:
     for one in looked.partial:
         yield Fault(told(one), str(one.table), cure(one.table))
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "engine",
         TOPIC,
         "the ENGINE of each captured table",
         "refusal",
-        "what a refused engine keeps is not what the log says: the table is set aside",
+        "what a refused engine keeps is not what the log says: the table is quarantined",
         "exclude it, or change it: alter table … engine = InnoDB;",
         _engines,
     ),
-    Rule(
+    CheckRule(
         "system versioning",
         TOPIC,
         "tables WITH SYSTEM VERSIONING (MariaDB)",
@@ -158,16 +158,16 @@ CHECK_RULES: Final = (
         "exclude it; alter table … drop system versioning; drops its history for good",
         _versioned,
     ),
-    Rule(
+    CheckRule(
         "sequences",
         TOPIC,
         "sequences (MariaDB) that a pattern matches",
         "warning",
-        "it would be set aside at its first row",
+        "it would be quarantined at its first row",
         "exclude it",
         _sequences,
     ),
-    Rule(
+    CheckRule(
         "partitions",
         TOPIC,
         "partitioned tables",
@@ -176,19 +176,19 @@ CHECK_RULES: Final = (
         "delete rows with DELETE; after such a statement the table must be re-read from MySQL",
         _partitions,
     ),
-    Rule(
+    CheckRule(
         "foreign keys",
         TOPIC,
         "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
         "warning",
         "MariaDB, MySQL versions that leave foreign keys to InnoDB, and MySQL with "
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
-        "meets such a change of a parent sets the child aside, or re-reads it",
+        "meets such a change of a parent quarantines the child, or re-reads it",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
         f"server that does not have it: {_WITHOUT_SWITCH}",
         _cascades,
     ),
-    Rule(
+    CheckRule(
         "lower_case_table_names",
         TOPIC,
         "global variable, wanted: 0 or 1",
@@ -197,7 +197,7 @@ CHECK_RULES: Final = (
         "write patterns and statements as SHOW TABLES spells the names",
         _spelling,
     ),
-    Rule(
+    CheckRule(
         "partial mirrors",
         TOPIC,
         "tables that had rows before the place where we began to read their log",

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.preflight.account import account_name
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 
 TOPIC: Final = "replication"
 _OLD_REPLICA: Final = 3600
 """Seconds behind its source from which a replica is worth a warning."""
 
 
-def _server_id(looked: Looked) -> Iterator[Verdict]:
+def _server_id(looked: SourceEvidence) -> Iterator[Verdict]:
     ours, server = looked.survey.dump_server_ids, looked.setting("server_id") or ""
     within = f"{ours[0]} to {ours[-1]}"
     taken = server.isdigit() and int(server) in ours
@@ -39,11 +39,11 @@ def _server_id(looked: Looked) -> Iterator[Verdict]:
         yield Fine(f"server_id {server}, our dumps one of {within} each{dumps}")
 
 
-def _is_replica(looked: Looked) -> bool:
+def _is_replica(looked: SourceEvidence) -> bool:
     return bool(looked.survey.channels)
 
 
-def _log_replica_updates(looked: Looked) -> Iterator[Verdict]:
+def _log_replica_updates(looked: SourceEvidence) -> Iterator[Verdict]:
     value = looked.setting("log_replica_updates", "log_slave_updates")
     galera = looked.setting("wsrep_on") == "ON"
     if value is None or not (_is_replica(looked) or galera):
@@ -55,7 +55,7 @@ def _log_replica_updates(looked: Looked) -> Iterator[Verdict]:
         yield Fine("what the server replicates is in its log")
 
 
-def _commit_order(looked: Looked) -> Iterator[Verdict]:
+def _commit_order(looked: SourceEvidence) -> Iterator[Verdict]:
     workers = int(looked.setting("replica_parallel_workers", "slave_parallel_workers") or 0)
     order = looked.setting("replica_preserve_commit_order", "slave_preserve_commit_order")
     if not _is_replica(looked) or looked.mariadb or order is None:
@@ -66,13 +66,13 @@ def _commit_order(looked: Looked) -> Iterator[Verdict]:
         yield Fine("the replica commits in its source's order")
 
 
-def _replica_writes(looked: Looked) -> Iterator[Verdict]:
+def _replica_writes(looked: SourceEvidence) -> Iterator[Verdict]:
     value = looked.setting("super_read_only", "read_only")
     if _is_replica(looked) and value == "OFF":
         yield Fault("the server is a replica that others may write to")
 
 
-def _replica_state(looked: Looked) -> Iterator[Verdict]:
+def _replica_state(looked: SourceEvidence) -> Iterator[Verdict]:
     for channel in looked.survey.channels:
         if not (channel.receives and channel.applies):
             stopped = "applies" if channel.receives else "receives"
@@ -83,7 +83,7 @@ def _replica_state(looked: Looked) -> Iterator[Verdict]:
             yield Fine(f"a replica of {channel.source} that keeps up")
 
 
-def _unseen_replica(looked: Looked) -> Iterator[Verdict]:
+def _unseen_replica(looked: SourceEvidence) -> Iterator[Verdict]:
     if "channels" not in looked.survey.unanswered:
         return
     signs = looked.setting("gtid_slave_pos") or looked.setting("read_only") not in (None, "OFF")
@@ -95,7 +95,7 @@ def _unseen_replica(looked: Looked) -> Iterator[Verdict]:
         )
 
 
-def _filters(looked: Looked) -> Iterator[Verdict]:
+def _filters(looked: SourceEvidence) -> Iterator[Verdict]:
     filters = looked.survey.filters
     databases = sorted({table.name.database for table in looked.tables})
     lost = [
@@ -109,13 +109,13 @@ def _filters(looked: Looked) -> Iterator[Verdict]:
         yield Fine("the log's filters leave the captured databases in")
 
 
-def _galera(looked: Looked) -> Iterator[Verdict]:
+def _galera(looked: SourceEvidence) -> Iterator[Verdict]:
     if looked.setting("wsrep_on") == "ON":
         yield Fault("the server is a Galera node: each node's log has files of its own")
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "server id",
         TOPIC,
         "the ids of our dumps, @@server_id, SHOW REPLICAS",
@@ -125,7 +125,7 @@ CHECK_RULES: Final = (
         "give the other one an id outside that range",
         _server_id,
     ),
-    Rule(
+    CheckRule(
         "log_replica_updates",
         TOPIC,
         "log_replica_updates or log_slave_updates, on a replica or a Galera node",
@@ -135,7 +135,7 @@ CHECK_RULES: Final = (
         "the server's configuration and restart it, or read from its source",
         _log_replica_updates,
     ),
-    Rule(
+    CheckRule(
         "replica_preserve_commit_order",
         TOPIC,
         "replica_preserve_commit_order and replica_parallel_workers, on a replica",
@@ -145,7 +145,7 @@ CHECK_RULES: Final = (
         "start replica sql_thread;",
         _commit_order,
     ),
-    Rule(
+    CheckRule(
         "writable replica",
         TOPIC,
         "super_read_only (MariaDB: read_only), on a replica",
@@ -154,7 +154,7 @@ CHECK_RULES: Final = (
         "set global super_read_only = ON; (MariaDB: read_only)",
         _replica_writes,
     ),
-    Rule(
+    CheckRule(
         "replica state",
         TOPIC,
         "SHOW REPLICA STATUS",
@@ -163,7 +163,7 @@ CHECK_RULES: Final = (
         "see SHOW REPLICA STATUS, then start replica;",
         _replica_state,
     ),
-    Rule(
+    CheckRule(
         "hidden replica",
         TOPIC,
         "gtid_slave_pos and read_only, where SHOW REPLICA STATUS is not allowed",
@@ -172,7 +172,7 @@ CHECK_RULES: Final = (
         "GRANT SLAVE MONITOR ON *.* TO 'user'@'host'; (MySQL: REPLICATION CLIENT)",
         _unseen_replica,
     ),
-    Rule(
+    CheckRule(
         "log filters",
         TOPIC,
         "binlog_do_db and binlog_ignore_db, against the captured databases",
@@ -181,7 +181,7 @@ CHECK_RULES: Final = (
         "take binlog_do_db and binlog_ignore_db out of the server's configuration and restart it",
         _filters,
     ),
-    Rule(
+    CheckRule(
         "galera",
         TOPIC,
         "wsrep_on",

@@ -49,7 +49,7 @@ class RowSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowShare:
     """One of `of` parts of a table's rows, by the hashes of their keys; all rows by default."""
 
     number: int = 0

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.proof.hashes import Hashes, Part
+from pipeline.proof.hashes import Hashes, RowShare
 
 _PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
@@ -66,7 +66,7 @@ class FirstTouch:
     the hash of the row, None where there was none; `untold`: keys of rows of which the log has
     not every column."""
 
-    part: Part
+    part: RowShare
     was: dict[int, int | None] = field(default_factory=dict)
     untold: set[int] = field(default_factory=set)
 
@@ -113,7 +113,7 @@ class Tally:
     """How often the log added each row of a part of a table without a key. `before`: up to the
     low mark of the source's read; `since`: what the sums behind it were, one after the other."""
 
-    part: Part
+    part: RowShare
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 

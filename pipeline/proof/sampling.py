@@ -57,7 +57,9 @@ def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> li
     kept: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
         drawn = sorted((chance.random(), at) for at in range(batch.num_rows))[:count]
-        kept += [(draw, tuple(one[at].as_py() for one in batch.columns)) for draw, at in drawn]
+        kept += [
+            (draw, tuple(column[at].as_py() for column in batch.columns)) for draw, at in drawn
+        ]
         kept = sorted(kept, key=lambda one: one[0])[:count]
     return [values for _, values in kept]
 

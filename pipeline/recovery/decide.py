@@ -186,12 +186,12 @@ def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
     if told.cursor is None:
         yield (
             "a version of before wrote these commits: nothing proves that the server's log is the "
-            "one that was read, and nothing tells which tables had been set aside or were partial"
+            "one that was read, and nothing tells which tables had been quarantined or were partial"
         )
     elif not told.whole:
         yield (
             "no commit to _transactions tells of this batch: nothing tells which tables had been "
-            "set aside or were partial"
+            "quarantined or were partial"
         )
     if told.prepared:
         yield (

@@ -120,7 +120,7 @@ class _Log:
 
     def _go_back(self, last: int) -> None:
         """What later batches wrote is undone."""
-        self.begins = {one for one in self.begins if one <= last}
+        self.begins = {begin for begin in self.begins if begin <= last}
         self.shown = [one for one in self.shown if one.last <= last]
         self.told = {batch: one for batch, one in self.told.items() if batch <= last}
 
@@ -160,10 +160,10 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
 def newest_of_each(mirrors: Iterable[MirrorFacts]) -> list[MirrorFacts]:
     """One for each table: of several folders the one that was written last."""
     found: dict[TableName, MirrorFacts] = {}
-    for one in mirrors:
-        other = found.get(one.table)
-        if other is None or _last(other) < _last(one):
-            found[one.table] = one
+    for mirror in mirrors:
+        other = found.get(mirror.table)
+        if other is None or _last(other) < _last(mirror):
+            found[mirror.table] = mirror
     return [found[table] for table in sorted(found)]
 
 

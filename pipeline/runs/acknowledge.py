@@ -15,7 +15,7 @@ from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import AcknowledgeReport, Workplace
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, SetAside, TableCondition, TableEventKind, TableState
+from pipeline.table_state import STOPPED, Quarantine, TableCondition, TableEventKind, TableState
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
@@ -40,7 +40,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         acknowledged=tuple(done),
         position=cursor.position if cursor else None,
         held=held,
-        set_aside=tables_set_aside(work),
+        quarantined=quarantined_tables(work),
         seconds=perf_counter() - clock,
         partial=partial_tables(work.ledger, source, work.source.patterns),
     )
@@ -60,7 +60,7 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     dropped -= ledger.pending(source).keys()
     later = [one.id for one in ledger.unfinished(source) if one.id > batch]
     for number in later:
-        dropped -= {one.table for one in ledger.segments(number)}
+        dropped -= {segment.table for segment in ledger.segments(number)}
         dropped -= {one.table for one in ledger.table_events(source, number)}
     states = ledger.table_states(source)
     for table in sorted(dropped):
@@ -105,15 +105,15 @@ def _waited_for(work: Workplace, batch: int) -> tuple[TableName, ...]:
     return tuple(sorted(table for table, batches in pending.items() if batch in batches))
 
 
-def tables_set_aside(work: Workplace) -> tuple[SetAside, ...]:
-    """Every table of the source that is set aside now, by the system or by a person; sorted."""
-    return those_set_aside(work.ledger.table_states(work.source.name))
+def quarantined_tables(work: Workplace) -> tuple[Quarantine, ...]:
+    """Every table of the source that is quarantined now, by the system or by a person; sorted."""
+    return quarantines_of(work.ledger.table_states(work.source.name))
 
 
-def those_set_aside(states: Mapping[TableName, TableState]) -> tuple[SetAside, ...]:
+def quarantines_of(states: Mapping[TableName, TableState]) -> tuple[Quarantine, ...]:
     """A table that was dropped at the source is not: it has no changes that the lake lacks."""
     return tuple(
-        SetAside(
+        Quarantine(
             table,
             state.reason or "",
             state.hint or "",

@@ -47,7 +47,7 @@ from pipeline.start.question import (
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RunStart:
     """A run that may read: its start, where that comes from, and the witness before it.
 
     `leave_out`: transactions from the start on that were read before, all of them before
@@ -69,47 +69,47 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class StartProposal:
     """What was asked, what is decided, and where that lies; no place for a refusal."""
 
     asked: Question
     decision: Start | Refusal
-    begun: Begun | None
+    run_start: RunStart | None
 
 
-def begin(work: Workplace, lease: Lease) -> Begun:
+def begin(work: Workplace, lease: Lease) -> RunStart:
     """Facts → decision → ledger; the refusal is raised once it is recorded."""
     override = work.ledger.open_override(work.source.name)
-    looked = look(work, work.ledger.captured_cursor(work.source.name), override)
-    decision, begun = looked.decision, looked.begun
+    proposal = look(work, work.ledger.captured_cursor(work.source.name), override)
+    decision, run_start = proposal.decision, proposal.run_start
     tables = tables_touched(work, decision)
-    at = begun.start.at if begun else None
-    note = recorded(decision, looked.asked, work.source.patterns, at=at, tables=tables)
-    if not looked.asked.gtids_on:
+    at = run_start.start.at if run_start else None
+    note = recorded(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
+    if not proposal.asked.gtids_on:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, note)
     if isinstance(decision, Refusal):
         decision.error.recorded = True
         raise decision.error
-    assert begun is not None, "a start that is not refused has a place"
-    return replace(begun, decision_id=entry.id)
+    assert run_start is not None, "a start that is not refused has a place"
+    return replace(run_start, decision_id=entry.id)
 
 
-def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> Looked:
+def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> StartProposal:
     """Facts → decision → proof, for a run that would go on at `cursor`; writes nothing."""
     source = work.source.name
     with naming(source):
         asked = gather(work, cursor, override)
     decision = decide_start(asked)
     if isinstance(decision, Refusal):
-        return Looked(asked, Refusal(decision.rule, named(decision.error, source)), None)
+        return StartProposal(asked, Refusal(decision.rule, named(decision.error, source)), None)
     try:
-        return Looked(asked, decision, _placed(work, asked, decision))
+        return StartProposal(asked, decision, _placed(work, asked, decision))
     except LockstepError as error:
         named(error, source)
         if error.recovery is not Recovery.OPERATOR:
             raise
-        return Looked(asked, Refusal(decision.rule, error), None)
+        return StartProposal(asked, Refusal(decision.rule, error), None)
 
 
 _WHOLE = Continuity.CONTIGUOUS
@@ -136,8 +136,8 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
 def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
     """Where the first rows belong that a run read from this server before it died; nothing was
     captured yet."""
-    readings = [one.reading for one in work.ledger.open_loads(work.source.name) if one.reading]
-    lows = (one.low for one in readings if one.server_uuid == facts.server_uuid)
+    readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
+    lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
 
@@ -161,19 +161,19 @@ def _reach(work: Workplace, override: Override, facts: ServerFacts) -> Reached |
         return error
 
 
-def _placed(work: Workplace, asked: Question, decision: Start) -> Begun:
+def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
     """The start as a proven place between two transactions."""
     facts, cursor = asked.facts, asked.cursor
     if decision.predecessor is not None and cursor is not None:
         trusted = cursor.by_gtid or not cursor.lapsed
-        return Begun(
+        return RunStart(
             decision, 0, cursor.position, cursor.witness, facts, by_gtid=asked.gtids_on and trusted
         )
     found = find_place(work, decision.where, facts)
     start = Position(found.at, found.gtid_set, facts.server_uuid)
     if cursor is not None and decision.follows is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
-    return Begun(
+    return RunStart(
         decision,
         0,
         start,
@@ -226,9 +226,9 @@ def read_set_of(
             return SetReading.SAME, ""
     executed = GtidSet.parse(facts.gtid_executed)
     kept = [
-        one
-        for one in work.ledger.set_witnesses(work.source.name, cursor.batch)
-        if (gtid := GtidSet.parse(one.gtid)) and read.contains(gtid) and executed.contains(gtid)
+        witness
+        for witness in work.ledger.set_witnesses(work.source.name, cursor.batch)
+        if (gtid := GtidSet.parse(witness.gtid)) and read.contains(gtid) and executed.contains(gtid)
     ]
     gtids = [one.gtid for one in kept]
     return compare_set(kept, find_witnesses(work.server, facts.binlogs, facts.head, gtids))

@@ -19,7 +19,7 @@ from pipeline.errors import BY_ITSELF, TableError
 from pipeline.hints import naming
 from pipeline.preflight import require_ready
 from pipeline.runs.agreement.claim import require_agreement, require_claim
-from pipeline.runs.begin import Begun, begin
+from pipeline.runs.begin import RunStart, begin
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.completeness import require_followed, require_whole
@@ -30,10 +30,10 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import CaptureReport, Workplace, softened_lines
-from pipeline.runs.loading.due import Wanted, is_due, new_tables, order_new
+from pipeline.runs.loading.due import LoadReason, is_due, new_tables, order_new
 from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.rejoining.column_backfill import enough
-from pipeline.runs.rejoining.log_reach import Back, returns_of
+from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
 from pipeline.runs.rejoining.resnapshot import Reread, due, reread_columns
 from pipeline.runs.repair import repair
@@ -42,15 +42,15 @@ from pipeline.start.decision import facts_json
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
-    """A bounded capture; nothing is recorded unless all of it is. Tables that it had to set
-    aside only to be read from the source are read by a second one at once."""
+    """A bounded capture; nothing is recorded unless all of it is. Tables that it had to quarantine
+    only to be read from the source are read by a second one at once."""
     with naming(work.source.name):
         return _captured(work, lease)
 
 
 def _captured(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    owed = [one for one in report.set_aside if one.remedy in BY_ITSELF]
+    owed = [one for one in report.quarantined if one.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
         return report
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
@@ -71,7 +71,9 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     caught_up = catch_up(work, lease, returns)
     refused = caught_up if isinstance(caught_up, str) else None
     fixed = work.source.until is not None
-    back = Back.of(due(work, lease) if returns.orders else [], returns, refused, fixed=fixed)
+    back = TablesResumed.of(
+        due(work, lease) if returns.orders else [], returns, refused, fixed=fixed
+    )
     for table, why in returns.waits.items():
         work.progress.note(
             f"{table} waits for a run without --until, which reads it from the source: {why}"
@@ -79,89 +81,91 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
     report = _ordinary(work, lease, back, repaired, clock)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.set_aside if one.remedy in BY_ITSELF}
+    again = {one.table for one in caught_up.quarantined if one.remedy in BY_ITSELF}
     return report.behind(caught_up, again)
 
 
 def _ordinary(
-    work: Workplace, lease: Lease, back: Back, repaired: tuple[str, ...], clock: float
+    work: Workplace, lease: Lease, back: TablesResumed, repaired: tuple[str, ...], clock: float
 ) -> CaptureReport:
     """From where the batches are to the end fixed beforehand."""
-    begun = begin(work, lease)
-    bounds = bounds_of(work, begun)
+    run_start = begin(work, lease)
+    bounds = bounds_of(work, run_start)
     start_seconds = perf_counter() - clock
-    reads = back.orders or is_due(work) or new_tables(work, begun)
-    if not reads and _goes_on(begun) and bounds.reached(begun.start.at):
-        require_whole(work, begun, bounds, begun.start.gtid_set)
-        return _idle(work, lease, begun, bounds, repaired, start_seconds)
-    return _capture(work, lease, begun, bounds, back, repaired, start_seconds)
+    reads = back.orders or is_due(work) or new_tables(work, run_start)
+    if not reads and _goes_on(run_start) and bounds.reached(run_start.start.at):
+        require_whole(work, run_start, bounds, run_start.start.gtid_set)
+        return _idle(work, lease, run_start, bounds, repaired, start_seconds)
+    return _capture(work, lease, run_start, bounds, back, repaired, start_seconds)
 
 
-def _goes_on(begun: Begun) -> bool:
+def _goes_on(run_start: RunStart) -> bool:
     """Whether the next run begins here all the same. A start that was chosen is kept by a
     batch, unless no event stands before it that could be the witness."""
-    return begun.decision.predecessor is not None or begun.witness is None
+    return run_start.decision.predecessor is not None or run_start.witness is None
 
 
 def _idle(
     work: Workplace,
     lease: Lease,
-    begun: Begun,
+    run_start: RunStart,
     bounds: RunBounds,
     repaired: tuple[str, ...],
     seconds: float,
 ) -> CaptureReport:
-    until, start = work.source.until, begun.start
+    until, start = work.source.until, run_start.start
     reason = f"nothing was written to the log since {start}"
     if until is not None:
         ends = "is" if bounds.end == start.at else "lies before"
         reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
-    work.ledger.decide(lease, Decision("idle", "nothing-to-do", reason, facts_json(begun.facts)))
+    work.ledger.decide(
+        lease, Decision("idle", "nothing-to-do", reason, facts_json(run_start.facts))
+    )
     return CaptureReport(
         batch=None,
-        rule=begun.decision.rule.value,
+        rule=run_start.decision.rule.value,
         reason=reason,
-        start=begun.start,
-        end=begun.start,
+        start=run_start.start,
+        end=run_start.start,
         transactions=0,
         rows=0,
         log_bytes=0,
         counts={},
-        set_aside=(),
+        quarantined=(),
         softened={},
         repaired=repaired,
         start_seconds=seconds,
         capture_seconds=0.0,
-        end_is_behind=until is not None and bounds.end < begun.facts.head,
+        end_is_behind=until is not None and bounds.end < run_start.facts.head,
     )
 
 
 def _capture(
     work: Workplace,
     lease: Lease,
-    begun: Begun,
+    run_start: RunStart,
     bounds: RunBounds,
-    back: Back,
+    back: TablesResumed,
     repaired: tuple[str, ...],
     start_seconds: float,
 ) -> CaptureReport:
     clock = perf_counter()
-    decision = begun.decision
+    decision = run_start.decision
     batch = work.ledger.begin_batch(
         lease,
-        begun.start,
+        run_start.start,
         predecessor=decision.predecessor,
-        start_decision=None if decision.predecessor is not None else begun.decision_id,
+        start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
     source = work.source.name
-    rereads = _read_from_source(work, lease, begun, batch, back)
+    rereads = _read_from_source(work, lease, run_start, batch, back)
     if rereads:
-        begun = _reaching(work, begun, rereads)
+        run_start = _reaching(work, run_start, rereads)
     active = [one.table for one in back.orders]
-    active += [one.table for one in begun_loads(rereads)]
-    extents, basis = extents_of(basis_of(work, begun, bounds, batch.id, active))
+    active += [load.table for load in begun_loads(rereads)]
+    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active))
     if work.source.until is None:  # an end that a person fixed stays
-        basis = replace(basis, bounds=bounds_of(work, basis.begun))
+        basis = replace(basis, bounds=bounds_of(work, basis.run_start))
     told = SourceRows(work.segments, source=source, batch=batch.id)
     capture = BatchCapture(
         basis,
@@ -177,8 +181,8 @@ def _capture(
     reading.run()
     spent = reading.spent
     if spent is None:
-        require_whole(work, basis.begun, basis.bounds, reading.end.gtid_set)
-    require_followed(basis.begun, reading)
+        require_whole(work, basis.run_start, basis.bounds, reading.end.gtid_set)
+    require_followed(basis.run_start, reading)
     record = capture.record(
         end=reading.end,
         witness=reading.witness,
@@ -219,11 +223,11 @@ def _capture(
 
 
 def _read_from_source(
-    work: Workplace, lease: Lease, begun: Begun, batch: Batch, back: Back
+    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, back: TablesResumed
 ) -> list[Reread]:
     """Tables of which the log alone cannot tell all, or some of their columns."""
     if work.source.until is not None:
-        order_new(work, lease, begun)
+        order_new(work, lease, run_start)
         return []  # they wait for a run whose end nobody fixed
     columns = [one for one in back.read if isinstance(back.ways[one.table], Backfill)]
     found, whole = reread_columns(
@@ -231,14 +235,14 @@ def _read_from_source(
     )
     done = {one.table for one in found}
     wanted = {
-        order.table: Wanted(
+        order.table: LoadReason(
             whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
             order.author,
         )
         for order in back.read
         if order.table not in done
     }
-    return [*found, *load_tables(work, lease, begun, new_tables(work, begun) | wanted)]
+    return [*found, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
@@ -248,12 +252,12 @@ def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
         why = why_refused(table.engine)
         if why is not None and segmenter.wanted(table.name):
             error = TableError(why, hint=engine_hint(table.name))
-            segmenter.put_aside(table.name, basis.begun.start.at, error)
+            segmenter.quarantine(table.name, basis.run_start.start.at, error)
 
 
-def _reaching(work: Workplace, begun: Begun, rereads: Sequence[Reread]) -> Begun:
+def _reaching(work: Workplace, run_start: RunStart, rereads: Sequence[Reread]) -> RunStart:
     """The same start, for a run that does not end before what was read from the source is
     whole."""
-    highest = max(one.high for one in rereads)
-    known = highest if begun.known_until is None else max(begun.known_until, highest)
-    return replace(begun, facts=work.server.facts(), known_until=known)
+    highest = max(reread.high for reread in rereads)
+    known = highest if run_start.known_until is None else max(run_start.known_until, highest)
+    return replace(run_start, facts=work.server.facts(), known_until=known)

@@ -22,7 +22,7 @@ from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Recovery, Remedy
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -32,17 +32,17 @@ from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import CaptureReport, Workplace
-from pipeline.runs.rejoining.log_reach import Returns
+from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import discard
 from pipeline.schema.history import SchemaVersion
-from pipeline.start.question import Rule, Start
+from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableOrder
+from pipeline.table_state import Quarantine, TableOrder
 
 
-def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport | str | None:
+def catch_up(work: Workplace, lease: Lease, returns: ReturnPlan) -> CaptureReport | str | None:
     """A batch that brings the tables of `returns.spans` to where the others are; None where
     there is none, a sentence where the log turns out not to hold what it should: then
     nothing is recorded."""
@@ -86,17 +86,19 @@ def catch_up(work: Workplace, lease: Lease, returns: Returns) -> CaptureReport |
         return f"the log cannot bring it: {error.message}"
 
 
-def _names(returns: Returns) -> str:
+def _names(returns: ReturnPlan) -> str:
     return ", ".join(sorted(map(str, returns.spans)))
 
 
-def _wanting(returns: Returns, kind: type[Backfill | Rebuild | ReadAgain]) -> dict[TableName, str]:
+def _wanting(
+    returns: ReturnPlan, kind: type[Backfill | Rebuild | ReadAgain]
+) -> dict[TableName, str]:
     """Which of the tables that catch up want that besides, and why."""
     return {t: why for t, why in returns.wanting(kind).items() if t in returns.spans}
 
 
 def _caught_up(
-    work: Workplace, lease: Lease, returns: Returns, batch: Batch, reason: str, clock: float
+    work: Workplace, lease: Lease, returns: ReturnPlan, batch: Batch, reason: str, clock: float
 ) -> CaptureReport:
     first, cursor, facts = returns.first, returns.cursor, returns.facts
     assert first is not None and cursor is not None and facts is not None
@@ -128,25 +130,25 @@ def _caught_up(
     record = replace(
         record,
         history=history_of(record.history, returns.spans),
-        set_aside=_stopped_again(returns, capture.segmenter, basis.tables, cursor),
+        quarantined=_stopped_again(returns, capture.segmenter, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, began=clock)
 
 
-def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> Begun:
+def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> RunStart:
     """The reading's beginning, as any other run's."""
     start = Start(
-        Rule.RESUME_SAME_SERVER,
+        StartRule.RESUME_SAME_SERVER,
         reason,
         first.start.at,
         follows=cursor.batch,
         continuity=Continuity.CONTIGUOUS,
     )
-    return Begun(start, 0, first.start, first.witness, facts, by_gtid=cursor.by_gtid)
+    return RunStart(start, 0, first.start, first.witness, facts, by_gtid=cursor.by_gtid)
 
 
-def comebacks_of(work: Workplace, returns: Returns) -> list[Comeback]:
+def comebacks_of(work: Workplace, returns: ReturnPlan) -> list[Comeback]:
     """What the tables bring to the capture."""
     return [
         Comeback(order, returns.spans[order.table].low, _learnt(work, order))
@@ -167,28 +169,30 @@ def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 
 
 def _stopped_again(
-    returns: Returns, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
-) -> tuple[SetAside, ...]:
-    """Tables that are set aside in the batch. One that came no further, and one whose rows
+    returns: ReturnPlan, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+) -> tuple[Quarantine, ...]:
+    """Tables that are quarantined in the batch. One that came no further, and one whose rows
     no log tells, is read from the source at once."""
-    found = dict(tables.set_aside)
-    for table, aside in tables.set_aside.items():
-        if aside.at is not None and not returns.spans[table].low < aside.at:
-            found[table] = SetAside.of(table, owed(aside.reason), aside.position, aside.at)
+    found = dict(tables.quarantined)
+    for table, quarantined in tables.quarantined.items():
+        if quarantined.at is not None and not returns.spans[table].low < quarantined.at:
+            found[table] = Quarantine.of(
+                table, owed(quarantined.reason), quarantined.position, quarantined.at
+            )
     at = cursor.position.at
     doubts = segmenter.coming_back.doubts
     for table, why in {**_wanting(returns, ReadAgain), **doubts}.items():
         if table not in found:
-            found[table] = SetAside.of(table, owed(why), str(at), at)
+            found[table] = Quarantine.of(table, owed(why), str(at), at)
         elif found[table].remedy is not Remedy.RESNAPSHOT:
             found[table] = _still_owed(found[table])
     for table, why in _wanting(returns, Backfill).items():
         if table not in found:
-            found[table] = SetAside.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+            found[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(found.values())
 
 
-def _still_owed(aside: SetAside) -> SetAside:
+def _still_owed(quarantined: Quarantine) -> Quarantine:
     """A table that stops again before its rows of before were read."""
-    hint = f"{aside.hint}; a release reads it from the source"
-    return replace(aside, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)
+    hint = f"{quarantined.hint}; a release reads it from the source"
+    return replace(quarantined, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)

@@ -120,9 +120,9 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
 def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     """What a commit to `_transactions` says besides, of the tables behind its batch."""
     ledger, source = work.ledger, batch.source
-    touched = {one.table for one in ledger.segments(batch.id)}
-    touched |= {one.table for one in ledger.table_events(source, batch.id)}
-    touched |= {one.table for one in ledger.snapshots(source, batch.id)}
+    touched = {segment.table for segment in ledger.segments(batch.id)}
+    touched |= {event.table for event in ledger.table_events(source, batch.id)}
+    touched |= {snapshot.table for snapshot in ledger.snapshots(source, batch.id)}
     states = ledger.table_states(source)
     still = {t: s.condition for t, s in states.items() if s.condition is not TableCondition.ACTIVE}
     structures = new_structures(work, batch)

@@ -26,7 +26,7 @@ from pipeline.segment import RowCounts
 from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, Quarantine
 
 
 class Progress(Protocol):
@@ -45,7 +45,7 @@ class Progress(Protocol):
         """Tables merged of all to merge; `table` is the one just finished."""
 
     def note(self, sentence: str) -> None:
-        """One sentence a person should see (a repair, a table set aside)."""
+        """One sentence a person should see (a repair, a table quarantined)."""
 
 
 class Unwatched:
@@ -83,9 +83,11 @@ class Workplace:
     clock: Callable[[], datetime]
     pause: Callable[[float], None] = sleep
 
-    def set_aside(self, aside: SetAside) -> None:
+    def quarantine(self, quarantined: Quarantine) -> None:
         """Say so while the run goes on."""
-        self.progress.note(f"{aside.table} was set aside at {aside.position}: {aside.reason}")
+        self.progress.note(
+            f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class CaptureReport:
     rows: int
     log_bytes: int
     counts: Mapping[TableName, RowCounts]
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     softened: Mapping[str, int]
     repaired: tuple[str, ...]
     start_seconds: float
@@ -128,13 +130,13 @@ class CaptureReport:
         )
 
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """Both as one; `reread`: tables that this one set aside and the other took up."""
+        """Both as one; `reread`: tables that this one quarantined and the other took up."""
         counts = dict(self.counts)
         for table, count in other.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
         softened = Counter(self.softened)
         softened.update(other.softened)
-        kept = tuple(one for one in self.set_aside if one.table not in reread)
+        kept = tuple(one for one in self.quarantined if one.table not in reread)
         return replace(
             self,
             batch=other.batch if other.batch is not None else self.batch,
@@ -143,7 +145,7 @@ class CaptureReport:
             rows=self.rows + other.rows,
             log_bytes=self.log_bytes + other.log_bytes,
             counts=counts,
-            set_aside=(*kept, *other.set_aside),
+            quarantined=(*kept, *other.quarantined),
             softened=softened,
             repaired=(*self.repaired, *other.repaired),
             start_seconds=self.start_seconds + other.start_seconds,
@@ -179,11 +181,11 @@ class TableMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """`failed` tables were set aside by this merge; `waiting` have captured batches
+    """`failed` tables were quarantined by this merge; `waiting` have captured batches
     that this call was not asked to merge."""
 
     merged: tuple[TableMerge, ...]
-    failed: tuple[SetAside, ...]
+    failed: tuple[Quarantine, ...]
     waiting: tuple[TableName, ...]
     batches_merged: tuple[int, ...]
     publish_seconds: float
@@ -200,7 +202,7 @@ class AcknowledgeReport:
     acknowledged: tuple[int, ...]
     position: Position | None
     held: Mapping[int, tuple[TableName, ...]]
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     seconds: float
     partial: tuple[Extent, ...] = ()
     sampled: VerifyReport | None = None
@@ -262,7 +264,7 @@ class VerifyReport:
     batch: int
     position: Position
     tables: tuple[TableDifference, ...]
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     seconds: float
     not_compared: tuple[NotCompared, ...] = ()
     not_proven: tuple[NotCompared, ...] = ()
@@ -270,7 +272,7 @@ class VerifyReport:
     @property
     def differs(self) -> bool:
         """Whether a table differs, or could not be read."""
-        return bool(self.not_compared) or not all(one.equal for one in self.tables)
+        return bool(self.not_compared) or not all(table.equal for table in self.tables)
 
     @property
     def equal(self) -> bool:

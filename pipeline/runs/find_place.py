@@ -44,7 +44,7 @@ from pipeline.start.question import Reached, Since, Where, size_of
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProvenPosition:
     """A boundary between two transactions, the GTIDs executed up to it, the witness before
     it, and what must be left out behind it because it was read before."""
 
@@ -54,7 +54,7 @@ class Found:
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
-def find_place(work: Workplace, where: Where, facts: ServerFacts) -> Found:
+def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
     """What a decision names, proven. Errors are those of the searches."""
     match where:
         case GtidSet():
@@ -186,15 +186,15 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
         )
 
 
-def _boundary(work: Workplace, at: Coordinates, *, then: str = "starts") -> Found:
+def _boundary(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
     """`then`: what a run does there."""
     boundary = find_boundary(work.server, at, tell=_tell(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
-    return Found(boundary.at, boundary.gtid_set, boundary.witness)
+    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.witness)
 
 
-def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> Found:
+def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
     """The file from which on everything stands that is not in the set; what is in it is
     left out there."""
     file = find_file_before(work.server, facts.binlogs, gtids)
@@ -206,7 +206,7 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> Found:
         )
     if facts.flavour == "mysql":
         _require_served(work, gtids)
-    return Found(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
+    return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
 
 
 def _require_served(work: Workplace, gtids: GtidSet) -> None:
@@ -219,7 +219,7 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
         dump.close()
 
 
-def find_known_until(work: Workplace, found: Found, facts: ServerFacts) -> Coordinates:
+def find_known_until(work: Workplace, found: ProvenPosition, facts: ServerFacts) -> Coordinates:
     """The end of the last transaction that is to be left out. Where some of them stand
     neither in the log nor among the purged ones nobody can tell: the log's end."""
     before = read_file_head(work.server, found.at.file).gtid_set

@@ -23,7 +23,7 @@ def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...
         return ()
     source, patterns = work.source.name, work.source.patterns
     found = {one.name for one in work.server.tables()}
-    found |= {one.table for one in work.ledger.newest_schemas(source)}
+    found |= {schema.table for schema in work.ledger.newest_schemas(source)}
     found |= {
         table
         for table, state in work.ledger.table_states(source).items()

@@ -5,7 +5,7 @@ Belongs here: which batches a table's write covers, the order intent → commit 
 
 Open intents are settled first, with the same batches and the same version, never
 regrouped: a holder that hung may still wake up and commit. One that is refused is given up
-with its table, which is set aside: when the table comes back, another write takes its
+with its table, which is quarantined: when the table comes back, another write takes its
 batches together with what cured it. That one replaces the mirror (`catch_up`), whatever
 the refused write made of its columns.
 """
@@ -37,7 +37,7 @@ from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableEventKind, TableState
+from pipeline.table_state import Quarantine, TableEventKind, TableState
 
 _ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 TABLES_AT_ONCE = 4
@@ -52,12 +52,12 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
         work.mirrors.prepare()
-    aside = publish(work, lease)
+    quarantined = publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
     published = perf_counter()
-    merging = _Merging(work, lease, only, failed=list(aside))
+    merging = _Merging(work, lease, only, failed=list(quarantined))
     merging.look_around()
     while merging.round():
         pass
@@ -75,13 +75,13 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
 
 @dataclass(slots=True)
 class _Merging:
-    """Tables merged and set aside so far."""
+    """Tables merged and quarantined so far."""
 
     work: Workplace
     lease: Lease
     only: frozenset[TableName] | None
     merged: list[TableMerge] = field(default_factory=list)
-    failed: list[SetAside] = field(default_factory=list)
+    failed: list[Quarantine] = field(default_factory=list)
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class _Merging:
             try:
                 self._note(state, look_at(work, state, self.looked.get(state.mirror)))
             except TableError as error:
-                self._put_aside(state.table, newest.batch, error)
+                self._quarantine(state.table, newest.batch, error)
 
     def _note(self, state: TableState, version: int | None) -> None:
         """Up to there the mirror's log was looked at."""
@@ -203,7 +203,7 @@ class _Merging:
         if foreign is None:
             self._note(task.state, version)
         else:
-            self._put_aside(intent.table, intent.last_batch, foreign)
+            self._quarantine(intent.table, intent.last_batch, foreign)
         self.merged.append(
             TableMerge(
                 table=task.intent.table,
@@ -224,11 +224,11 @@ class _Merging:
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A table whose mirror is to be written anew gets another one where this one cannot be
-        written; any other is set aside."""
+        written; any other is quarantined."""
         if isinstance(error, MirrorRefused) and table not in self.renewed and self._anew(table):
             self._renew(table, error)
         else:
-            self._put_aside(table, batch, error)
+            self._quarantine(table, batch, error)
 
     def _anew(self, table: TableName) -> bool:
         """Whether all rows of the table are among what waits for its mirror."""
@@ -249,15 +249,15 @@ class _Merging:
         self.renewed.add(table)
         self.work.progress.note(f"the mirror of {table} is {mirror} from now on: {error.reason}")
 
-    def _put_aside(self, table: TableName, batch: int, error: TableError) -> None:
+    def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
         """Nothing of an open intent is in the lake, or `commit_made` had found it."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         catches_up = error.remedy is Remedy.CATCH_UP
         remedy = Remedy.REWRITE_MIRROR if catches_up else error.remedy
-        aside = SetAside(table, error.reason, hint, f"batch {batch}", remedy=remedy)
-        self.work.ledger.set_aside(self.lease, aside)
-        self.work.progress.note(f"{aside.table} was set aside: {aside.reason}")
-        self.failed.append(aside)
+        quarantined = Quarantine(table, error.reason, hint, f"batch {batch}", remedy=remedy)
+        self.work.ledger.quarantine(self.lease, quarantined)
+        self.work.progress.note(f"{quarantined.table} was quarantined: {quarantined.reason}")
+        self.failed.append(quarantined)
 
 
 def _lacking(work: Workplace) -> Mapping[TableName, list[Batch]]:

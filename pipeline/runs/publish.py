@@ -29,7 +29,7 @@ from pipeline.runs.schema_choice import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import GOING, SetAside, TableState
+from pipeline.table_state import GOING, Quarantine, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class _Part:
     files: Sequence[SegmentFile]
 
 
-def publish(work: Workplace, lease: Lease) -> tuple[SetAside, ...]:
+def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
     """Add every captured batch's segments to their changelogs, and its parts to the source's
-    own tables, oldest batch first. The tables that were set aside, because somebody else wrote
+    own tables, oldest batch first. The tables that were quarantined, because somebody else wrote
     to their changelogs."""
     source = work.source.name
     captured = [one for one in work.ledger.unfinished(source) if one.state is BatchState.CAPTURED]
@@ -73,7 +73,7 @@ def publish(work: Workplace, lease: Lease) -> tuple[SetAside, ...]:
         for part in work.ledger.source_parts(batch.id):
             publishing.part(batch, part)
     publishing.note()
-    return tuple(publishing.aside)
+    return tuple(publishing.quarantined)
 
 
 @dataclass(slots=True)
@@ -84,10 +84,10 @@ class _Publishing:
     lease: Lease
     before: Mapping[str, int]
     after: dict[str, int] = field(default_factory=dict)
-    aside: list[SetAside] = field(default_factory=list)
+    quarantined: list[Quarantine] = field(default_factory=list)
 
     def segments(self, batch: Batch, together: Sequence[_Versioned], state: TableState) -> None:
-        """One table's. What somebody else did to its changelog sets the table aside, once the
+        """One table's. What somebody else did to its changelog quarantines the table, once the
         batch is in it: a table that comes back is not published a second time."""
         table, generation = together[0].table, together[0].version.generation
         folder = changelog_path(batch.source, table, generation)
@@ -109,10 +109,10 @@ class _Publishing:
             errors.append(error)
         for first in errors[:1]:
             place = str(batch.start.at)
-            aside = SetAside.of(table, first, place)
-            self.work.ledger.set_aside(self.lease, aside)
-            self.work.progress.note(f"{table} was set aside: {aside.reason}")
-            self.aside.append(aside)
+            quarantined = Quarantine.of(table, first, place)
+            self.work.ledger.quarantine(self.lease, quarantined)
+            self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
+            self.quarantined.append(quarantined)
 
     def part(self, batch: Batch, part: SourcePart) -> None:
         """One of the source's own tables: nothing is made of them, so that somebody else wrote
@@ -150,7 +150,7 @@ class _Publishing:
         except SegmentsLost as error:
             lost = error.message
             damaged = self.work.segments.damaged
-            done = publish(files=[one for one in part.files if not damaged(part.folder, [one])])
+            done = publish(files=[file for file in part.files if not damaged(part.folder, [file])])
         self.after[part.folder] = done.delta_version
         return lost
 
@@ -165,7 +165,7 @@ class _Publishing:
 
     def _look(self, folder: str, table: TableName | None = None) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
-        table stays set aside until somebody releases it."""
+        table stays quarantined until somebody releases it."""
         looked = self.after.get(folder, self.before.get(folder))
         if looked is None or folder in self.after or self.work.changelog.ends_at(folder, looked):
             return

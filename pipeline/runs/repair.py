@@ -4,7 +4,7 @@ Belongs here: unfinished and damaged captures, files that nobody needs any more.
 where the run starts (`begin`).
 
 A damaged capture is read again as long as no table shows any of it. Later that would bring
-changes a second time: then the tables whose files are damaged are set aside, and the others
+changes a second time: then the tables whose files are damaged are quarantined, and the others
 go on.
 """
 
@@ -25,7 +25,7 @@ from pipeline.runs.publish import files_lost
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.segment import Segment, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import GOING, SetAside
+from pipeline.table_state import GOING, Quarantine
 
 SWEPT = 10
 """So many of the newest batches are looked through for files of abandoned ones."""
@@ -71,8 +71,8 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     abandoned = list(foreseen(work, choice, damages))
     gone = {one.batch.id for one in abandoned}
     notes = [_abandon(work, lease, one.batch, one.why) for one in abandoned]
-    kept = [one for one in damages if one.batch.id not in gone]
-    notes += [note for one in kept if (note := _set_aside(work, lease, one)) is not None]
+    kept = [damage for damage in damages if damage.batch.id not in gone]
+    notes += [note for one in kept if (note := _quarantined(work, lease, one)) is not None]
     notes = [*taken_up, *notes]
     for note in notes:
         work.progress.note(note)
@@ -106,7 +106,7 @@ def _read_again(
     used = [table for batch in going for table in _used(work, batch)]
     if not used:
         yield from (Abandonment(batch, first.why) for batch in reversed(going))
-    elif lost := [one for one in damages if one.table is None]:
+    elif lost := [damage for damage in damages if damage.table is None]:
         raise SegmentsLost(
             f"rows that batch {lost[0].batch.id} keeps for a prepared transaction are damaged "
             f"({lost[0].why}), and {used[0]} already shows part of what was read since",
@@ -139,7 +139,7 @@ def discard(work: Workplace, batch: Batch) -> int:
     return files + work.spool.discard(work.source.name, batch.id)
 
 
-def _set_aside(work: Workplace, lease: Lease, damage: Damage) -> str | None:
+def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
     """A table that lost captured changes, in a batch that others show; None where that was
     said before, or is said when the rest is published (the source's own tables)."""
     table, batch = damage.table, damage.batch
@@ -147,9 +147,9 @@ def _set_aside(work: Workplace, lease: Lease, damage: Damage) -> str | None:
         return None
     if work.ledger.table_states(batch.source)[table].condition not in GOING:
         return None
-    aside = SetAside.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
-    work.ledger.set_aside(lease, aside)
-    return f"{table} was set aside: {aside.reason}"
+    quarantined = Quarantine.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
+    work.ledger.quarantine(lease, quarantined)
+    return f"{table} was quarantined: {quarantined.reason}"
 
 
 def damages_of(work: Workplace) -> list[Damage]:

@@ -6,7 +6,7 @@ what a table map says (`pipeline.binlog.rows.table_map`).
 
 from __future__ import annotations
 
-from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import TableMap, read_outline, read_structure
 from pipeline.errors import SchemaUnknownAt, TableError
 from pipeline.position import Coordinates
@@ -32,7 +32,7 @@ def version_for(
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
-    if Part.NAMES in read_outline(mapped.raw, flavour).said:
+    if OptionalField.NAMES in read_outline(mapped.raw, flavour).said:
         return structures.told_by_map(read_structure(mapped.raw, flavour), at)
     later = structures.known_from(table)
     if later is not None:
@@ -68,7 +68,7 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
 
 
 def release_hint(table: TableName) -> str:
-    """The cure for a table that is set aside."""
+    """The cure for a table that is quarantined."""
     return f"`lockstep release {table} --reason …` brings it back"
 
 

@@ -38,7 +38,7 @@ def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
 def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
     same = other.column(column.name)
     defaults = (column.default, None if same is None else same.default)
-    if None not in defaults and any(isinstance(one, WrittenDefault) for one in defaults):
+    if None not in defaults and any(isinstance(default, WrittenDefault) for default in defaults):
         return replace(column, default=defaults[1])
     return column
 

@@ -40,7 +40,7 @@ class Action(StrEnum):
     DROP = "drop"
     REREAD = "re-read"
     TAKE_OVER = "take over"
-    SET_ASIDE = "set aside"
+    QUARANTINED = "quarantined"
 
 
 GOES_ON: Final = frozenset({Action.NOTHING, Action.FOLLOW})
@@ -67,9 +67,9 @@ class Consequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ConsequenceRule:
     """`applies` answers why, or None; `words` are (statement, history, mirror, changelog) for
-    people. `by_policy`: `on_rewrite` decides between setting aside and re-reading."""
+    people. `by_policy`: `on_rewrite` decides between quarantining and re-reading."""
 
     name: str
     applies: Callable[[Happened], str | None]
@@ -86,20 +86,20 @@ def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str
     return lambda one: test(one) if one.kind == "changed" else None
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule(
+RULES: Final[tuple[ConsequenceRule, ...]] = (
+    ConsequenceRule(
         ENGINE_REFUSED,
         engine_refused,
-        Action.SET_ASIDE,
+        Action.QUARANTINED,
         (
             "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
             "MERGE, FEDERATED, CSV …: check.md lists them all)",
             "new version",
-            "set aside",
+            "quarantined",
             "ends there",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "created",
         _is("created"),
         Action.CREATE,
@@ -110,7 +110,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "created at its first rows",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "dropped",
         _is("dropped"),
         Action.DROP,
@@ -121,7 +121,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "kept",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "renamed",
         _is("renamed"),
         Action.REREAD,
@@ -134,7 +134,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "each name keeps its own",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "truncated",
         _is("truncated"),
         Action.EMPTY,
@@ -145,63 +145,63 @@ RULES: Final[tuple[Rule, ...]] = (
             "a truncate row",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         NOT_FOLLOWED,
         _is("not followed"),
-        Action.SET_ASIDE,
+        Action.QUARANTINED,
         (
             "not understood, or does not fit the history",
             "recorded verbatim; unknown from there on",
-            "set aside at that place",
+            "quarantined at that place",
             "ends there",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "rows-without-events",
         _is("dirty"),
-        Action.SET_ASIDE,
+        Action.QUARANTINED,
         (
             "partition TRUNCATE, DROP, EXCHANGE; IMPORT and DISCARD TABLESPACE; MariaDB's ALTER "
             "IGNORE; REPAIR TABLE",
             "no new version",
-            "set aside; re-read with on_rewrite = resnapshot",
+            "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
         ),
         by_policy=True,
     ),
-    Rule(
+    ConsequenceRule(
         "engine",
         _changed(engine_changed),
-        Action.SET_ASIDE,
+        Action.QUARANTINED,
         (
             "ENGINE from one that is not captured, to or from one that stores rows differently",
             "new version",
-            "set aside; re-read with on_rewrite = resnapshot",
+            "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
         ),
         by_policy=True,
     ),
-    Rule(
+    ConsequenceRule(
         "values",
         _changed(values_changed),
-        Action.SET_ASIDE,
+        Action.QUARANTINED,
         (
             "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
             "sets, members removed or in another order, binary to text, another generation "
             "expression …",
             "new version",
-            "set aside; re-read with on_rewrite = resnapshot",
+            "quarantined; re-read with on_rewrite = resnapshot",
             "next generation where a type changes",
         ),
         by_policy=True,
     ),
-    Rule(
+    ConsequenceRule(
         "key",
         _changed(key_changed),
         Action.REREAD,
         ("the primary key changes", "new version", "re-read under the new key", "nothing"),
     ),
-    Rule(
+    ConsequenceRule(
         PER_ROW,
         _changed(differs_per_row),
         Action.REREAD,
@@ -215,7 +215,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "column added",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "columns",
         _changed(columns_changed),
         Action.FOLLOW,
@@ -228,7 +228,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "columns added; the next generation where a type changes",
         ),
     ),
-    Rule(
+    ConsequenceRule(
         "nothing",
         lambda one: one.reason or "nothing of its rows changed",
         Action.NOTHING,
@@ -283,5 +283,5 @@ _WEIGHT: Final = {
     Action.DROP: 4,
     Action.TAKE_OVER: 5,
     Action.REREAD: 6,
-    Action.SET_ASIDE: 7,
+    Action.QUARANTINED: 7,
 }

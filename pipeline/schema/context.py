@@ -29,7 +29,7 @@ _MARIADB_EMPTY_IS_NULL: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFacts:
+class ServerDialect:
     """What no event tells: `version` as 90704 or 101118, `flavour` "mysql" or "mariadb",
     how names of tables are compared, and the engine of tables that name none."""
 
@@ -51,7 +51,7 @@ class StatementContext:
     without effect among it. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
     and again at its "commit" or "rollback"."""
 
-    facts: ServerFacts = field(default_factory=ServerFacts)
+    facts: ServerDialect = field(default_factory=ServerDialect)
     database: str = ""
     sql_mode: int = 0
     client_charset: str = "utf8mb4"
@@ -134,7 +134,7 @@ _NO_NAMES: Final = 254
 """The count of updated databases that stands for too many to name."""
 
 
-def read_context(status: bytes, facts: ServerFacts, database: str = "") -> StatementContext:
+def read_context(status: bytes, facts: ServerDialect, database: str = "") -> StatementContext:
     """A QUERY event's status variables → the statement's context.
 
     UnsupportedEvent for a code that is not known: how long its value is nobody could say,

@@ -236,7 +236,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         schema = with_renamed_parents(schema, before.name, done.renamed)
     after = schema.table(name) or done.table
     effects: list[Effect] = []
-    if after != before or done.columns_from != tuple(one.name for one in before.columns):
+    if after != before or done.columns_from != tuple(column.name for column in before.columns):
         effects.append(Changed(before.name, before, after, done.columns_from))
     schema, moved = _renamed(schema, name, target, context)
     effects += [

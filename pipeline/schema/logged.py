@@ -58,7 +58,7 @@ def recorded_statement(logged: LoggedStatement, followed: Followed) -> SchemaSta
     outcome = "followed"
     if followed.not_understood is not None:
         outcome = "not understood"
-    elif any(isinstance(one, NotFollowed | UnknownTable) for one in followed.effects):
+    elif any(isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects):
         outcome = "partly"
     sentences = tuple(map(sentence, followed.effects))
     if followed.not_understood is not None:

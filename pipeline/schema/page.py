@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pipeline import made_pages
-from pipeline.schema.consequences import RULES, Rule
+from pipeline.schema.consequences import RULES, ConsequenceRule
 
 _MAKER: Final = "pipeline.schema.page"
 _HEAD: Final = "| | rule | statement | history | mirror | changelog |\n|---|---|---|---|---|---|"
@@ -21,7 +21,7 @@ def table() -> str:
     return "\n".join([_HEAD, *rows, ""])
 
 
-def _row(number: int, rule: Rule) -> str:
+def _row(number: int, rule: ConsequenceRule) -> str:
     cells = (str(number), f"`{rule.name}`", *rule.words)
     return made_pages.row(cells)
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pipeline.position import Coordinates
 from pipeline.schema.compare import aligned, differences
-from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
@@ -62,7 +62,7 @@ class _Known:
         return self.tables.get(table)
 
     def all(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.tables.values() if one.knowledge is not Knowledge.DROPPED]
+        return [table for table in self.tables.values() if table.knowledge is not Knowledge.DROPPED]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.ever.get(table, ())
@@ -84,7 +84,7 @@ def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Itera
     known, told = _Known(), set[TableName]()
     for recorded in batches:
         if recorded.databases is not None:
-            known.schemas = {one.name: one for one in recorded.databases}
+            known.schemas = {database.name: database for database in recorded.databases}
         if recorded.whole:
             known.tables.clear()
         for one in _batch(recorded, known, lower_case_table_names):
@@ -115,8 +115,8 @@ def _batch(recorded: Recorded, known: _Known, folding: int) -> Iterator[Disagree
         while found and found[0].since < statement.end:
             _adopt(tracker, found.pop(0))
         yield from _statement(tracker, statement, made.get(statement.id, {}))
-    for one in tracker.history.databases:
-        known.schemas[one.name] = one
+    for database in tracker.history.databases:
+        known.schemas[database.name] = database
 
 
 def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
@@ -132,7 +132,7 @@ def _statement(
     tracker.take(logged_statement(statement))
     after = tracker.history
     yield from _outcome(statement, after.statements[len(before.statements) :])
-    folded = {one.table: one for one in after.versions[len(before.versions) :]}
+    folded = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*folded, *made}):
         ours, theirs = folded.get(table), made.get(table)
         given = theirs is not None and theirs.knowledge is Knowledge.KNOWN
@@ -199,7 +199,7 @@ def logged_statement(statement: SchemaStatement) -> LoggedStatement:
 def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
     """A `SchemaStatement.context` as the value it was; keys of other versions are passed."""
     names = {one.name for one in fields(StatementContext)} - {"facts"}
-    told = {one.name for one in fields(ServerFacts)}
+    told = {one.name for one in fields(ServerDialect)}
     facts = {name: value for name, value in stored.get("facts", {}).items() if name in told}
     given = {name: value for name, value in stored.items() if name in names}
-    return StatementContext(facts=ServerFacts(**facts), **given)
+    return StatementContext(facts=ServerDialect(**facts), **given)

@@ -2,7 +2,7 @@
 
 Belongs here: the choice among a structure's keys. Values are compared as text or bytes of the
 lake, which is sound: what is unique under a collation is unique in its bytes, and a key's bytes
-come back from its text (`binlog.text.twins`) or the table is set aside.
+come back from its text (`binlog.text.twins`) or the table is quarantined.
 """
 
 from __future__ import annotations

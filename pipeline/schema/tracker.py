@@ -144,18 +144,18 @@ class SchemaTracker:
     ) -> None:
         """What was found at the beginning, to be recorded with this reading. A table that
         was known before goes on with its rows; which column is which only the names tell."""
-        for one in versions:
+        for version in versions:
             columns_from = None
-            if one.schema is not None:
-                before = self._versions.last_known_at_beginning(one.table)
-                columns_from = same_names(before, one.schema)
+            if version.schema is not None:
+                before = self._versions.last_known_at_beginning(version.table)
+                columns_from = same_names(before, version.schema)
             self._versions.record(
-                one.table,
-                one.schema,
-                one.since,
-                one.origin,
+                version.table,
+                version.schema,
+                version.since,
+                version.origin,
                 columns_from=columns_from,
-                reason=one.reason,
+                reason=version.reason,
             )
         self._databases += databases
 

@@ -112,7 +112,7 @@ class Versions:
         """The last structure that was known of it when the reading began."""
         if not self._known.last_number(table):
             return None
-        known = (one.schema for one in reversed(self._known.versions(table)))
+        known = (version.schema for version in reversed(self._known.versions(table)))
         return next((schema for schema in known if schema is not None), None)
 
     def record(
@@ -165,11 +165,11 @@ def told_by_log(versions: Iterable[SchemaVersion]) -> bool:
     """Whether what is known of a table, all its versions given, comes from the log's own
     account of it, which tells no defaults."""
     told = False
-    for one in versions:
-        if one.origin is Origin.TABLE_MAP:
+    for version in versions:
+        if version.origin is Origin.TABLE_MAP:
             told = True
-        elif one.origin in (Origin.BASELINE, Origin.PERSON) or (
-            one.origin is Origin.STATEMENT and one.columns_from is None
+        elif version.origin in (Origin.BASELINE, Origin.PERSON) or (
+            version.origin is Origin.STATEMENT and version.columns_from is None
         ):
             told = False
     return told

@@ -10,12 +10,12 @@ from pipeline.decisions import LeaseView, Override, RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Lineage
+from pipeline.position import ServerLineage
 from pipeline.proof.proven import TableProof
 from pipeline.snapshot.progress import Progress
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, Quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,17 @@ class Overlap:
 class Standing:
     """Everything a person may want to know of a source. `facts` is None if the server did
     not answer, and then `trouble` says why. `start`: what the next run would decide; None if
-    that was not looked into, and always while `override` is open. Of the tables `set_aside`,
+    that was not looked into, and always while `override` is open. Of the tables `quarantined`,
     those that a person `paused`, and those that the next run brings back. `partial`: tables
     that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
-    `astray`: tables that the next run sets aside for what somebody did to their mirrors;
+    `astray`: tables that the next run quarantines for what somebody did to their mirrors;
     `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
     the source found, and when."""
 
     source: str
     captured: Cursor | None = None
     acknowledged: Cursor | None = None
-    lineage: Lineage = field(default_factory=Lineage)
+    lineage: ServerLineage = field(default_factory=ServerLineage)
     facts: ServerFacts | None = None
     trouble: LockstepError | None = None
     start: Start | Refusal | None = None
@@ -97,14 +97,14 @@ class Standing:
     override: Override | None = None
     gaps: tuple[Gap, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    quarantined: tuple[Quarantine, ...] = ()
     paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
     partial: tuple[Extent, ...] = ()
     decisions: tuple[RecordedDecision, ...] = ()
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
-    astray: tuple[SetAside, ...] = ()
+    astray: tuple[Quarantine, ...] = ()
     loading: tuple[Progress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
 

@@ -25,10 +25,10 @@ FAILED = ("failure", "refusal")
 
 def looked(decisions: Sequence[RecordedDecision], position: Position | None) -> datetime | None:
     """When a run last found that nothing was behind the position; `decisions` newest first."""
-    for one in decisions:
-        head = one.decision.facts.get("head")
-        if one.decision.kind == "idle" and position is not None and head == str(position.at):
-            return one.decided_at
+    for decision in decisions:
+        head = decision.decision.facts.get("head")
+        if decision.decision.kind == "idle" and position is not None and head == str(position.at):
+            return decision.decided_at
     return None
 
 
@@ -111,24 +111,24 @@ def failures(
     """What failed since a run went through to its end; both newest first. A run that found
     nothing to read went through unless batches are `waiting` for what failed behind it. A
     start alone is no success: the same run may fail after it."""
-    done = next((one.acknowledged_at for one in batches if one.acknowledged_at), None)
+    done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[RecordedDecision] = []
-    for one in decisions:
-        idle = one.decision.kind == "idle" and not waiting
-        if idle or (done is not None and one.decided_at <= done):
+    for decision in decisions:
+        idle = decision.decision.kind == "idle" and not waiting
+        if idle or (done is not None and decision.decided_at <= done):
             break
-        if one.decision.kind in FAILED:
-            failed.append(one)
+        if decision.decision.kind in FAILED:
+            failed.append(decision)
     return Failures(len(failed), failed[-1].decided_at, failed[0]) if failed else None
 
 
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
     """Those of live batches, newest first."""
     return tuple(
-        Overlap(one.id, one.follows, str(one.start), one.start.committed_at)
-        for one in batches
-        if one.continuity is Continuity.OVERLAP
-        and one.follows is not None
-        and one.end is not None
-        and one.state.value != "abandoned"
+        Overlap(batch.id, batch.follows, str(batch.start), batch.start.committed_at)
+        for batch in batches
+        if batch.continuity is Continuity.OVERLAP
+        and batch.follows is not None
+        and batch.end is not None
+        and batch.state.value != "abandoned"
     )

@@ -72,7 +72,7 @@ def table_standings(known: KnownOfTables) -> dict[TableName, TableStanding]:
     """Of each table that has a state or is partial, and of no other."""
     partial = {one.table: one for one in known.partial}
     loading = {one.table: one for one in known.loading}
-    differing = {one.table: one for one in known.proofs if one.differing}
+    differing = {proof.table: proof for proof in known.proofs if proof.differing}
     gaps = _open_gaps(known.gaps)
     return {
         table: _standing(

@@ -16,9 +16,9 @@ from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof
 from pipeline.standing.facts import Failures, Headroom, Lag, Standing
-from pipeline.start.question import Refusal, Rule, Start
+from pipeline.start.question import Refusal, Start, StartRule
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside
+from pipeline.table_state import Extent, Quarantine
 
 
 class State(StrEnum):
@@ -29,7 +29,7 @@ class State(StrEnum):
     UNREACHABLE = "server unreachable"
     FAILED = "failed"
     AT_RISK = "position at risk"
-    SET_ASIDE = "set aside"
+    QUARANTINED = "quarantined"
     PAUSED = "paused"
     BEHIND = "behind"
     DIFFERS = "differs"
@@ -63,7 +63,7 @@ _GAP_CURE = (
 )
 _DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
 _DAY = timedelta(days=1)
-_START_RULES = frozenset(rule.value for rule in Rule)
+_START_RULES = frozenset(rule.value for rule in StartRule)
 
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
@@ -203,25 +203,27 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
-    aside = [one for one in standing.set_aside if one.table not in standing.ordered_back]
-    faults = [one for one in aside if one.table not in standing.paused]
+    quarantined = [one for one in standing.quarantined if one.table not in standing.ordered_back]
+    faults = [one for one in quarantined if one.table not in standing.paused]
     if faults:
-        return Verdict(State.SET_ASIDE, _set_aside(faults), faults[0].hint)
+        return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint)
     if standing.astray:
         lost = standing.astray[0]
         return Verdict(
-            State.SET_ASIDE, f"the next run sets {lost.table} aside: {lost.reason}", lost.hint
+            State.QUARANTINED, f"the next run quarantines {lost.table}: {lost.reason}", lost.hint
         )
     run = f"`lockstep run --source {standing.source}`"
     if back := sorted(standing.ordered_back):
         comes = "comes" if len(back) == 1 else "come"
         sentence = f"{_named(back)} {comes} back with the next run"
         return Verdict(State.BEHIND, sentence, run, Recovery.RETRY)
-    if aside:
-        those = [one.table for one in aside]
+    if quarantined:
+        those = [one.table for one in quarantined]
         verb = "is" if len(those) == 1 else "are"
         return Verdict(
-            State.PAUSED, f"{_named(those)} {verb} paused; everything else goes on", aside[0].hint
+            State.PAUSED,
+            f"{_named(those)} {verb} paused; everything else goes on",
+            quarantined[0].hint,
         )
     if standing.waiting:
         first = standing.waiting[0]
@@ -234,7 +236,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         )
     if (behind := late(standing.source, standing.lag, pause)) is not None:
         return behind
-    if wrong := [one for one in standing.proofs if one.differing]:
+    if wrong := [proof for proof in standing.proofs if proof.differing]:
         return Verdict(State.DIFFERS, _differing(wrong), _DIFFERS_CURE.format(wrong[0].table))
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
         return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
@@ -270,11 +272,11 @@ def _gaps(gaps: Sequence[Gap]) -> str:
     return f"{count} in what was read, see below: rows of {_some(tables)} may be wrong"
 
 
-def _set_aside(aside: Sequence[SetAside]) -> str:
-    names = _named([one.table for one in aside])
-    if len(aside) == 1:
-        return f"{names}: set aside at {aside[0].position}, {aside[0].reason}"
-    return f"{len(aside)} tables are set aside: {names}; the others go on"
+def _quarantined(quarantined: Sequence[Quarantine]) -> str:
+    names = _named([one.table for one in quarantined])
+    if len(quarantined) == 1:
+        return f"{names}: quarantined at {quarantined[0].position}, {quarantined[0].reason}"
+    return f"{len(quarantined)} tables are quarantined: {names}; the others go on"
 
 
 def _partial(partial: Sequence[Extent]) -> str:

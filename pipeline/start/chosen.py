@@ -15,9 +15,9 @@ from pipeline.start.question import (
     Answer,
     Question,
     Reached,
-    Rule,
     SetReading,
     Start,
+    StartRule,
     WitnessReading,
 )
 from pipeline.start.resumed import rewritten
@@ -44,9 +44,9 @@ def choose(asked: Question) -> Answer:
     reason = f"{choice.author} chose {choice.place}: {choice.reason}"
     cursor = asked.cursor
     if cursor is None:
-        return Start(Rule.CHOSEN_START, reason, reached.where, override=choice.id)
+        return Start(StartRule.CHOSEN_START, reason, reached.where, override=choice.id)
     return Start(
-        Rule.CHOSEN_START,
+        StartRule.CHOSEN_START,
         reason,
         reached.where,
         follows=cursor.batch,

@@ -22,9 +22,9 @@ from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
     Question,
-    Rule,
     Since,
     Start,
+    StartRule,
     size_of,
 )
 
@@ -54,7 +54,7 @@ def after_set(asked: Question) -> Answer:
     if chosen is None:
         return None
     reason = "the configured start is a GTID set: everything after it is read"
-    return Start(Rule.CONFIGURED_SET, reason, chosen)
+    return Start(StartRule.CONFIGURED_SET, reason, chosen)
 
 
 def unreachable(asked: Question) -> Answer:
@@ -79,7 +79,7 @@ def coordinates(asked: Question) -> Answer:
     if asked.cursor is not None or not isinstance(asked.configured, AtCoordinates):
         return None
     reason = f"start = '{asked.configured}' is configured and on the server"
-    return Start(Rule.CONFIGURED_COORDINATES, reason, asked.configured.at)
+    return Start(StartRule.CONFIGURED_COORDINATES, reason, asked.configured.at)
 
 
 def moment_in_file(asked: Question) -> Answer:
@@ -87,7 +87,7 @@ def moment_in_file(asked: Question) -> Answer:
     if asked.cursor is not None or not isinstance(place, InFile):
         return None
     reason = f"start = '{place}': the first transaction of that file at or after the moment"
-    return Start(Rule.CONFIGURED_MOMENT_IN_FILE, reason, Since(place.moment, place.file))
+    return Start(StartRule.CONFIGURED_MOMENT_IN_FILE, reason, Since(place.moment, place.file))
 
 
 def moment(asked: Question) -> Answer:
@@ -95,7 +95,7 @@ def moment(asked: Question) -> Answer:
     if asked.cursor is not None or not isinstance(place, AtMoment):
         return None
     reason = f"start = '{place}': the first transaction committed at or after it"
-    return Start(Rule.CONFIGURED_MOMENT, reason, Since(place.moment))
+    return Start(StartRule.CONFIGURED_MOMENT, reason, Since(place.moment))
 
 
 def snapshot(asked: Question) -> Answer:
@@ -106,7 +106,7 @@ def snapshot(asked: Question) -> Answer:
     if low is not None and low.offset <= (size_of(low.file, asked.facts.binlogs) or 0):
         where, what = low, "where the first rows were read, by a run that did not end:"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {what} {where}"
-    return Start(Rule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
+    return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 
 
 def earliest(asked: Question) -> Answer:
@@ -114,14 +114,14 @@ def earliest(asked: Question) -> Answer:
         return None
     at = Coordinates(asked.facts.binlogs[0].file, FIRST_OFFSET)
     reason = f"start = 'earliest': the oldest log file is {at.file}"
-    return Start(Rule.CONFIGURED_EARLIEST, reason, at)
+    return Start(StartRule.CONFIGURED_EARLIEST, reason, at)
 
 
 def latest(asked: Question) -> Answer:
     if asked.cursor is not None or not isinstance(asked.configured, Latest):
         return None
     reason = f"start = 'latest': the log ends at {asked.facts.head}"
-    return Start(Rule.CONFIGURED_LATEST, reason, asked.facts.head)
+    return Start(StartRule.CONFIGURED_LATEST, reason, asked.facts.head)
 
 
 def not_chosen(asked: Question) -> Answer:

@@ -35,7 +35,7 @@ class SetReading(StrEnum):
     """The last one that was read stands in the log no more."""
 
 
-class Rule(StrEnum):
+class StartRule(StrEnum):
     """The start rules by name; `rules.TABLE` has their order and their conditions."""
 
     CHOSEN_START = "chosen-start"
@@ -151,7 +151,7 @@ class Start:
     that goes on behind a batch names it (`follows`), and what lies between. Without either
     it is a first start."""
 
-    rule: Rule
+    rule: StartRule
     reason: str
     where: Where
     predecessor: int | None = None
@@ -164,7 +164,7 @@ class Start:
 class Refusal:
     """Do not begin; `error` says why, whose move it is, and what to type."""
 
-    rule: Rule
+    rule: StartRule
     error: LockstepError
 
     @property

@@ -23,7 +23,7 @@ from pipeline.gtid import GtidSet
 from pipeline.places import AfterGtids
 from pipeline.policies import OnSourceChanged
 from pipeline.position import LogFile
-from pipeline.start.question import Question, Refusal, Rule, WitnessReading
+from pipeline.start.question import Question, Refusal, StartRule, WitnessReading
 
 _ANEW = "`lockstep start-at earliest --reason …`"
 
@@ -31,7 +31,7 @@ _ANEW = "`lockstep start-at earliest --reason …`"
 def chosen_unreachable(choice: Override, why: LockstepError | None) -> Refusal:
     because = f": {why.message}" if why else ""
     return Refusal(
-        Rule.CHOSEN_START_UNREACHABLE,
+        StartRule.CHOSEN_START_UNREACHABLE,
         StartUnreachable(
             f"{choice.place}, which {choice.author} chose, is not on the server{because}",
             hint=(f"{why.hint}; or " if why else "")
@@ -44,7 +44,7 @@ def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
     read_here = asked.same_server and asked.witness is WitnessReading.SAME
     behind = cursor.position if read_here else AfterGtids(cursor.position.gtid_set)
     return Refusal(
-        Rule.CHOSEN_START_BEHIND,
+        StartRule.CHOSEN_START_BEHIND,
         StartBehindCursor(
             f"{choice.place}, which {choice.author} chose, lies before "
             f"{cursor.position}, up to which everything was read",
@@ -56,7 +56,7 @@ def chosen_behind(asked: Question, choice: Override, cursor: Cursor) -> Refusal:
 
 def rewritten(cursor: Cursor, why: str) -> Refusal:
     return Refusal(
-        Rule.HISTORY_REWRITTEN,
+        StartRule.HISTORY_REWRITTEN,
         HistoryRewritten(
             f"the log at the cursor {cursor.position} is not the log that was read: {why}",
             hint="the server was reset, restored or cloned; what it holds now does not follow "
@@ -68,7 +68,7 @@ def rewritten(cursor: Cursor, why: str) -> Refusal:
 
 def set_reused(asked: Question, cursor: Cursor) -> Refusal:
     return Refusal(
-        Rule.SET_REUSED,
+        StartRule.SET_REUSED,
         HistoryRewritten(
             f"server {asked.facts.server_uuid} has another transaction under the GTID "
             f"{asked.reused} than the one that was read from {cursor.position.server_uuid}: its "
@@ -84,7 +84,7 @@ def set_reused(asked: Question, cursor: Cursor) -> Refusal:
 def set_unproven(asked: Question, cursor: Cursor) -> Refusal:
     read = AfterGtids(cursor.position.gtid_set)
     return Refusal(
-        Rule.SET_UNPROVEN,
+        StartRule.SET_UNPROVEN,
         HistoryUnproven(
             f"server {asked.facts.server_uuid} has purged the last transactions that were read: "
             "nothing shows that those it executed under the same GTIDs are the same",
@@ -95,7 +95,7 @@ def set_unproven(asked: Question, cursor: Cursor) -> Refusal:
     )
 
 
-def purged(rule: Rule, asked: Question, cursor: Cursor) -> Refusal:
+def purged(rule: StartRule, asked: Question, cursor: Cursor) -> Refusal:
     oldest = asked.facts.binlogs[0].file if asked.facts.binlogs else "none"
     if asked.same_server:
         message = (
@@ -129,7 +129,7 @@ def _why_not_by_set(asked: Question, cursor: Cursor) -> str:
 
 def diverged(asked: Question, cursor: Cursor, missing: GtidSet) -> Refusal:
     return Refusal(
-        Rule.SOURCE_DIVERGED,
+        StartRule.SOURCE_DIVERGED,
         SourceDiverged(
             f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which "
             f"{cursor.position.server_uuid} had executed at the place that was read up to",
@@ -147,7 +147,7 @@ def source_changed(asked: Question, cursor: Cursor) -> Refusal:
     )
     no_moment = asked.policies.on_source_changed is OnSourceChanged.TIMESTAMP
     return Refusal(
-        Rule.SOURCE_CHANGED,
+        StartRule.SOURCE_CHANGED,
         SourceChanged(
             f"the cursor {cursor.position} belongs to server {cursor.position.server_uuid}, but "
             f"{asked.facts.server_uuid} answers at the source's address, and "
@@ -171,7 +171,7 @@ def _why_no_set(asked: Question, cursor: Cursor) -> str:
 def set_purged(asked: Question, chosen: GtidSet) -> Refusal:
     missing = asked.purged.difference(chosen)
     return Refusal(
-        Rule.CONFIGURED_SET_PURGED,
+        StartRule.CONFIGURED_SET_PURGED,
         PositionPurged(
             f"the server has purged {missing.shortened()}, which the configured start does not "
             "hold",
@@ -184,7 +184,7 @@ def set_purged(asked: Question, chosen: GtidSet) -> Refusal:
 def set_diverged(asked: Question, chosen: GtidSet) -> Refusal:
     missing = chosen.difference(asked.executed)
     return Refusal(
-        Rule.CONFIGURED_SET_DIVERGED,
+        StartRule.CONFIGURED_SET_DIVERGED,
         SourceDiverged(
             f"the server never executed {missing.shortened()}, which the configured start holds",
             hint="correct start in lockstep.toml: a set that lies within @@gtid_executed",
@@ -198,7 +198,7 @@ def unreachable(asked: Question, file: LogFile, place: str) -> Refusal:
     listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
     there = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
     return Refusal(
-        Rule.START_UNREACHABLE,
+        StartRule.START_UNREACHABLE,
         StartUnreachable(
             f"start = {place} is not on the server ({there})",
             hint="choose a place that SHOW BINARY LOGS lists",
@@ -208,7 +208,7 @@ def unreachable(asked: Question, file: LogFile, place: str) -> Refusal:
 
 def no_files() -> Refusal:
     return Refusal(
-        Rule.START_UNREACHABLE,
+        StartRule.START_UNREACHABLE,
         StartUnreachable(
             "start = 'earliest': the server lists no log file",
             hint="set log_bin in the server's configuration and restart it",
@@ -218,7 +218,7 @@ def no_files() -> Refusal:
 
 def not_chosen() -> Refusal:
     return Refusal(
-        Rule.START_NOT_CHOSEN,
+        StartRule.START_NOT_CHOSEN,
         StartNotChosen(
             "the source has no cursor and no start is configured",
             hint="write start = 'earliest' (all logs the server has), start = 'latest' (from now "
@@ -230,7 +230,7 @@ def not_chosen() -> Refusal:
 def no_rule(asked: Question) -> Refusal:
     where = f"the cursor {asked.cursor.position}" if asked.cursor else f"start = {asked.configured}"
     return Refusal(
-        Rule.NO_RULE_APPLIES,
+        StartRule.NO_RULE_APPLIES,
         NoRuleApplies(
             f"no start rule fits {where} and the server's facts (witness: {asked.witness.value})",
             hint="report this: `lockstep status --json` holds the facts",

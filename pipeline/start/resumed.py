@@ -16,10 +16,10 @@ from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
     Question,
-    Rule,
     SetReading,
     Since,
     Start,
+    StartRule,
     WitnessReading,
     size_of,
 )
@@ -76,7 +76,7 @@ def same_server(asked: Question) -> Answer:
     if size_of(cursor.position.at.file, asked.facts.binlogs) is None:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
-    return Start(Rule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
+    return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
 
 
 def _file_is_gone(asked: Question) -> bool:
@@ -97,7 +97,7 @@ def after_purge(asked: Question) -> Answer:
         f"{cursor.position.at.file} is gone, but the server purged nothing that batch "
         f"{cursor.batch} and those before it had not read{_shown_by(asked)}"
     )
-    return _after_set(Rule.RESUME_AFTER_PURGE, reason, cursor)
+    return _after_set(StartRule.RESUME_AFTER_PURGE, reason, cursor)
 
 
 def tables_read_again(asked: Question) -> Answer:
@@ -112,7 +112,7 @@ def tables_read_again(asked: Question) -> Answer:
         f"'resnapshot' every table is read from the source, and the log from {asked.facts.head} on"
     )
     return Start(
-        Rule.TABLES_READ_AGAIN,
+        StartRule.TABLES_READ_AGAIN,
         reason,
         asked.facts.head,
         follows=cursor.batch,
@@ -131,7 +131,7 @@ def _purged_elsewhere(asked: Question) -> bool:
 def position_purged(asked: Question) -> Answer:
     if asked.cursor is None or not _file_is_gone(asked):
         return None
-    return refusals.purged(Rule.POSITION_PURGED, asked, asked.cursor)
+    return refusals.purged(StartRule.POSITION_PURGED, asked, asked.cursor)
 
 
 def other_server(asked: Question) -> Answer:
@@ -145,7 +145,7 @@ def other_server(asked: Question) -> Answer:
         f"server {asked.facts.server_uuid} executed everything that was read from "
         f"{cursor.position.server_uuid}, and purged nothing else{_shown_by(asked)}"
     )
-    return _after_set(Rule.RESUME_OTHER_SERVER, reason, cursor)
+    return _after_set(StartRule.RESUME_OTHER_SERVER, reason, cursor)
 
 
 def diverged(asked: Question) -> Answer:
@@ -159,7 +159,7 @@ def diverged(asked: Question) -> Answer:
 def purged_on_other_server(asked: Question) -> Answer:
     if asked.cursor is None or asked.same_server or not asked.by_gtid:
         return None
-    return refusals.purged(Rule.PURGED_ON_OTHER_SERVER, asked, asked.cursor)
+    return refusals.purged(StartRule.PURGED_ON_OTHER_SERVER, asked, asked.cursor)
 
 
 def by_time(asked: Question) -> Answer:
@@ -181,7 +181,7 @@ def by_time(asked: Question) -> Answer:
         f"{back}"
     )
     return Start(
-        Rule.SEARCH_BY_TIME,
+        StartRule.SEARCH_BY_TIME,
         reason,
         Since(moment, known=last),
         follows=cursor.batch,
@@ -204,7 +204,7 @@ def _shown_by(asked: Question) -> str:
     )
 
 
-def _after_set(rule: Rule, reason: str, cursor: Cursor) -> Start:
+def _after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
     return Start(
         rule,
         reason,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.start import chosen, configured, resumed
-from pipeline.start.question import Answer, Question, Rule
+from pipeline.start.question import Answer, Question, StartRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Row:
     """One rule: whether it needs a cursor, what the facts must be, what is decided. Without
     `decide` it is carried out before the facts are asked for (`pipeline.runs.repair`)."""
 
-    rule: Rule
+    rule: StartRule
     cursor: str
     facts: str
     decision: str
@@ -28,42 +28,42 @@ class Row:
 
 TABLE: Final[tuple[Row, ...]] = (
     Row(
-        Rule.SEGMENTS_ABANDONED,
+        StartRule.SEGMENTS_ABANDONED,
         "captured segments damaged or missing, none of them used",
         "",
         "abandon the captured batches from there on; go on with the cursor before them",
         None,
     ),
     Row(
-        Rule.SEGMENTS_LOST,
+        StartRule.SEGMENTS_LOST,
         "captured segments damaged or missing, some published or merged",
         "",
         "refuse `SegmentsLost`",
         None,
     ),
     Row(
-        Rule.CHOSEN_START_UNREACHABLE,
+        StartRule.CHOSEN_START_UNREACHABLE,
         "any; a place was chosen",
         "the place is not on this server",
         "refuse `StartUnreachable`; the choice stays open",
         chosen.unreachable,
     ),
     Row(
-        Rule.CHOSEN_START_BEHIND,
+        StartRule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
         "the place lies before the cursor",
         "refuse `StartBehindCursor`: nothing is read twice",
         chosen.behind,
     ),
     Row(
-        Rule.CHOSEN_START,
+        StartRule.CHOSEN_START,
         "none, or any; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
         chosen.choose,
     ),
     Row(
-        Rule.HISTORY_REWRITTEN,
+        StartRule.HISTORY_REWRITTEN,
         "of this server",
         "the witness differs; or the newest file is older than the cursor's, or has another "
         "name; or the file is shorter; or the server's set does not contain the cursor's "
@@ -72,21 +72,21 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.history_rewritten,
     ),
     Row(
-        Rule.SET_REUSED,
+        StartRule.SET_REUSED,
         "of another server, or of this one and its file is gone; may be resumed by GTID",
         "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
         resumed.set_reused,
     ),
     Row(
-        Rule.RESUME_SAME_SERVER,
+        StartRule.RESUME_SAME_SERVER,
         "of this server",
         "the file is listed, and the witness is the same",
         "resume at file and offset, whatever `gtid_mode`",
         resumed.same_server,
     ),
     Row(
-        Rule.SET_UNPROVEN,
+        StartRule.SET_UNPROVEN,
         "of another server, or of this one and its file is gone; may be resumed by GTID; its set "
         "holds all that is purged, and all of it is executed",
         "the last transaction that was read is purged, and this is another server, or it was "
@@ -96,14 +96,14 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.set_unproven,
     ),
     Row(
-        Rule.RESUME_AFTER_PURGE,
+        StartRule.RESUME_AFTER_PURGE,
         "of this server, may be resumed by GTID",
         "the file is gone, `gtid_mode` is ON, the purged set lies within the cursor's",
         "resume after the cursor's set",
         resumed.after_purge,
     ),
     Row(
-        Rule.TABLES_READ_AGAIN,
+        StartRule.TABLES_READ_AGAIN,
         "any",
         '`on_position_lost = "resnapshot"`; the file is gone, or another server that executed the '
         "cursor's set has purged more",
@@ -111,14 +111,14 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.tables_read_again,
     ),
     Row(
-        Rule.POSITION_PURGED,
+        StartRule.POSITION_PURGED,
         "of this server",
         "the file is gone",
         "refuse `PositionPurged`",
         resumed.position_purged,
     ),
     Row(
-        Rule.RESUME_OTHER_SERVER,
+        StartRule.RESUME_OTHER_SERVER,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
@@ -126,21 +126,21 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.other_server,
     ),
     Row(
-        Rule.SOURCE_DIVERGED,
+        StartRule.SOURCE_DIVERGED,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the executed set lacks part of the cursor's",
         "refuse `SourceDiverged`, with the GTIDs that are missing",
         resumed.diverged,
     ),
     Row(
-        Rule.PURGED_ON_OTHER_SERVER,
+        StartRule.PURGED_ON_OTHER_SERVER,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the purged set holds more than the cursor's",
         "refuse `PositionPurged`",
         resumed.purged_on_other_server,
     ),
     Row(
-        Rule.SEARCH_BY_TIME,
+        StartRule.SEARCH_BY_TIME,
         "of another server, with a commit time; may not be resumed by GTID",
         '`on_source_changed = "timestamp"`',
         "search for the cursor's commit time less `fallback_interval`, or from the oldest file "
@@ -148,91 +148,91 @@ TABLE: Final[tuple[Row, ...]] = (
         resumed.by_time,
     ),
     Row(
-        Rule.SOURCE_CHANGED,
+        StartRule.SOURCE_CHANGED,
         "of another server; may not be resumed by GTID",
         "",
         "refuse `SourceChanged`",
         resumed.source_changed,
     ),
     Row(
-        Rule.CONFIGURED_SET_PURGED,
+        StartRule.CONFIGURED_SET_PURGED,
         "none",
         "`start` is a GTID set, and the purged set holds more",
         "refuse `PositionPurged`",
         configured.set_purged,
     ),
     Row(
-        Rule.CONFIGURED_SET_DIVERGED,
+        StartRule.CONFIGURED_SET_DIVERGED,
         "none",
         "`start` is a GTID set, and the executed set lacks part of it",
         "refuse `SourceDiverged`",
         configured.set_diverged,
     ),
     Row(
-        Rule.CONFIGURED_SET,
+        StartRule.CONFIGURED_SET,
         "none",
         "`start` is a GTID set between the purged and the executed one",
         "start after it",
         configured.after_set,
     ),
     Row(
-        Rule.START_UNREACHABLE,
+        StartRule.START_UNREACHABLE,
         "none",
         "`start` names a file that is not listed, or an offset beyond it",
         "refuse `StartUnreachable`",
         configured.unreachable,
     ),
     Row(
-        Rule.CONFIGURED_COORDINATES,
+        StartRule.CONFIGURED_COORDINATES,
         "none",
         "`start` is `file:offset`",
         "there, rewound to the beginning of its transaction; refuse `NotAnEventBoundary`",
         configured.coordinates,
     ),
     Row(
-        Rule.CONFIGURED_MOMENT_IN_FILE,
+        StartRule.CONFIGURED_MOMENT_IN_FILE,
         "none",
         "`start` is `file@moment`",
         "first transaction of that file at or after it, else the file's beginning",
         configured.moment_in_file,
     ),
     Row(
-        Rule.CONFIGURED_MOMENT,
+        StartRule.CONFIGURED_MOMENT,
         "none",
         "`start` is a moment",
         "first transaction at or after it; refuse `MomentOutOfRange`",
         configured.moment,
     ),
     Row(
-        Rule.CONFIGURED_SNAPSHOT,
+        StartRule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
         "the log's head; tables that have rows are read from the source as they are",
         configured.snapshot,
     ),
     Row(
-        Rule.CONFIGURED_EARLIEST,
+        StartRule.CONFIGURED_EARLIEST,
         "none",
         '`start = "earliest"`',
         "first transaction of the oldest file",
         configured.earliest,
     ),
     Row(
-        Rule.CONFIGURED_LATEST,
+        StartRule.CONFIGURED_LATEST,
         "none",
         '`start = "latest"`',
         "the log's head",
         configured.latest,
     ),
     Row(
-        Rule.START_NOT_CHOSEN,
+        StartRule.START_NOT_CHOSEN,
         "none",
         "nothing is configured",
         "refuse `StartNotChosen`",
         configured.not_chosen,
     ),
     Row(
-        Rule.NO_RULE_APPLIES,
+        StartRule.NO_RULE_APPLIES,
         "any other",
         "",
         "refuse `NoRuleApplies`, with the facts",

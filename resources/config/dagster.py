@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, field_validator
 
-from resources.config.part import Part, Text
+from resources.config.part import Section, Text
 from resources.config.secrets import is_reference
 
 _OWNER = re.compile(r"team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -20,7 +20,7 @@ Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
 Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
-class DagsterPart(Part):
+class DagsterPart(Section):
     """The same for all sources."""
 
     location: Location = "lockstep"

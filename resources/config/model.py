@@ -37,7 +37,7 @@ from pipeline.policies import (
 from pipeline.snapshot.pace import LoadLimits
 from pipeline.source_plan import SnapshotPlan
 from resources.config.dagster import DagsterPart
-from resources.config.part import Part, Text
+from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
 NOT_YET_SOURCE_KEYS = frozenset(
@@ -51,7 +51,7 @@ NOT_YET_SOURCE_KEYS = frozenset(
 """Keys of a source that the design names and this version does not build."""
 
 _NOT_YET_POLICIES = {
-    "follow": "tables that a foreign key changed unseen are set aside, or read again",
+    "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
 """Policies that this version refuses, with what it does instead."""
 
@@ -126,7 +126,7 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS[match["unit"]]
 
 
-class LakePart(Part):
+class LakePart(Section):
     path: Text = "lake"
     keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
         KEEP.total_seconds()
@@ -140,7 +140,7 @@ class LakePart(Part):
         return path
 
 
-class LedgerPart(Part):
+class LedgerPart(Section):
     dsn: Text = "embedded"
 
     @field_validator("dsn")
@@ -165,7 +165,7 @@ def size_in_bytes(value: object) -> object:
     return int(match["number"]) * _UNITS[match["unit"]]
 
 
-class BoundsPart(Part):
+class BoundsPart(Section):
     """Budgets of one run; each cuts between transactions."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
@@ -176,7 +176,7 @@ class BoundsPart(Part):
 _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
-class TriggerPart(Part):
+class TriggerPart(Section):
     """What lets Dagster start a run between two of the schedule: so much log, or so old."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
@@ -191,7 +191,7 @@ class TriggerPart(Part):
         return self
 
 
-class SnapshotPart(Part):
+class SnapshotPart(Section):
     """How tables are read from the source."""
 
     max_seconds: Annotated[
@@ -210,7 +210,7 @@ Uuid = Annotated[
 ]
 
 
-class StandbyPart(Part):
+class StandbyPart(Section):
     """The server that may answer in a source's place, with the same account."""
 
     host: Text
@@ -224,7 +224,7 @@ _BY_WORD = Field(strict=False)
 """A policy is written as one of its words."""
 
 
-class SourcePart(Part):
+class SourcePart(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -298,7 +298,7 @@ def refuse_plain_text(host: str) -> None:
 _OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
 
 
-class File(Part):
+class File(Section):
     lake: LakePart = LakePart()
     ledger: LedgerPart = LedgerPart()
     dagster: DagsterPart = DagsterPart()

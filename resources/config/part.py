@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     """A table: a key that is not listed in it is a mistake."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

@@ -38,7 +38,7 @@ def look(table: Path, above: int) -> Look:
     base = read_commit(table, above) if above >= 0 else None
     commits = list(_commits(table, above + 1))
     last = commits[-1].delta_version if commits else above
-    found = [one if one.ours else _looked_into(table, one) for one in commits]
+    found = [commit if commit.ours else _looked_into(table, commit) for commit in commits]
     if not commits and base is None:
         # Nothing under these names: the log ends before, was cleaned up, or there is none.
         newest = newest_version(table)
@@ -124,12 +124,12 @@ def _looked_into(table: Path, commit: LakeCommit) -> LakeCommit:
     """With what is known of the table before and after somebody else's commit."""
     if commit.altered is not None:
         commit = replace(commit, altered=_altered(table, commit.delta_version))
-    if any(one.rows is None for one in commit.removes) or commit.operation == "COMPUTE STATS":
+    if any(remove.rows is None for remove in commit.removes) or commit.operation == "COMPUTE STATS":
         before = _rows_before(table, commit.delta_version)
-        removes = [_counted(one, before) for one in commit.removes]
+        removes = [_counted(remove, before) for remove in commit.removes]
         if commit.operation == "COMPUTE STATS":
             # It adds files that are there once more, with other statistics.
-            removes += [_counted(one, before) for one in commit.adds if one.path in before]
+            removes += [_counted(add, before) for add in commit.adds if add.path in before]
         commit = replace(commit, removes=tuple(removes))
     return commit
 

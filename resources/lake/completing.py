@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.changes.layout import changelog_names
-from pipeline.ports.mirror_writes import Merge, Part
+from pipeline.ports.mirror_writes import Merge, StagedFiles
 from resources.lake.parts import empty_rows, rows_of
 from resources.lake.statement import COMPLETE, quoted
 
@@ -20,7 +20,9 @@ _READ = "_derived"
 """Named like a mark, so that no column is called so."""
 
 
-def completed(session: SparkSession, changes: DataFrame, write: Merge, part: Part) -> DataFrame:
+def completed(
+    session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
+) -> DataFrame:
     """Folded changes, which have `_sequence`, with what was read in the columns that they do
     not speak of; and a row of `_change_type` COMPLETE for each key that has no change."""
     from pyspark.sql import functions as f
@@ -45,8 +47,8 @@ def completed(session: SparkSession, changes: DataFrame, write: Merge, part: Par
         values[spelled[name]] = f.when(taken, place[name]).otherwise(own)
     return changes.join(read, condition, "full_outer").select(
         *(
-            values.get(one, f.col(quoted(one))).alias(one)
-            for one in changes.columns
-            if one != "_sequence"
+            values.get(column, f.col(quoted(column))).alias(column)
+            for column in changes.columns
+            if column != "_sequence"
         )
     )

@@ -58,7 +58,7 @@ def read_generations(
     of `generations`."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
-    return in_order(gathered([_read(one) for one in generations], columns))
+    return in_order(gathered([_read(generation) for generation in generations], columns))
 
 
 def _read(one: PublishedGeneration) -> pa.Table:

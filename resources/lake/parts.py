@@ -19,7 +19,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.ports.mirror_writes import FoldedChanges, Merge, Part, PartColumn, Replace
+from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.statement import literal, quoted, sql_type
 
@@ -67,7 +67,7 @@ def changes_of(session: SparkSession, write: Merge | Replace) -> DataFrame:
     )
 
 
-def images_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -> DataFrame:
+def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
     """The row images of all parts: `_change_type`, and the mirror's columns as a changelog spells
     them."""
     from pyspark.sql import functions as f
@@ -86,7 +86,9 @@ def images_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -
     return reduce(lambda one, other: one.union(other), frames)
 
 
-def rows_of(session: SparkSession, parts: Sequence[Part], schema: pa.Schema) -> DataFrame | None:
+def rows_of(
+    session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema
+) -> DataFrame | None:
     """The rows of a snapshot or of a completion under the mirror's own names, NULL where they do
     not know a column; None without files."""
     frames = [
@@ -111,8 +113,8 @@ def _spelled(schema: pa.Schema) -> list[pa.Field]:
     return [field.with_name(name) for field, name in zip(schema, names, strict=True)]
 
 
-def _read_part(session: SparkSession, part: Part, more: Sequence[pa.Field]) -> DataFrame:
-    columns = [(one.source, one.type) for one in part.columns if one.source is not None]
+def _read_part(session: SparkSession, part: StagedFiles, more: Sequence[pa.Field]) -> DataFrame:
+    columns = [(column.source, column.type) for column in part.columns if column.source is not None]
     return _read(session, part.files, pa.schema([*more, *columns]))
 
 
@@ -136,7 +138,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     )
 
 
-def _columns(part: Part, schema: pa.Schema, names: Sequence[str]) -> list[Column]:
+def _columns(part: StagedFiles, schema: pa.Schema, names: Sequence[str]) -> list[Column]:
     return [
         column_from(column, field.type).alias(name)
         for column, field, name in zip(part.columns, schema, names, strict=True)

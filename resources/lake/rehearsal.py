@@ -12,7 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.changes.strategy import FEW, NOTHING
-from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, Part, PartColumn, Target
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    PartColumn,
+    StagedFiles,
+    Target,
+)
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 
@@ -53,7 +60,7 @@ def _write(mirrors: SparkMirrors) -> None:
         target = Target("rehearsal", _COLUMNS, "rehearsal", number, "")
         files = (mirrors.stage("rehearsal", changes),)
         if change == "insert":
-            mirrors.write(Append(target, (Part(files, own),)))
+            mirrors.write(Append(target, (StagedFiles(files, own),)))
         else:
             bounds = (("id", "0", "99"),)
             mirrors.write(Merge(target, ("id",), FoldedChanges(files), bounds))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.widening import TypeChange, type_change
-from pipeline.ports.mirror_writes import Part, Replace, Target
+from pipeline.ports.mirror_writes import Replace, StagedFiles, Target
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
@@ -79,7 +79,10 @@ def _with_gone(
 
 
 def recounted(
-    session: SparkSession, schema: pa.Schema, parts: Sequence[Part], snapshot: Sequence[Part]
+    session: SparkSession,
+    schema: pa.Schema,
+    parts: Sequence[StagedFiles],
+    snapshot: Sequence[StagedFiles],
 ) -> DataFrame:
     """The snapshot's rows, each as often as it is there and the row images leave it."""
     names = schema.names

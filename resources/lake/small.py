@@ -16,7 +16,14 @@ from deltalake import DeltaTable
 
 from pipeline.changes.apply import apply
 from pipeline.changes.latest import is_present
-from pipeline.ports.mirror_writes import Append, Merge, MirrorWrite, Part, PartColumn, Replace
+from pipeline.ports.mirror_writes import (
+    Append,
+    Merge,
+    MirrorWrite,
+    PartColumn,
+    Replace,
+    StagedFiles,
+)
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.direct import has_columns, takes_files
 from resources.lake.scan import mirror_schema, needs_spark, scanned
@@ -79,7 +86,7 @@ def _changed(rows: pa.Table, write: Merge | Replace) -> pa.Table:
     return apply(rows, changes, write.key)
 
 
-def _as_they_are(parts: Sequence[Part], schema: pa.Schema) -> bool:
+def _as_they_are(parts: Sequence[StagedFiles], schema: pa.Schema) -> bool:
     """Whether nothing is to be cast, which Spark does by rules of its own."""
     return all(
         column.type == field.type if column.source is not None else _is_of(column, field)
@@ -92,7 +99,7 @@ def _is_of(column: PartColumn, field: pa.Field) -> bool:
     return column.value is None or column.value.type == field.type
 
 
-def _images(parts: Sequence[Part], schema: pa.Schema) -> list[pa.Table]:
+def _images(parts: Sequence[StagedFiles], schema: pa.Schema) -> list[pa.Table]:
     """The rows that the row images of all parts leave."""
     found = []
     for part in parts:
@@ -106,12 +113,12 @@ def _images(parts: Sequence[Part], schema: pa.Schema) -> list[pa.Table]:
     return found
 
 
-def _rows(parts: Sequence[Part], schema: pa.Schema) -> list[pa.Table]:
+def _rows(parts: Sequence[StagedFiles], schema: pa.Schema) -> list[pa.Table]:
     files = [(part, file) for part in parts for file in part.files]
     return [_columns(pq.read_table(file), part, schema) for part, file in files]
 
 
-def _columns(rows: pa.Table, part: Part, schema: pa.Schema) -> pa.Table:
+def _columns(rows: pa.Table, part: StagedFiles, schema: pa.Schema) -> pa.Table:
     pairs = zip(part.columns, schema, strict=True)
     return pa.table([_column(rows, column, field) for column, field in pairs], schema=schema)
 

@@ -144,7 +144,7 @@ def step_statement(mirror: str, step: MirrorStep) -> str:
         case WidenColumn(name, kind):
             return f"alter table {table} alter column {quoted(name)} type {sql_type(kind)}"
         case AddColumns(fields):
-            added = ", ".join(f"{quoted(one.name)} {sql_type(one.type)}" for one in fields)
+            added = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
         case Fill(values):
             told = ", ".join(f"{quoted(name)} = {literal(value)}" for name, value in values)

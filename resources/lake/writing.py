@@ -18,10 +18,10 @@ from pipeline.ports.mirror_writes import (
     Count,
     Merge,
     MirrorWrite,
-    Part,
     Recount,
     Replace,
     Rewrite,
+    StagedFiles,
     Target,
 )
 from resources.lake.completing import completed
@@ -115,7 +115,7 @@ def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: s
 def _count(
     session: SparkSession,
     target: Target,
-    parts: Sequence[Part],
+    parts: Sequence[StagedFiles],
     path: str,
     staging: Staging,
     made: Mapping[str, str] | None,

@@ -45,10 +45,10 @@ class MemoryClaims:
 
     def move_away(self, folder: str, name: str) -> str:
         kept = f"_before/{name}/{folder}"
-        for one in [one for one in self._lake.tables if _within(one, folder)]:
+        for one in [table for table in self._lake.tables if _within(table, folder)]:
             self._lake.tables[f"_before/{name}/{one}"] = self._lake.tables.pop(one)
         path = self._lake.path
-        for one in [one for one in self._lake.files if _within(one, path(folder))]:
+        for one in [file for file in self._lake.files if _within(file, path(folder))]:
             moved = path(f"_before/{name}/{one.removeprefix(path(''))}")
             self._lake.files[moved] = self._lake.files.pop(one)
         self._lake.claims.pop(folder, None)

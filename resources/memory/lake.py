@@ -260,7 +260,7 @@ class MemoryChangelog:
                     return Published(version, skipped=True)
             if wrong := _damaged(self._lake, folder, files):
                 raise SegmentsLost(wrong[0], hint="restore them")
-            names = [one.path for one in files]
+            names = [file.path for file in files]
             kept = sorted(_names(commits) - set(gone) - set(names))
             before = commits[-1].rows.schema
             if not joins(before, schema):

@@ -32,12 +32,12 @@ from pipeline.ports.mirror_writes import (
     Merge,
     MirrorStep,
     MirrorWrite,
-    Part,
     PartColumn,
     Recount,
     RenameColumn,
     Replace,
     Rewrite,
+    StagedFiles,
     WidenColumn,
 )
 
@@ -113,7 +113,7 @@ def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> 
     return named
 
 
-def _read(files: Files, parts: Sequence[Part], schema: pa.Schema) -> list[Row]:
+def _read(files: Files, parts: Sequence[StagedFiles], schema: pa.Schema) -> list[Row]:
     """The rows of a snapshot or a completion."""
     return [
         row
@@ -124,7 +124,7 @@ def _read(files: Files, parts: Sequence[Part], schema: pa.Schema) -> list[Row]:
 
 
 def _images(
-    files: Files, parts: Sequence[Part], schema: pa.Schema, kinds: Sequence[str]
+    files: Files, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
 ) -> list[Row]:
     """The row images of these kinds, in the order of the files."""
     found: list[Row] = []
@@ -208,7 +208,7 @@ def _completed(files: Files, rows: list[Row], write: Merge) -> list[Row]:
 
 
 def _counted(
-    files: Files, old: Sequence[Row], parts: Sequence[Part], schema: pa.Schema
+    files: Files, old: Sequence[Row], parts: Sequence[StagedFiles], schema: pa.Schema
 ) -> list[Row]:
     """Copies come and go, told apart bit for bit, in whatever order a mirror has its columns."""
 

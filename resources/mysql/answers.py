@@ -74,7 +74,8 @@ class Answer:
         packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
         self._stream._read_packet()  # EOF
         return [
-            Definition(one.type_code, bool(one.flags & _UNSIGNED), one.length) for one in packets
+            Definition(packet.type_code, bool(packet.flags & _UNSIGNED), packet.length)
+            for packet in packets
         ]
 
     def pieces(self) -> Iterator[Received]:

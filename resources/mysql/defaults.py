@@ -51,11 +51,11 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     """The tables with the values of constants that only the server can tell. One that it does
     not answer for, to this account or at this moment, stays as it is written."""
     questions = [
-        [_Question(table.name, one) for one in table.columns if _is_asked(one)]
+        [_Question(table.name, column) for column in table.columns if _is_asked(column)]
         for table in tables
         if table.engine.lower() in _ENGINES
     ]
-    questions = [one for one in questions if one]
+    questions = [question for question in questions if question]
     if not questions:
         return tuple(tables)
     for statement in _SESSION:

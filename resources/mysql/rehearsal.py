@@ -25,7 +25,7 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
-from pipeline.resultset.columns import Batches
+from pipeline.resultset.column_arrays import Batches
 from pipeline.resultset.forms import Definition
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure

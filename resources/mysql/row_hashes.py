@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 from pipeline.errors import StructureMoved, TableError
 from pipeline.ports.compared import Marks, SourceHashes, SourceSum
 from pipeline.proof.canonical import expression
-from pipeline.proof.hashes import BYTES, MODULUS, Part, RowSum
+from pipeline.proof.hashes import BYTES, MODULUS, RowShare, RowSum
 from pipeline.schema.rows import row_structure
 from pipeline.server_errors import names_of
 from pipeline.source_warnings import require_harmless
@@ -73,7 +73,7 @@ class HashStatement:
         number = f"cast(conv({self.row}, 16, 10) as unsigned)"
         return f"select count(*), sum({number}) from {self.source}"
 
-    def hashes(self, part: Part) -> str:
+    def hashes(self, part: RowShare) -> str:
         both = f"unhex(concat({self.key}, {self.row}))"
         if part.of == 1:
             return f"select {both} from {self.source}"
@@ -99,7 +99,7 @@ def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceS
 
 @contextmanager
 def open_hashes(
-    settings: ConnectionSettings, structure: TableStructure, part: Part
+    settings: ConnectionSettings, structure: TableStructure, part: RowShare
 ) -> Iterator[SourceHashes]:
     """See `pipeline.ports.SourceServer.row_hashes`."""
     with opened(settings, structure) as read:

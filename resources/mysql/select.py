@@ -17,7 +17,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
-from pipeline.resultset.columns import Batches
+from pipeline.resultset.column_arrays import Batches
 from pipeline.resultset.forms import unlike
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import arrow_schema

@@ -20,7 +20,7 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
 from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Part
+from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
@@ -179,7 +179,7 @@ class MySqlServer:
         return read_sum(self._settings, structure)
 
     def row_hashes(
-        self, structure: TableStructure, part: Part
+        self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
         return open_hashes(self._settings, structure, part)
 

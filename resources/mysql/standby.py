@@ -26,7 +26,7 @@ from pipeline.ports.source import (
     TableSnapshot,
 )
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Part
+from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.giving_way import PIECE_SECONDS
@@ -134,7 +134,7 @@ class ServerOrStandby:
         return self._facts().row_sum(structure)
 
     def row_hashes(
-        self, structure: TableStructure, part: Part
+        self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
         return self._facts().row_hashes(structure, part)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from pipeline.batch import Batch, BatchKind, BatchState, Cursor
 from pipeline.decisions import Continuity, Lease
-from pipeline.position import Coordinates, Lineage, Position, Reign, ServerLife, Witness
+from pipeline.position import Coordinates, Position, Reign, ServerLife, ServerLineage, Witness
 from pipeline.table import TableName
-from resources.postgres.lives import forget
+from resources.postgres.life_events import forget
 from resources.postgres.rows import Row, of_coordinates, of_position, of_table, position
 from resources.postgres.session import Books
 
@@ -60,9 +60,9 @@ class PostgresBatches(Books):
         row = self._first(query, **values)
         return None if row is None else _batch(row)
 
-    def lineage(self, source: str) -> Lineage:
+    def lineage(self, source: str) -> ServerLineage:
         rows = self._all("reigns", source=source)
-        return Lineage(tuple(Reign(row["server_uuid"], row["since"]) for row in rows))
+        return ServerLineage(tuple(Reign(row["server_uuid"], row["since"]) for row in rows))
 
     def begin_batch(
         self,

@@ -18,7 +18,7 @@ from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart, Source
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from pipeline.tables import TablePatterns
-from resources.postgres import lives, tables
+from resources.postgres import life_events, tables
 from resources.postgres.loads import record_loads
 from resources.postgres.orders import carry_out
 from resources.postgres.rows import Row, coordinates, of_coordinates, of_position, of_table, table
@@ -39,10 +39,10 @@ class PostgresCaptures(Books):
                 rejoined=[carry_out(step, source, batch, one) for one in record.orders_done],
                 tables=record.tables,
                 handovers=record.handovers,
-                set_aside=record.set_aside,
+                quarantined=record.quarantined,
                 loaded=[one.table for one in record.joined],
             )
-            lives.record(step, lease, told, batch)
+            life_events.record(step, lease, told, batch)
             _record_segments(step, source, batch, record.segments)
             for part in record.source_parts:
                 of = {"source": source, "batch": batch, "name": part.table.value}
@@ -51,8 +51,8 @@ class PostgresCaptures(Books):
             _record_events(step, source, batch, record)
             record_loads(step, source, batch, record)
             tables.record_extents(step, source, batch, record.extents)
-            for aside in record.set_aside:
-                tables.count_behind(step, source, aside.table)
+            for quarantined in record.quarantined:
+                tables.count_behind(step, source, quarantined.table)
             step.run("count_behind_of_loading", source=source)
             _record_prepared(step, source, batch, record)
             if record.scope is not None:

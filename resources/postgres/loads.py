@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.load import Chunk, ChunkRows, Followed, Load, Reading
+from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -41,7 +41,7 @@ class PostgresLoads(Books):
                 chunks[row["load"]].append(_chunk(row))
         return [_load(row, chunks[row["id"]]) for row in rows]
 
-    def begin_load(self, lease: Lease, load: int, reading: Reading) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         with self._step(lease) as step:
             step.must(
                 "begin_load",
@@ -103,7 +103,7 @@ def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
     reading = followed = None
     if row["schema"] is not None:
-        reading = Reading(
+        reading = LoadBasis(
             TableSchema.from_json(row["schema"]),
             row["server_uuid"],
             coordinates(row, "low"),

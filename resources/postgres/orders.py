@@ -14,7 +14,7 @@ from pipeline.life.events import Paused, Released, Reloaded, Resumed
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder, paused, reloading
-from resources.postgres.lives import captures_end, record
+from resources.postgres.life_events import captures_end, record
 from resources.postgres.refusals import refusal
 from resources.postgres.rows import Row, of_table, stopped, table
 from resources.postgres.session import Books, Step

@@ -14,7 +14,7 @@ from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
 from pipeline.table import TableName
 
 _HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
-_ORDER_HINT = "`lockstep status` shows each table that is set aside or paused, and what to do."
+_ORDER_HINT = "`lockstep status` shows each table that is quarantined or paused, and what to do."
 _CONSUMER_DEFECT = "report this, with what `lockstep status --json` prints"
 
 ORDERS: Mapping[str, str] = MappingProxyType(
@@ -22,7 +22,7 @@ ORDERS: Mapping[str, str] = MappingProxyType(
         "table_orders_table": "an order is about a recorded table",
         "table_orders_authored": "an order has an author",
         "table_orders_resume_paused": "only a paused table is resumed",
-        "table_orders_release_quarantined": "only a table that is set aside is released",
+        "table_orders_release_quarantined": "only a table that is quarantined is released",
         "table_orders_reload_there": "a table that was dropped is not reloaded",
     }
 )

@@ -15,15 +15,15 @@ class PostgresRevisions(Books):
     def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
         with self._step(lease) as step:
             row = step.only("begin_revision", source=lease.source, token=lease.token)
-            for one in segments:
+            for segment in segments:
                 of = {
                     "revision": row["id"],
                     "source": lease.source,
-                    "batch": one.batch,
-                    "schema_version": one.schema_version,
-                    **of_table(one.table),
+                    "batch": segment.batch,
+                    "schema_version": segment.schema_version,
+                    **of_table(segment.table),
                 }
-                for ordinal, file in enumerate(one.files):
+                for ordinal, file in enumerate(segment.files):
                     told = {
                         "path": file.path,
                         "images": file.images,

@@ -98,17 +98,17 @@ class PostgresSchemas(Books):
 
 def record_history(step: Step, source: str, batch: int, history: History) -> None:
     """What a capture read of structures. Statements first: versions name them."""
-    statements = [_of_statement(source, batch, one) for one in history.statements]
+    statements = [_of_statement(source, batch, statement) for statement in history.statements]
     # Ids are given in the order of the rows.
     numbers = sorted(row["id"] for row in step.insert("record_statements", statements))
     databases = [
-        _of_database(source, batch, one, _number(numbers, one.statement, "database"))
-        for one in history.databases
+        _of_database(source, batch, database, _number(numbers, database.statement, "database"))
+        for database in history.databases
     ]
     step.insert("record_databases", databases)
     versions = [
-        _of_version(source, batch, one, _number(numbers, one.statement, "table"))
-        for one in history.versions
+        _of_version(source, batch, version, _number(numbers, version.statement, "table"))
+        for version in history.versions
     ]
     step.insert("record_versions", versions)
 

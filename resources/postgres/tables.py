@@ -13,10 +13,10 @@ from typing import Any
 
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorEvent
-from pipeline.life.told import quarantined
+from pipeline.life.told import quarantine_event
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Handover, SetAside, TableState
-from resources.postgres.lives import captures_end, record, state
+from pipeline.table_state import Extent, Handover, Quarantine, TableState
+from resources.postgres.life_events import captures_end, record, state
 from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
 from resources.postgres.session import Books, Step
 
@@ -33,14 +33,14 @@ class PostgresTables(Books):
             extents = [Extent(table, None) for table in sorted(tables)]
             record_extents(step, lease.source, batch, extents)
 
-    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+    def quarantine(self, lease: Lease, quarantined: Quarantine) -> None:
         with self._step(lease) as step:
             stopped = captures_end(step, lease.source)
-            if stopped is not None and set_aside.at is not None:
-                stopped = replace(stopped, at=set_aside.at)
-            record(step, lease, [(set_aside.table, quarantined(set_aside, stopped))])
-            count_behind(step, lease.source, set_aside.table)
-            step.run("give_up", source=lease.source, **of_table(set_aside.table))
+            if stopped is not None and quarantined.at is not None:
+                stopped = replace(stopped, at=quarantined.at)
+            record(step, lease, [(quarantined.table, quarantine_event(quarantined, stopped))])
+            count_behind(step, lease.source, quarantined.table)
+            step.run("give_up", source=lease.source, **of_table(quarantined.table))
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         with self._step(lease) as step:
@@ -56,7 +56,7 @@ def record_handovers(step: Step, source: str, batch: int, handovers: Sequence[Ha
 
 
 def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent]) -> None:
-    step.insert("record_extents", [(source, batch, *_of_extent(one)) for one in extents])
+    step.insert("record_extents", [(source, batch, *_of_extent(extent)) for extent in extents])
 
 
 def count_behind(step: Step, source: str, table: TableName) -> None:

@@ -6,7 +6,7 @@ from pipeline.decisions import Lease
 from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
 from pipeline.life.events import MirrorWritten
 from pipeline.table import TableName
-from resources.postgres.lives import record
+from resources.postgres.life_events import record
 from resources.postgres.rows import Row, of_table, table
 from resources.postgres.session import Books
 from resources.postgres.tables import count_behind

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
-from pipeline.changes.lineage import Lineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnLineage, MirrorPolicies, lineage
 from pipeline.ports.mirror_writes import Merge, MirrorStep, Target
 from pipeline.ports.mirrors import Mirrors
 from tests.changes.folding_made import staged_images
@@ -28,7 +28,7 @@ class Follower:
     shown: int = 0
     number: int = 0
 
-    def run(self, server: Server) -> tuple[Lineage, tuple[MirrorStep, ...]]:
+    def run(self, server: Server) -> tuple[ColumnLineage, tuple[MirrorStep, ...]]:
         """Bring the mirror to what the server shows."""
         self.number += 1
         version = self.mirrors.version(MIRROR)
@@ -41,7 +41,7 @@ class Follower:
         self.shown = len(server.versions) - 1
         return line, todo
 
-    def _write(self, server: Server, line: Lineage) -> None:
+    def _write(self, server: Server, line: ColumnLineage) -> None:
         changes = server.changes()
         target = Target(
             mirror=MIRROR,
@@ -59,7 +59,7 @@ class Follower:
         with staged_images(self.mirrors, fold, images, buckets) as staged:
             self.mirrors.write(Merge(target, line.key, staged.changes, staged.bounds))
 
-    def rows(self, line: Lineage) -> list[Row]:
+    def rows(self, line: ColumnLineage) -> list[Row]:
         version = self.mirrors.version(MIRROR)
         assert version is not None
         batches = self.mirrors.rows(MIRROR, line.schema.names, version)

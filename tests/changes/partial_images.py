@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import packed
 
 SCHEMA: Final = pa.schema(
@@ -22,7 +22,7 @@ SCHEMA: Final = pa.schema(
 )
 NAMES: Final = tuple(SCHEMA.names)
 PRESENT: Final = "_present"
-PART: Final = Part(
+PART: Final = StagedFiles(
     ("images",),
     tuple(PartColumn(one.name, one.type, bit=at) for at, one in enumerate(SCHEMA)),
     present=PRESENT,

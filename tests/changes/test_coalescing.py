@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
 from pipeline.changes.fold import Fold
 from pipeline.errors import Remedy, TableError
-from pipeline.ports.mirror_writes import Merge, Part, PartColumn, Target
+from pipeline.ports.mirror_writes import Merge, PartColumn, StagedFiles, Target
 from resources.memory.lake import MemoryLake, MemoryMirrors
 from resources.memory.mirrors import written
 from tests.changes.folding_made import staged_images
@@ -31,14 +31,14 @@ ALL = frozenset(NAMES)
 def merged(
     before: pa.Table | None,
     *images: pa.Table,
-    parts: tuple[Part, ...] = (PART,),
+    parts: tuple[StagedFiles, ...] = (PART,),
     buckets: int = 1,
 ) -> pa.Table:
     """The mirror after the images of each part were folded and merged."""
     lake = MemoryLake()
     fold = Fold(SCHEMA, ("id",), parts)
     target = Target("mirror", SCHEMA, "app", 1, "")
-    pieces = [[one.slice(at, 7) for at in range(0, len(one), 7)] for one in images]
+    pieces = [[image.slice(at, 7) for at in range(0, len(image), 7)] for image in images]
     with staged_images(
         MemoryMirrors(lake), fold, pieces, buckets if len(images[0]) else 0
     ) as staged:
@@ -185,8 +185,8 @@ def test_a_column_that_came_between_has_its_fill() -> None:
         first=2,
     )
     fill = PartColumn(value=pa.scalar(7, pa.int32()))
-    first = Part(("old",), (*PART.columns[:3], fill), present="_present")
-    parts = (first, Part(("new",), PART.columns, present="_present"))
+    first = StagedFiles(("old",), (*PART.columns[:3], fill), present="_present")
+    parts = (first, StagedFiles(("new",), PART.columns, present="_present"))
     found = merged(None, old, new, parts=parts)
     assert found.to_pylist() == [row(1, 2, "x", 7)]
 
@@ -211,8 +211,8 @@ def test_a_column_that_went_stays_with_its_row() -> None:
         ],
         first=5,
     )
-    later = Part(("new",), (*PART.columns[:3], PartColumn()), present="_present")
-    parts = (Part(("old",), PART.columns, present="_present"), later)
+    later = StagedFiles(("new",), (*PART.columns[:3], PartColumn()), present="_present")
+    parts = (StagedFiles(("old",), PART.columns, present="_present"), later)
     before = pa.Table.from_pylist([row(n, n, "t", 10 * n) for n in (1, 2, 3)], SCHEMA)
     found = merged(before, old, new, parts=parts)
     assert by_key(found) == [row(1, 6, "t", 5), row(2, 6, "t", 20), row(3, 6, "t", 30)]

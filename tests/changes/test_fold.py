@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from pipeline.changes.fold import Fold
 from pipeline.errors import LakeUnavailable, TableError
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.merging.folding import TOGETHER
 from resources.memory.lake import MemoryLake, MemoryMirrors
 from resources.memory.spool import MemoryEventFile, MemorySpool
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
 
-OLD = Part((), (*PART.columns[:3], PartColumn()))
+OLD = StagedFiles((), (*PART.columns[:3], PartColumn()))
 """Images that do not know the last column."""
-NEW = Part((), tuple(PartColumn(field.name, field.type) for field in SCHEMA))
+NEW = StagedFiles((), tuple(PartColumn(field.name, field.type) for field in SCHEMA))
 MARKS = ("_committed_at",)
 
 
@@ -52,7 +52,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 )
 @settings(max_examples=60, deadline=None)
 def test_buckets_make_no_difference(
-    first: Part, numbered: bool, random: Random, count: int, cut: int, buckets: int
+    first: StagedFiles, numbered: bool, random: Random, count: int, cut: int, buckets: int
 ) -> None:
     """Marks, numbers, kept columns and bounds included; a key is in one file."""
     images = whole_images(random, count)

@@ -24,7 +24,7 @@ from pipeline.changes.layout import (
     keep_names,
 )
 from pipeline.changes.mapping import mapped
-from pipeline.changes.marking import mark_row
+from pipeline.changes.marker_rows import mark_row
 from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.rows import row_structure
 from pipeline.segment import ChangeType

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnLineage, ColumnsRead, MirrorPolicies, lineage
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
@@ -192,7 +192,7 @@ def test_any_reader_reads_an_added_column() -> None:
     assert steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
 
 
-def reread(line: Lineage) -> str:
+def reread(line: ColumnLineage) -> str:
     assert len(line.reread) == 1
     with pytest.raises(ValueError, match="replaced"):
         steps(line)
@@ -290,7 +290,7 @@ def test_rows_are_told_by_the_best_key(
     assert merge_key(a_table(*NOT_NULL, a_column("n"), keys=keys)) == expected
 
 
-def keyed(*keys: Sequence[KeySchema]) -> Lineage:
+def keyed(*keys: Sequence[KeySchema]) -> ColumnLineage:
     names = [column.name for column in NOT_NULL]
     versions = [a_version(n, a_table(*NOT_NULL, keys=k), names) for n, k in enumerate(keys, 1)]
     return lineage(versions)

@@ -18,7 +18,7 @@ import pytest
 from lockstep import exits
 from lockstep.cli import main
 from lockstep.commands import init, status
-from lockstep.desk import Desk, Outcome
+from lockstep.context import CommandContext, Outcome
 from pipeline.errors import LedgerUnavailable, LockstepError, PositionPurged, SourceBusy
 
 FILE = """\
@@ -50,7 +50,7 @@ def status_does(monkeypatch: pytest.MonkeyPatch) -> Status:
     """Let `lockstep status` do something else."""
 
     def replace(act: Callable[[], Outcome]) -> None:
-        def perform(_: argparse.Namespace, __: Desk) -> Outcome:
+        def perform(_: argparse.Namespace, __: CommandContext) -> Outcome:
             return act()
 
         monkeypatch.setattr(status, "perform", perform)
@@ -139,9 +139,9 @@ def test_answers_go_to_standard_output_and_notes_beside_it(
 ) -> None:
     """What was asked for can be piped; with --json the notes are what people get."""
 
-    def perform(_: argparse.Namespace, desk: Desk) -> Outcome:
-        desk.say("an [answer]")
-        desk.note("a [note]")
+    def perform(_: argparse.Namespace, context: CommandContext) -> Outcome:
+        context.say("an [answer]")
+        context.note("a [note]")
         return Outcome(0, {"answer": 42})
 
     monkeypatch.setattr(status, "perform", perform)
@@ -158,7 +158,7 @@ def ended(folder: Path, program: str, **options: Any) -> subprocess.CompletedPro
         "import os, signal, sys, time\n"
         "from lockstep import cli\n"
         "from lockstep.commands import status\n"
-        "from lockstep.desk import Outcome\n"
+        "from lockstep.context import Outcome\n"
         f"def perform(arguments, desk):\n{textwrap.indent(program, '    ')}\n"
         "status.perform = perform\n"
         "sys.exit(cli.main(['status', *sys.argv[1:]]))\n"

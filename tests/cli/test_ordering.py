@@ -16,7 +16,7 @@ from pipeline.runs.inspecting.table_commands import (
     read_definition,
     what_next,
 )
-from pipeline.schema.context import ServerFacts
+from pipeline.schema.context import ServerDialect
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder
@@ -51,10 +51,13 @@ def order(kind: OrderKind, schema: TableSchema | None = None) -> TableOrder:
 )
 def test_a_definition_is_read_against_the_database(text: str) -> None:
     """What it leaves open is the database's, and the table may be known already."""
-    table = read_definition(text, ORDERS, SHOP, ServerFacts())
+    table = read_definition(text, ORDERS, SHOP, ServerDialect())
     assert table.name == ORDERS
     assert (table.charset, table.primary_key) == ("latin1", ("id",))
-    assert [(one.name, one.charset) for one in table.columns] == [("id", None), ("v", "latin1")]
+    assert [(column.name, column.charset) for column in table.columns] == [
+        ("id", None),
+        ("v", "latin1"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_a_definition_is_read_against_the_database(text: str) -> None:
 def test_anything_else_is_refused(text: str, why: str) -> None:
     """A sentence, and what to give instead."""
     with pytest.raises(ConfigurationError, match=why) as caught:
-        read_definition(text, ORDERS, SHOP, ServerFacts())
+        read_definition(text, ORDERS, SHOP, ServerDialect())
     assert "show create table" in caught.value.hint
 
 
@@ -80,11 +83,11 @@ def test_names_are_compared_as_the_server_does() -> None:
     """With lower_case_table_names the case of a name says nothing."""
     text = "create table Shop.ORDERS (id int)"
     folding = replace(SHOP, lower_case_table_names=1)
-    assert read_definition(text, ORDERS, folding, ServerFacts(lower_case_table_names=1)).name == (
+    assert read_definition(text, ORDERS, folding, ServerDialect(lower_case_table_names=1)).name == (
         ORDERS
     )
     with pytest.raises(ConfigurationError):
-        read_definition(text, ORDERS, SHOP, ServerFacts())
+        read_definition(text, ORDERS, SHOP, ServerDialect())
 
 
 # -- what comes next ------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from pipeline.decisions import Lease
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
+from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.lake.session import SparkProcess
-from resources.site import Site
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
@@ -53,10 +53,10 @@ class Typed:
         """What a run has in its hands."""
         settings = load_settings(self.project.folder / "lockstep.toml")
         with (
-            Site(settings, on_warning=print) as site,
-            site.ledger().lock("shop", "test", None) as lease,
+            Adapters(settings, on_warning=print) as adapters,
+            adapters.ledger().lock("shop", "test", None) as lease,
         ):
-            yield site.workplace("shop", Unwatched()), lease
+            yield adapters.workplace("shop", Unwatched()), lease
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_plan_names_what_is_read_from_the_source(
 
 
 def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:
-    """Paused, resumed, set aside and released: recorded once, told by `status`."""
+    """Paused, resumed, quarantined and released: recorded once, told by `status`."""
     table = f"{database}.orders"
     project.run("pause", table, expect=2)  # --reason is missing
     project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
@@ -154,11 +154,11 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
 def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
     """Read from a file, in the database's character set; what is not one is refused."""
     table = f"{database}.orders"
-    aside = SetAside(TableName(database, "orders"), "it broke", "mend it", head(mysql))
+    quarantined = Quarantine(TableName(database, "orders"), "it broke", "mend it", head(mysql))
     mysql.execute("create table another (id int primary key)", database=database)
     with project.held() as (work, lease):
         capture(work, lease)
-        work.ledger.set_aside(lease, aside)
+        work.ledger.quarantine(lease, quarantined)
     file = project.project.folder / "orders.sql"
     file.write_text("drop table orders")
     line = ("release", table, "--reason", "mended", "--schema", str(file))

@@ -111,7 +111,9 @@ def test_transactions_and_runs_are_places_too(shop: Shop) -> None:
 def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:
     """The statement of that very moment has not happened."""
     committed = [
-        one.statement.committed_at for one in shop.shown().versions if one.statement is not None
+        version.statement.committed_at
+        for version in shop.shown().versions
+        if version.statement is not None
     ]
     assert None not in committed
     for moment, columns in zip(committed, (FIRST, SECOND, THIRD, THIRD), strict=True):
@@ -153,7 +155,7 @@ def test_a_place_that_nobody_read_is_refused(shop: Shop) -> None:
 def test_every_version_says_what_it_changed(shop: Shop) -> None:
     """Columns by where they come from, then part for part; statements without literals."""
     versions = shop.shown().versions
-    assert [one.changes for one in versions] == [
+    assert [version.changes for version in versions] == [
         (),
         ("column note: new",),
         ("column v: now amount", "column note: dropped"),
@@ -177,7 +179,7 @@ def test_a_statement_on_many_tables_is_told_for_one(shop: Shop) -> None:
     shop.altered("rename table a to c, b to a")
     shop.captured("third-run")
     versions = reversed(shop.shown(table="a").versions)
-    (newest, *_) = [one.statement for one in versions if one.statement is not None]
+    (newest, *_) = [version.statement for version in versions if version.statement is not None]
     name = TableName(shop.database, "a")
     assert effects_on(newest, name) == (
         f"{name}: is now called {shop.database}.c",

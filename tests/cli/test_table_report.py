@@ -10,7 +10,7 @@ import pytest
 from lockstep.table_report import inactive, inactive_json, inactive_lines
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
-from pipeline.runs.acknowledge import those_set_aside
+from pipeline.runs.acknowledge import quarantines_of
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 
@@ -48,14 +48,14 @@ TABLES = inactive(STATES, [RELEASE])
 
 
 def test_each_is_told_as_what_it_is() -> None:
-    """Set aside, paused and dropped; an order takes the hint's place."""
+    """Quarantined, paused and dropped; an order takes the hint's place."""
     assert list(inactive_lines(TABLES)) == [
-        "  shop.b is set aside at binlog.000002:400: bytes without meaning",
+        "  shop.b is quarantined at binlog.000002:400: bytes without meaning",
         "    hint: do this",
         "  shop.c is paused at binlog.000002:400: ann paused it: a load",
         "    hint: do this",
         "  shop.d was dropped at the source at binlog.000002:400",
-        "  shop.e is set aside at binlog.000002:400: its key changed",
+        "  shop.e is quarantined at binlog.000002:400: its key changed",
         "    released by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
         "through the log from binlog.000002:400",
     ]
@@ -76,10 +76,10 @@ def test_an_order_tells_how_the_table_comes_back(remedy: Remedy, way: str) -> No
     assert way in list(inactive_lines(inactive({table.table: table}, [RELEASE])))[-1]
 
 
-def test_a_dropped_table_is_not_set_aside() -> None:
+def test_a_dropped_table_is_not_quarantined() -> None:
     """It has no changes that the lake could lack."""
-    assert [str(one.table) for one in those_set_aside(STATES)] == ["shop.b", "shop.c", "shop.e"]
-    assert {one.position for one in those_set_aside(STATES)} == {str(STOPPED.at)}
+    assert [str(one.table) for one in quarantines_of(STATES)] == ["shop.b", "shop.c", "shop.e"]
+    assert {one.position for one in quarantines_of(STATES)} == {str(STOPPED.at)}
 
 
 def test_the_object_tells_the_order() -> None:

@@ -35,7 +35,7 @@ STATEMENTS = (
 def newest(follower: Follower, table: TableName) -> SchemaVersion:
     """The newest version that a statement made."""
     versions = follower.ledger.schema_versions(SOURCE, table)
-    return [one for one in versions if one.statement is not None][-1]
+    return [version for version in versions if version.statement is not None][-1]
 
 
 def follower_of(mysql: MySqlStand, database: str) -> Follower:
@@ -165,7 +165,7 @@ def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> Non
     """The books with another version in place of the one with its number."""
     books, key = follower.ledger.books, (SOURCE, table)
     books.versions[key] = tuple(
-        change if one.version == change.version else one for one in books.versions[key]
+        change if version.version == change.version else version for version in books.versions[key]
     )
 
 
@@ -173,7 +173,7 @@ def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, data
     """At its place, by its number, with both sides; what follows from it is not."""
     orders = TableName(database, "orders")
     versions = follower.ledger.schema_versions(SOURCE, orders)
-    (wrong,) = [one for one in versions if one.version == 2]
+    (wrong,) = [version for version in versions if version.version == 2]
     assert wrong.schema is not None
     columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
     tampered(follower, orders, replace(wrong, schema=replace(wrong.schema, columns=columns)))
@@ -186,7 +186,7 @@ def test_columns_from_elsewhere_are_told(follower: Follower, database: str) -> N
     """Where values come from is as much a part of a version as its columns."""
     orders = TableName(database, "orders")
     versions = follower.ledger.schema_versions(SOURCE, orders)
-    followed = [one for one in versions if one.statement is not None]
+    followed = [version for version in versions if version.statement is not None]
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     tampered(follower, orders, wrong)
     (one,) = verify_schema(follower.work()).folded

@@ -140,7 +140,7 @@ NOT_YET = {
     'zero_dates = "fail"': "'zero_dates' is not built yet",
     '[sources.table."shop.users"]\ndeletes = "soft"': "'table' is not built yet",
     'foreign_keys = "follow"': "'follow' is not built yet; tables that a foreign key changed "
-    "unseen are set aside, or read again",
+    "unseen are quarantined, or read again",
 }
 
 
@@ -215,11 +215,11 @@ def test_without_a_start_the_file_is_valid() -> None:
 def test_policies_default_to_what_loses_nothing() -> None:
     """Without a word about them the lake keeps what it has, and a person decides the rest."""
     assert asdict(parsed(SOURCE).source("shop").plan().lake) == {
-        "on_rewrite": "set-aside",
+        "on_rewrite": "quarantine",
         "dropped_columns": "keep",
         "dropped_tables": "keep",
         "renames": "rewrite",
-        "foreign_keys": "set-aside",
+        "foreign_keys": "quarantine",
         "deletes": "remove",
         "readers": "spark",
         "updated_columns": False,

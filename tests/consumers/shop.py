@@ -24,7 +24,7 @@ from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.rows import schema_of
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import Column, TableName, TableStructure
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.segments import ParquetSegments
 from tests.ledger.made import WITNESS, begun, following, merged, place, position
@@ -97,25 +97,25 @@ class Shop:
         return changelog_path(self.source, table, generation)
 
     def batch(
-        self, changed: Mapping[TableName, Images], *aside: TableName, publish: bool = True
+        self, changed: Mapping[TableName, Images], *quarantined: TableName, publish: bool = True
     ) -> int:
         """Capture, publish, merge and acknowledge a batch; its id."""
         first = not self.ledger.batches(self.source)
         batch = (begun if first else following)(self.ledger, self.lease)
-        self.ledger.record_capture(self.lease, batch.id, self._record(batch, changed, aside))
+        self.ledger.record_capture(self.lease, batch.id, self._record(batch, changed, quarantined))
         for segment in self.ledger.segments(batch.id):
             if publish:
                 self._publish(batch, segment)
-            if segment.table not in aside:
+            if segment.table not in quarantined:
                 merged(self.ledger, self.lease, segment.table, batch.id, batch.id, batch.id)
         self.ledger.mark_merged(self.lease)
         self.ledger.acknowledge(self.lease, batch.id)
         return batch.id
 
     def _record(
-        self, batch: Batch, changed: Mapping[TableName, Images], aside: Sequence[TableName]
+        self, batch: Batch, changed: Mapping[TableName, Images], quarantined: Sequence[TableName]
     ) -> CaptureRecord:
-        known = {one.table: one for one in self.ledger.newest_schemas(self.source)}
+        known = {schema.table: schema for schema in self.ledger.newest_schemas(self.source)}
         versions, segments = [], []
         base = batch.base
         for table, images in changed.items():
@@ -134,9 +134,9 @@ class Shop:
             segments=tuple(segments),
             history=History(versions=tuple(versions)),
             tables=tuple(new_table(self.source, table) for table in changed if table not in known),
-            set_aside=tuple(
-                SetAside(table, "a type is not supported", "exclude it", "binlog.000001:100")
-                for table in aside
+            quarantined=tuple(
+                Quarantine(table, "a type is not supported", "exclude it", "binlog.000001:100")
+                for table in quarantined
             ),
         )
 
@@ -196,15 +196,17 @@ def with_column(shop: Shop, table: TableName, name: str) -> None:
 def with_type(shop: Shop, table: TableName, name: str, kind: str) -> None:
     """From now on a column has another type."""
     last = shop.versions[table][-1]
-    columns = (replace(one, type=kind) if one.name == name else one for one in last.columns)
+    columns = (
+        replace(column, type=kind) if column.name == name else column for column in last.columns
+    )
     shop.versions[table].append(replace(last, columns=tuple(columns)))
 
 
 def with_columns(shop: Shop, table: TableName, *columns: Column) -> None:
     """From now on the table has these columns, in place of those of their names."""
     last = shop.versions[table][-1]
-    new = {one.name: one for one in columns}
-    kept = [new.pop(one.name, one) for one in last.columns]
+    new = {column.name: column for column in columns}
+    kept = [new.pop(column.name, column) for column in last.columns]
     shop.versions[table].append(replace(last, columns=(*kept, *new.values())))
 
 

@@ -78,7 +78,7 @@ def test_all_generations_are_one_relation(notes: Shop, spark: SparkProcess) -> N
     """By delta-rs and by Spark: the newest types, and NULL or another column where a value
     does not fit."""
     whole = lockstep.read_changelog(notes.source, str(NOTES), config=notes.config)
-    assert [one.number for one in whole.generations] == [1, 2]
+    assert [generation.number for generation in whole.generations] == [1, 2]
     changes = whole.arrow()
     assert changes.schema == whole.schema
     assert changes["_sequence"].to_pylist() == sorted(changes["_sequence"].to_pylist())
@@ -136,9 +136,9 @@ def _by_datafusion(sql: str) -> pa.Table:
 def test_a_changelog_of_one_generation(notes: Shop) -> None:
     """As any table; without a change there is none."""
     whole = lockstep.read_changelog(notes.source, "shop.orders", config=notes.config)
-    assert [(one.number, whole.arrow()["id"].to_pylist()) for one in whole.generations] == [
-        (1, [0])
-    ]
+    assert [
+        (generation.number, whole.arrow()["id"].to_pylist()) for generation in whole.generations
+    ] == [(1, [0])]
     with pytest.raises(NothingMatches):
         lockstep.read_changelog(notes.source, "shop.unknown", config=notes.config)
 
@@ -150,9 +150,9 @@ def test_a_delivery_tells_its_generations(notes: Shop) -> None:
         assert before is not None
         assert behind is not None
         told = [
-            (one.number, str(one.schema.field("n").type))
+            (generation.number, str(generation.schema.field("n").type))
             for delivery in (before, behind)
-            for one in delivery.generations(str(NOTES))
+            for generation in delivery.generations(str(NOTES))
         ]
         assert told == [(1, "int32"), (2, "int64")]
         assert before.arrow(str(NOTES))["id"].to_pylist() == [0, 1]
@@ -160,7 +160,7 @@ def test_a_delivery_tells_its_generations(notes: Shop) -> None:
         consumer.rollback()
         both = consumer.get()
         assert both is not None
-        assert [one.number for one in both.generations(str(NOTES))] == [1, 2]
+        assert [generation.number for generation in both.generations(str(NOTES))] == [1, 2]
         _require_all(both.arrow(str(NOTES)))
         assert both.generations("shop.orders")[0].schema.names[-4:] == ["id", "name", "at", "seen"]
 

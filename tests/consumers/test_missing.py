@@ -12,7 +12,7 @@ from pipeline.errors import (
     ConfigurationError,
     ConsumerUnknown,
     SegmentsLost,
-    TableSetAside,
+    TableQuarantined,
 )
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts
 from tests.ledger.made import DECISION, position, record
@@ -39,7 +39,7 @@ def test_files_that_are_gone(billing: Shop) -> None:
         assert delivery.arrow("shop.orders").num_rows == 1
 
 
-def test_a_table_that_is_set_aside(billing: Shop) -> None:
+def test_a_table_that_is_quarantined(billing: Shop) -> None:
     """Its changes end somewhere: that must be known to who reads them."""
     billing.batch({ORDERS: inserts(1)})
     billing.batch({ORDERS: inserts(2)}, ORDERS)
@@ -50,9 +50,9 @@ def test_a_table_that_is_set_aside(billing: Shop) -> None:
         assert delivery is not None
         assert later is not None
         assert before.arrow("shop.orders")["id"].to_pylist() == [1]
-        with pytest.raises(TableSetAside, match="a type is not supported") as aside:
+        with pytest.raises(TableQuarantined, match="a type is not supported") as quarantined:
             delivery.arrow("shop.orders")
-        assert "exclude it" in aside.value.hint
+        assert "exclude it" in quarantined.value.hint
         assert delivery.arrow("shop.orders", incomplete=True)["id"].to_pylist() == [2]
         assert later.arrow("shop.orders", incomplete=True).num_rows == 0
         assert later.arrow(str(NOTES)).num_rows == 1

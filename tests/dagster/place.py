@@ -85,16 +85,16 @@ class MemorySite:
 class Stand:
     """Definitions over a memory site, and a Dagster instance of the test's own."""
 
-    site: MemorySite
+    adapters: MemorySite
     instance: dg.DagsterInstance
     records: list[RunRecord] = field(default_factory=list)
 
     def definitions(self, entries: tuple[CatalogueEntry, ...] = ()) -> dg.Definitions:
-        names = [source.name for source in self.site.settings.sources]
+        names = [source.name for source in self.adapters.settings.sources]
         return build(
-            self.site.settings,
+            self.adapters.settings,
             dict.fromkeys(names, entries),
-            self.site.open,
+            self.adapters.open,
             record=self._record,
         )
 

@@ -77,7 +77,7 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
 
         assert look() == "No run is under way."
         alive = started(stand, None)
-        with stand.site.books.lock("shop", "somebody", alive) as lease:
+        with stand.adapters.books.lock("shop", "somebody", alive) as lease:
             dead = started(stand, lease.token - 1)
             assert look() == f"Reported as failed: {dead}."
             assert look() == "Every run under way is alive."
@@ -98,7 +98,7 @@ def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:
             context = dg.build_schedule_context(instance=stand.instance)
             return schedule.evaluate_tick(context)
 
-        with stand.site.books.lock("shop", "somebody", "some-run"):
+        with stand.adapters.books.lock("shop", "somebody", "some-run"):
             skipped = tick()
         assert skipped.run_requests == []
         assert "being worked on by somebody" in (skipped.skip_message or "")

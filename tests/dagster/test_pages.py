@@ -45,13 +45,17 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 
 def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
-    return read_catalogue(stand.site.settings.state_folder, "shop")
+    return read_catalogue(stand.adapters.settings.state_folder, "shop")
 
 
 def run(stand: Stand) -> str:
     """As the command line does it; the run's id."""
     record = execute(
-        stand.site.settings, "shop", site=stand.site, instance=stand.instance, watcher=None
+        stand.adapters.settings,
+        "shop",
+        adapters=stand.adapters,
+        instance=stand.instance,
+        watcher=None,
     )
     assert (record.error, record.defect) == (None, None)
     return stand.instance.get_runs(limit=1)[0].run_id
@@ -61,7 +65,7 @@ def evaluations(stand: Stand, run_id: str) -> dict[str, dg.AssetCheckEvaluation]
     """Of tables, by the end of their keys."""
     logs = stand.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     events = [log.get_dagster_event().asset_check_evaluation_data for log in logs]
-    return {one.asset_key.path[-1]: one for one in events if one.check_name == CHECK}
+    return {event.asset_key.path[-1]: event for event in events if event.check_name == CHECK}
 
 
 def told(stand: Stand, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
@@ -94,7 +98,9 @@ def test_rows_that_were_read_are_told(stand: Stand, database: str) -> None:
     assert found["dagster/table_name"].value == f"{database}.a"
     columns = found["dagster/column_schema"]
     assert isinstance(columns, dg.TableSchemaMetadataValue)
-    assert [(one.name, one.type, one.description) for one in columns.schema.columns] == [
+    assert [
+        (column.name, column.type, column.description) for column in columns.schema.columns
+    ] == [
         ("id", "int", "MySQL: int"),
         ("v", "bigint", "MySQL: int unsigned"),
     ]
@@ -105,7 +111,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
 ) -> None:
     """Of a table that was written or stands otherwise; of no other. A click asks anew, whether
     the table is materialized with its check or the check alone is run."""
-    assert all(one.passed for one in evaluations(stand, run(stand)).values())
+    assert all(evaluation.passed for evaluation in evaluations(stand, run(stand)).values())
     mysql.execute(
         "create table odd (id int primary key, j json)",
         "insert into odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
@@ -139,7 +145,8 @@ def test_how_a_table_stands_is_told_when_it_changes(
         job = stand.definitions(entries).get_repository_def().get_implicit_global_asset_job_def()
         clicked = job.get_subset(**selection).execute_in_process(instance=stand.instance)
         results = {
-            one.asset_key.path[-1]: one.passed for one in clicked.get_asset_check_evaluations()
+            evaluation.asset_key.path[-1]: evaluation.passed
+            for evaluation in clicked.get_asset_check_evaluations()
         }
         assert results == {f"{database}.a": True, f"{database}.odd": False}
 

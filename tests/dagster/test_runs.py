@@ -68,7 +68,7 @@ def test_a_run_materializes_what_changed_and_only_that(
     idle = stand.run()
     assert idle.success
     assert materialized(idle) == ALL_STEPS
-    assert stand.site.books.unfinished("shop") == []
+    assert stand.adapters.books.unfinished("shop") == []
     assert [record.acknowledged is not None for record in stand.records] == [True, True]
 
 
@@ -82,7 +82,7 @@ def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, databa
     assert event is not None
     assert event.asset_materialization is not None
     told = {name: value.value for name, value in event.asset_materialization.metadata.items()}
-    cursor = stand.site.books.acknowledged_cursor("shop")
+    cursor = stand.adapters.books.acknowledged_cursor("shop")
     assert cursor is not None
     assert (told["rows inserted"], told["rows updated"], told["rows deleted"]) == (2, 0, 1)
     assert told["Delta version"] == 0
@@ -94,7 +94,7 @@ def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, databa
     assert [column.name for column in columns.schema.columns] == ["id", "v"]
 
 
-def test_a_table_set_aside_does_not_hold_the_run(
+def test_a_table_quarantined_does_not_hold_the_run(
     stand: Stand, mysql: MySqlStand, database: str
 ) -> None:
     """The others are merged and acknowledged; the check reports it and blocks nothing."""
@@ -109,11 +109,13 @@ def test_a_table_set_aside_does_not_hold_the_run(
     result = stand.run()
     assert result.success
     assert materialized(result) == {*ALL_STEPS, key(database, "b")}
-    checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
-    aside = checks["no_table_quarantined"]
-    assert (aside.passed, aside.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    checks = {
+        evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
+    }
+    quarantined = checks["no_table_quarantined"]
+    assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
-    assert stand.site.books.unfinished("shop") == []
+    assert stand.adapters.books.unfinished("shop") == []
 
 
 def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, database: str) -> None:
@@ -122,13 +124,15 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
     mysql.execute("insert into a values (1, 1)", database=database)
     stand.run()
     mysql.execute("insert into a values (2, 2)", database=database)
-    books = stand.site.books
+    books = stand.adapters.books
     with books.lock("shop", "test", None) as lease:
         books.choose_start(lease, place="latest", reason="row 2 is of no use", author="ann")
     for continuity in ("gap", None):
         result = stand.run()
         assert result.success
-        checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
+        checks = {
+            evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
+        }
         gap = checks["no_gap"]
         assert (gap.passed, gap.severity) == (False, dg.AssetCheckSeverity.WARN)
         table = gap.metadata["gaps"]
@@ -154,10 +158,12 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     clicked = stand.click(known, NAMES.table(TableName(database, "a")), NAMES.acknowledged)
     assert clicked.success
     assert materialized(clicked) == {*steps("acknowledged"), key(database, "a")}
-    assert [batch.state for batch in stand.site.books.unfinished("shop")] == [BatchState.CAPTURED]
-    assert stand.site.books.acknowledged_cursor("shop") is None
+    assert [batch.state for batch in stand.adapters.books.unfinished("shop")] == [
+        BatchState.CAPTURED
+    ]
+    assert stand.adapters.books.acknowledged_cursor("shop") is None
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
-    assert stand.site.books.unfinished("shop") == []
+    assert stand.adapters.books.unfinished("shop") == []
 
 
 def test_a_click_on_a_table_with_nothing_captured_does_nothing(
@@ -174,7 +180,7 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
 def test_a_run_is_under_one_lease_and_marked_with_it(stand: Stand) -> None:
     """All steps share the lease that names the run; afterwards the source is free."""
     result = stand.run()
-    lease = stand.site.books.lease("shop")
+    lease = stand.adapters.books.lease("shop")
     assert lease is not None
     assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
     run = stand.instance.get_run_by_id(result.run_id)
@@ -188,7 +194,7 @@ def test_the_next_run_reports_a_dead_one(stand: Stand) -> None:
     dead = stand.instance.create_run_for_job(
         job, status=dg.DagsterRunStatus.STARTED, tags={SOURCE_TAG: "shop"}
     )
-    with stand.site.books.lock("shop", "a dead process", dead.run_id):
+    with stand.adapters.books.lock("shop", "a dead process", dead.run_id):
         pass
     assert stand.run().success
     run = stand.instance.get_run_by_id(dead.run_id)
@@ -198,7 +204,7 @@ def test_the_next_run_reports_a_dead_one(stand: Stand) -> None:
 
 def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
     """The failure holds our sentence and hint; nothing was done, nothing is retried."""
-    with stand.site.books.lock("shop", "another process", None):
+    with stand.adapters.books.lock("shop", "another process", None):
         result = stand.run()
     assert not result.success
     (failed,) = result.get_step_failure_events()
@@ -206,12 +212,12 @@ def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
     assert data.user_failure_data is not None
     assert "busy" in (data.user_failure_data.description or "")
     assert "hint" in data.user_failure_data.metadata
-    assert stand.site.books.batches("shop") == []
+    assert stand.adapters.books.batches("shop") == []
 
 
 def test_a_run_makes_its_tables_known(stand: Stand, mysql: MySqlStand, database: str) -> None:
     """After a run the catalogue lists the tables that had rows."""
     mysql.execute("insert into `order items` values (1, 1)", database=database)
     stand.run()
-    known = read_catalogue(stand.site.settings.state_folder, "shop")
+    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
     assert [one.table for one in known] == [TableName(database, "order items")]

@@ -66,9 +66,11 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, "shop", start="binlog.000007:4")
     server = FakeServer(UUID, 1)
     server.write(1, 1)
-    site = MemorySite(settings, cast("SourceServer", server))
+    adapters = MemorySite(settings, cast("SourceServer", server))
     heard: list[Verdict] = []
-    definitions = build(settings, {}, site.open, notify=lambda _, trouble: heard.append(trouble))
+    definitions = build(
+        settings, {}, adapters.open, notify=lambda _, trouble: heard.append(trouble)
+    )
     sensor = definitions.resolve_sensor_def("lockstep_attention")
     cursor = None
     with dg.DagsterInstance.ephemeral() as instance:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.sessions import RunRecord, Session
+from assets.sessions import RunRecord, RunSession
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import (
     LeaseLost,
@@ -28,7 +28,7 @@ from tests.dagster.place import MemorySite, settings_for
 class Watched:
     """A session over memory, and what it told."""
 
-    site: MemorySite
+    adapters: MemorySite
     pauses: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     leases: list[tuple[int, int | None]] = field(default_factory=list)
@@ -47,9 +47,9 @@ class Watched:
     def on_lease(self, lease: Lease, before: LeaseView | None) -> None:
         self.leases.append((lease.token, before.token if before else None))
 
-    def session(self) -> Session:
-        return Session(
-            site=self.site,
+    def session(self) -> RunSession:
+        return RunSession(
+            adapters=self.adapters,
             source="shop",
             holder="a test",
             run_id="run",
@@ -132,7 +132,7 @@ def test_a_lease_lasts_over_steps_and_ends_with_the_session(watched: Watched) ->
 def test_looking_takes_no_lease(watched: Watched) -> None:
     """A check may look while another run works."""
     watched.session().workplace()
-    assert watched.site.books.lease("shop") is None
+    assert watched.adapters.books.lease("shop") is None
 
 
 def test_a_defect_is_kept_as_one(watched: Watched) -> None:
@@ -154,6 +154,9 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
         with pytest.raises(UnsupportedEvent):
             session.run(Step(refusal))
         session.close()
-    decisions = watched.site.books.decisions("shop")
-    kept = [(one.decision.kind, one.decision.rule, one.decision.facts["hint"]) for one in decisions]
+    decisions = watched.adapters.books.decisions("shop")
+    kept = [
+        (decision.decision.kind, decision.decision.rule, decision.decision.facts["hint"])
+        for decision in decisions
+    ]
     assert kept == [("failure", "UnsupportedEvent", "upgrade")]

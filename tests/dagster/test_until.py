@@ -48,7 +48,7 @@ def test_a_run_ends_at_its_tag(stand: Stand, mysql: MySqlStand, database: str) -
     file, offset = head(mysql)
     mysql.execute(f"insert into {database}.t values (2)")
     assert launched(stand, f"{file}:{offset}").success
-    mirror = stand.site.lake.tables[f"shop/{database}/t"]
+    mirror = stand.adapters.lake.tables[f"shop/{database}/t"]
     assert mirror[-1].rows.to_pylist() == [{"id": 1}]
     assert stand.run().success
     assert mirror[-1].rows.to_pylist() == [{"id": 1}, {"id": 2}]
@@ -64,4 +64,4 @@ def test_a_tag_that_is_no_place_fails_with_the_form(stand: Stand) -> None:
     assert UNTIL_TAG in (told.description or "")
     assert "expected 2026-11-01T06:00:00Z" in (told.description or "")
     assert "hint: " in (told.description or "")
-    assert stand.site.books.lease("shop") is None
+    assert stand.adapters.books.lease("shop") is None

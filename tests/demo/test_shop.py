@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from demo import shop
-from demo.errands import Errands
+from demo.traffic import Errands
 from tests.fix_mysql import MySqlStand
 
 

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from demo import shop
 from tests.e2e.project import Project, environment, head
-from tests.e2e.warm import TIMEOUT, Begun, WarmProcess
+from tests.e2e.warm import TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 WORKERS = 3
@@ -91,7 +91,7 @@ def _killed_after(project: Project, seconds: float) -> bool:
     return False
 
 
-def _begun(project: Project) -> subprocess.Popen[str] | Begun:
+def _begun(project: Project) -> subprocess.Popen[str] | StartedProcess:
     if project.warm is not None:
         return project.start("lockstep.cli", "run")
     return subprocess.Popen(

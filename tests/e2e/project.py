@@ -21,7 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
-from tests.e2e.warm import REPOSITORY, TIMEOUT, Begun, WarmProcess
+from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
@@ -122,7 +122,7 @@ class Project:
             said = begun.communicate(TIMEOUT)
         assert begun.returncode == -signal.SIGKILL, f"{begun.returncode}\n{said}"
 
-    def start(self, module: str, *arguments: str) -> Begun:
+    def start(self, module: str, *arguments: str) -> StartedProcess:
         """`python -m MODULE …` of a warm project, begun."""
         assert self.warm is not None
         return self.warm.start(module, arguments, folder=self.folder, environment=environment())

@@ -38,7 +38,7 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
         "alter table named add column `order items` int",
         "insert into named values (3, 3)",
     )
-    told = project.json("run", expect=6)["sources"]["shop"]["set_aside"]
+    told = project.json("run", expect=6)["sources"]["shop"]["quarantined"]
     assert {one["table"]: one["hint"] for one in told} == {
         f"{database}.named": "rename the column at the source, or exclude the table",
     }
@@ -48,7 +48,7 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
         "insert into named values (4, 4)",
     )
     project.run("release", f"{database}.named", "--reason", "the column has another name")
-    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    assert project.json("run")["sources"]["shop"]["quarantined"] == []
     compared = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in compared.items()} == {
         f"{database}.rounded": True,
@@ -58,7 +58,7 @@ def test_a_write_that_was_begun_in_vain_is_no_obstacle(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_as_a_table_is_set_aside(
+def test_killed_as_a_table_is_quarantined(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, when: str
 ) -> None:
     """The other table's write is not settled then, so their batch waits; the one that was
@@ -82,7 +82,7 @@ def test_killed_as_a_table_is_set_aside(
         "alter table named add column `order items` int",
         "insert into named values (3, 3)",
     )
-    project.killed("resources.postgres.ledger:PostgresLedger.set_aside", when)
+    project.killed("resources.postgres.ledger:PostgresLedger.quarantined", when)
     mysql.execute(
         f"use {database}",
         "alter table named rename column `order items` to items",
@@ -92,7 +92,7 @@ def test_killed_as_a_table_is_set_aside(
     if when == "before":
         project.run("run", expect=6)
     project.run("release", f"{database}.named", "--reason", "the column has another name")
-    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    assert project.json("run")["sources"]["shop"]["quarantined"] == []
     compared = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in compared.items()} == {
         f"{database}.plain": True,

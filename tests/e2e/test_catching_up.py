@@ -75,7 +75,7 @@ def test_a_pause_leaves_no_hole(
     (told,) = project.json("plan", expect=6)["sources"]["shop"]["returns"]
     assert (told["table"], told["through_the_log"], told["reread"]) == (table, True, None)
     mysql.execute("insert into a (id, v) values (5, 5)", database=database)
-    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    assert project.json("run")["sources"]["shop"]["quarantined"] == []
     assert kinds(project, table) == WHOLE
     require_equal(project, database)
 

@@ -38,14 +38,14 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
 
 
 def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, database: str) -> None:
-    """6 with a table set aside, exactly one JSON object, and the password nowhere."""
+    """6 with a table quarantined, exactly one JSON object, and the password nowhere."""
     project, secret = project.cold, {"LOCKSTEP_TEST_PASSWORD": mysql.password}
     told = project.run("run", "--json", expect=6, **secret)
     source = json.loads(told.stdout)["sources"]["shop"]
     assert source["acknowledged"] == source["end"]
     table = source["tables"][f"{database}.orders"]
     assert (table["inserted"], table["updated"], table["deleted"]) == (2, 1, 0)
-    assert [aside["table"] for aside in source["set_aside"]] == [f"{database}.notes"]
+    assert [quarantined["table"] for quarantined in source["quarantined"]] == [f"{database}.notes"]
     verified = project.run("verify", "--json", expect=6, **secret)
     shown = json.loads(verified.stdout)["sources"]["shop"]["tables"]
     assert shown[f"{database}.orders"]["equal"]

@@ -24,10 +24,10 @@ from assets.sessions import RunRecord
 from pipeline.batch import BatchState
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
+from resources.adapters import Adapters
 from resources.config import Settings, load_settings
 from resources.lake import room
 from resources.lake.session import SparkProcess
-from resources.site import Site
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
@@ -40,12 +40,14 @@ class Place:
     """A project, its open site and its Dagster instance."""
 
     settings: Settings
-    site: Site
+    adapters: Adapters
     instance: dg.DagsterInstance
     mysql: MySqlStand
 
     def run(self) -> RunRecord:
-        return execute(self.settings, "shop", site=self.site, instance=self.instance, watcher=None)
+        return execute(
+            self.settings, "shop", adapters=self.adapters, instance=self.instance, watcher=None
+        )
 
     def materialized(self) -> dict[str, Any]:
         """Tables with a materialization in the newest run, and its metadata."""
@@ -59,17 +61,17 @@ class Place:
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
-        report = verify(self.site.workplace("shop", _Silent()), names)
+        report = verify(self.adapters.workplace("shop", _Silent()), names)
         return all(one.equal for one in report.tables)
 
     def click(self, *tables: str, acknowledged: bool = False) -> bool:
         """Materialize chosen mirrors as the page would; whether the run succeeded."""
         catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
-        site = self.site
+        adapters = self.adapters
 
         class Kept:
-            def __enter__(self) -> Site:
-                return site
+            def __enter__(self) -> Adapters:
+                return adapters
 
             def __exit__(self, *_: object) -> None:
                 return None
@@ -118,8 +120,8 @@ def place(
     monkey.setattr(spark, "stop", lambda: None)
     settings = load_settings(folder / "lockstep.toml")
     home = dagster_home(settings.state_folder)
-    with Site(settings, on_warning=print) as site, open_instance(home) as instance:
-        made = Place(settings, site, instance, mysql)
+    with Adapters(settings, on_warning=print) as adapters, open_instance(home) as instance:
+        made = Place(settings, adapters, instance, mysql)
         made.run()
         yield made
     monkey.undo()
@@ -167,7 +169,7 @@ def test_only_changed_tables_are_logged(place: Place) -> None:
     assert place.equal("a", "b", "c")
 
 
-def test_a_table_set_aside_holds_nobody(place: Place) -> None:
+def test_a_table_quarantined_holds_nobody(place: Place) -> None:
     """The others go on, the position moves, and the check says which and why."""
     place.mysql.execute(
         f"create table {DATABASE}.odd (id int primary key, j json)",
@@ -182,8 +184,11 @@ def test_a_table_set_aside_holds_nobody(place: Place) -> None:
     assert end == str(record.captured.end.at)
     assert place.tables() == [f"shop/{DATABASE}.a"]
     assert record.acknowledged is not None
-    (aside,) = record.acknowledged.set_aside
-    assert (str(aside.table), "PARTIAL_JSON" in aside.reason) == (f"{DATABASE}.odd", True)
+    (quarantined,) = record.acknowledged.quarantined
+    assert (str(quarantined.table), "PARTIAL_JSON" in quarantined.reason) == (
+        f"{DATABASE}.odd",
+        True,
+    )
     assert place.equal("a", "b", "c")
 
 
@@ -205,7 +210,7 @@ def test_a_click_acknowledges_nothing_that_is_not_merged(place: Place) -> None:
     place.mysql.execute(f"update {DATABASE}.a set v = 'x'", f"update {DATABASE}.c set v = 'y'")
     captured = _only_capture(place)
     assert place.click("a", acknowledged=True)
-    ledger = place.site.ledger()
+    ledger = place.adapters.ledger()
     states = {batch.id: batch.state for batch in ledger.unfinished("shop")}
     assert states == {captured: BatchState.CAPTURED}
     cursor = ledger.acknowledged_cursor("shop")
@@ -220,7 +225,7 @@ def _only_capture(place: Place) -> int:
     """A capture by itself, as if the run had ended there; its batch."""
     from pipeline.runs.capture import capture
 
-    work = place.site.workplace("shop", _Silent())
+    work = place.adapters.workplace("shop", _Silent())
     with work.ledger.lock("shop", "a test", None) as lease:
         report = capture(work, lease)
     assert report.batch is not None
@@ -267,7 +272,7 @@ def test_a_failing_table_leaves_the_others_their_commits(
     """Of several tables merged at a time one fails: the others are settled, and the next
     run merges the one that failed, with the same version."""
     place.mysql.execute(*(f"update {DATABASE}.{t} set v = 'again'" for t in "abc"))
-    mirrors = place.site.lake().mirrors
+    mirrors = place.adapters.lake().mirrors
     write: Callable[..., Any] = type(mirrors).write
 
     def failing(self: Any, one: Any, *more: Any) -> Any:
@@ -278,7 +283,7 @@ def test_a_failing_table_leaves_the_others_their_commits(
     monkeypatch.setattr(type(mirrors), "write", failing)
     record = place.run()
     assert isinstance(record.defect, OSError)
-    (intent,) = place.site.ledger().open_intents("shop")
+    (intent,) = place.adapters.ledger().open_intents("shop")
     assert intent.table == TableName(DATABASE, "b")
     monkeypatch.undo()
     record = place.run()

@@ -27,14 +27,14 @@ SHRUNK, PARTS, GONE = (f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gon
 
 @dataclass(frozen=True)
 class Stages:
-    """What was told (JSON): `aside` by the run in which `altered.THEN` was read, `followed` by
-    the `verify` behind it; `read_anew` and `then` by those of `copy`; `released` and
+    """What was told (JSON): `quarantined` by the run in which `altered.THEN` was read, `followed`
+    by the `verify` behind it; `read_anew` and `then` by those of `copy`; `released` and
     `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `there`: the source's
     tables at the end."""
 
     project: Project
     copy: Project
-    aside: Any
+    quarantined: Any
     followed: Any
     read_anew: Any
     then: Any
@@ -58,7 +58,7 @@ def stages(
     with (resnapshot.folder / "lockstep.toml").open("a") as file:
         file.write('on_rewrite = "resnapshot"\ndropped_tables = "drop"\n')
     mysql.execute(*altered.THEN)
-    aside = _told(project, "run", 6)
+    quarantined = _told(project, "run", 6)
     followed = _told(project, "verify", None)
     read_anew = _told(resnapshot, "run", 0)
     then = _told(resnapshot, "verify", None)
@@ -70,7 +70,7 @@ def stages(
     names = mysql.rows(f"show tables from {DATABASE}")
     there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
     return Stages(
-        project, resnapshot, aside, followed, read_anew, then, released, afterwards, there
+        project, resnapshot, quarantined, followed, read_anew, then, released, afterwards, there
     )
 
 
@@ -92,12 +92,12 @@ def lake_rows(project: Project, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_rows_that_no_event_tells_of_set_their_table_aside(stages: Stages) -> None:
+def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> None:
     """By default: with what happened, where, and what brings the table back. All others are
     followed, and equal."""
     assert unequal(stages.followed) == {}
     assert set(stages.followed["tables"]) == stages.there - {SHRUNK, PARTS}
-    told = {one["table"]: one for one in stages.aside["set_aside"]}
+    told = {one["table"]: one for one in stages.quarantined["quarantined"]}
     assert sorted(told) == [PARTS, SHRUNK]
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
@@ -109,14 +109,14 @@ def test_rows_that_no_event_tells_of_set_their_table_aside(stages: Stages) -> No
 def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
     """The very same statements: within that run every table is equal, and nothing is left
     for a person to do."""
-    assert stages.read_anew["set_aside"] == []
+    assert stages.read_anew["quarantined"] == []
     assert unequal(stages.then) == {}
     assert set(stages.then["tables"]) == stages.there
 
 
 def test_rows_afterwards_and_released_tables(stages: Stages) -> None:
-    """One word for each table that was set aside; rows are followed by the new structures."""
-    assert stages.released["set_aside"] == []
+    """One word for each table that was quarantined; rows are followed by the new structures."""
+    assert stages.released["quarantined"] == []
     assert unequal(stages.afterwards) == {}
     assert set(stages.afterwards["tables"]) == stages.there
     for table in stages.there:
@@ -187,7 +187,7 @@ def test_a_changelog_tells_all_through_its_generations(stages: Stages, mysql: My
     row; a consumer is given the same."""
     config, table = stages.project.folder / "lockstep.toml", f"{DATABASE}.widened"
     changelog = lockstep.read_changelog("shop", table, config=config)
-    assert [one.number for one in changelog.generations] == [1, 2, 3]
+    assert [generation.number for generation in changelog.generations] == [1, 2, 3]
     changes = changelog.arrow().to_pylist()
     names = ("id", "n", "f", "d", "s", "u")
     last = {change["id"]: tuple(change[name] for name in names) for change in changes}
@@ -197,5 +197,5 @@ def test_a_changelog_tells_all_through_its_generations(stages: Stages, mysql: My
     with lockstep.consume("shop", "everything", config=config) as consumer:
         delivery = consumer.get(max_changes=None)
         assert delivery is not None
-        assert [one.number for one in delivery.generations(table)] == [1, 2, 3]
+        assert [generation.number for generation in delivery.generations(table)] == [1, 2, 3]
         assert delivery.arrow(table).to_pylist() == changes

@@ -80,7 +80,7 @@ def test_what_a_version_before_captured_is_merged(
     merged = {one.table.name: one for one in report.merged}
     assert set(merged) == set(TABLES)
     assert ledger.open_intents("shop") == []
-    states = [one.state for one in ledger.batches("shop")]
+    states = [batch.state for batch in ledger.batches("shop")]
     assert states == [BatchState.ACKNOWLEDGED, BatchState.ACKNOWLEDGED]
     expected = json.loads((unpacked / "rows.json").read_text())
     assert {table: _rows(spark, lake, table) for table in TABLES} == expected

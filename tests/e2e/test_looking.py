@@ -12,9 +12,9 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.status import stand
+from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.postgres.embedded import EmbeddedServer
-from resources.site import Site
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -157,25 +157,31 @@ def test_looking_changes_no_row_and_no_file(
     project = made(mysql, database, tmp_path, user=mysql.account)
     settings = load_settings(project.folder / "lockstep.toml")
 
-    def work(site: Site) -> Workplace:
-        return site.workplace("shop", Unwatched())
+    def work(adapters: Adapters) -> Workplace:
+        return adapters.workplace("shop", Unwatched())
 
     with (
-        Site(settings, on_warning=print) as site,
-        site.ledger().lock("shop", "test", None) as lease,
+        Adapters(settings, on_warning=print) as adapters,
+        adapters.ledger().lock("shop", "test", None) as lease,
     ):
-        done = capture(work(site), lease)
-        site.ledger().begin_batch(lease, done.end, predecessor=done.batch, start_decision=None)
+        done = capture(work(adapters), lease)
+        adapters.ledger().begin_batch(lease, done.end, predecessor=done.batch, start_decision=None)
     mysql.execute(f"create table {database}.wide (id int primary key, v longblob)")
     values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(9))
     mysql.execute(f"insert into {database}.wide values {values}")
     before = rows_of(project), files_of(project)
     assert before[0]["batches"]
     assert any("batch-" in name for name in before[1])
-    with Site(settings, on_warning=print) as site:
-        plan = make_plan(work(site))
-        stand("shop", work(site).source.patterns, site.ledger(), work(site), work(site).clock())
+    with Adapters(settings, on_warning=print) as adapters:
+        plan = make_plan(work(adapters))
+        stand(
+            "shop",
+            work(adapters).source.patterns,
+            adapters.ledger(),
+            work(adapters),
+            work(adapters).clock(),
+        )
     assert (len(plan.abandoned), len(plan.waiting)) == (1, 1)
     assert plan.reading is not None
-    assert sum(one.counts.total for one in plan.reading.tables.values()) == 9
+    assert sum(table.counts.total for table in plan.reading.tables.values()) == 9
     assert (rows_of(project), files_of(project)) == before

@@ -68,7 +68,7 @@ def require_followed(project: Project, tables: set[str]) -> None:
     assert {name: one["equal"] for name, one in told["tables"].items()} == dict.fromkeys(
         tables, True
     )
-    assert told["set_aside"] == []
+    assert told["quarantined"] == []
     names = {table.partition(".")[2] for table in tables}
     database = min(tables).partition(".")[0]
     lake = project.lake / "shop"

@@ -45,7 +45,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """Each is set aside alone with the command that helps, and the source goes on; afterwards
+    """Each is quarantined alone with the command that helps, and the source goes on; afterwards
     each is equal, without a row read from the source."""
     start = head(mysql)
     tables = [*DAMAGE, "whole"]
@@ -66,14 +66,14 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
         *(f"delete from `{table}` where id = 3" for table in tables),
     )
     run = project.json("run", expect=6)["sources"]["shop"]
-    assert {one["table"] for one in run["set_aside"]} == {f"{database}.{t}" for t in DAMAGE}
-    for one in run["set_aside"]:
+    assert {one["table"] for one in run["quarantined"]} == {f"{database}.{t}" for t in DAMAGE}
+    for one in run["quarantined"]:
         assert f"`lockstep reload {one['table']} --reason …`" in one["hint"], one
     assert run["tables"][f"{database}.whole"]["state"] == "active"
     for table in DAMAGE:
         told = project.run("reload", f"{database}.{table}", "--reason", "it was damaged")
         assert ", from its changelog, since batch 1" in told.stdout + told.stderr
-    assert project.json("run")["sources"]["shop"]["set_aside"] == []
+    assert project.json("run")["sources"]["shop"]["quarantined"] == []
     compared = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in compared.items()} == {
         f"{database}.{table}": True for table in tables

@@ -59,7 +59,7 @@ def test_one_run_and_the_lake_equals_it(project: Project, mysql: MySqlStand) -> 
         f"{DATABASE}.notes": 3,
         f"{DATABASE}.nothing": 0,
     }
-    assert (told["loading"], told["partial"], told["set_aside"]) == ({}, [], [])
+    assert (told["loading"], told["partial"], told["quarantined"]) == ({}, [], [])
     require_equal(project)
     mysql.execute(f"update {DATABASE}.customers set v = -1 where id < 5")
     project.run("run")

@@ -11,8 +11,8 @@ import pytest
 from assets.definitions import build
 from assets.home import dagster_home, open_instance
 from assets.names import job_name
+from resources.adapters import Adapters
 from resources.config import load_settings
-from resources.site import Site
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -63,7 +63,7 @@ def test_the_next_tick_works_after_a_kill(
     with open_instance(dagster_home(settings.state_folder)) as instance:
         (dead,) = instance.get_runs()
         assert dead.status is dg.DagsterRunStatus.STARTED
-        definitions = build(settings, {}, lambda: Site(settings, on_warning=print))
+        definitions = build(settings, {}, lambda: Adapters(settings, on_warning=print))
         schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
         tick = schedule.evaluate_tick(dg.build_schedule_context(instance=instance))
         assert tick.run_requests is not None

@@ -73,8 +73,8 @@ def test_what_differs_is_found_and_repaired(
     after = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in after.items()} == {orders: True, visits: True}
     proofs = project.json("status")["sources"]["shop"]["proofs"]
-    assert [(one["differing"], one["whole"]) for one in proofs] == [(0, True)] * 2
-    assert all(one["position"] and one["age_seconds"] is not None for one in proofs)
+    assert [(proof["differing"], proof["whole"]) for proof in proofs] == [(0, True)] * 2
+    assert all(proof["position"] and proof["age_seconds"] is not None for proof in proofs)
 
 
 def test_a_run_that_compares_some_rows(project: Project, mysql: MySqlStand, database: str) -> None:
@@ -83,7 +83,7 @@ def test_a_run_that_compares_some_rows(project: Project, mysql: MySqlStand, data
     config.write_text(config.read_text() + "prove_rows = 2000\n")
     project.run("run")
     proofs = project.json("status")["sources"]["shop"]["proofs"]
-    assert [(one["table"], one["whole"]) for one in proofs] == [(f"{database}.orders", False)]
+    assert [(proof["table"], proof["whole"]) for proof in proofs] == [(f"{database}.orders", False)]
     secretly(mysql, database, "update orders set name = 'another' where id = 7")
     mysql.execute(f"insert into {database}.orders values (1000, 'logged', 0)")
     run = project.json("run", expect=4)["sources"]["shop"]

@@ -184,7 +184,11 @@ def test_the_page_is_carried_out_as_typed(
     config = project.folder / "lockstep.toml"
     config.write_text(config.read_text().replace("[lake]\n", f"[lake]\n{keep}"))
     findings = project.json("check", expect=None)["sources"]["shop"]["findings"]
-    warned = [one for one in findings if "promises its versions for 60 days" in one["sentence"]]
+    warned = [
+        finding
+        for finding in findings
+        if "promises its versions for 60 days" in finding["sentence"]
+    ]
     assert {one["subject"] for one in warned} == {f"{database}.here", f"{database}.there"}
     assert all("'interval 90 days'" in one["hint"] for one in warned)
 

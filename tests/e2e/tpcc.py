@@ -218,8 +218,8 @@ def broken(rows: Rows) -> list[str]:
     for row in rows["warehouse"]:
         w = row["w_id"]
         districts = [one for one in rows["district"] if one["d_w_id"] == w]
-        require(row["w_ytd"] == sum(one["d_ytd"] for one in districts), 1, w)
-        require(row["w_ytd"] == sum(paid_here[w, one["d_id"]] for one in districts), 8, w)
+        require(row["w_ytd"] == sum(district["d_ytd"] for district in districts), 1, w)
+        require(row["w_ytd"] == sum(paid_here[w, district["d_id"]] for district in districts), 8, w)
     for row in rows["district"]:
         here = (row["d_w_id"], row["d_id"])
         numbers = [o for w, d, o in orders if (w, d) == here]

@@ -45,7 +45,7 @@ class WarmProcess:
 
     def start(
         self, module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
-    ) -> Begun:
+    ) -> StartedProcess:
         """`python -m MODULE …`, begun."""
         channel = self._channel()
         out, err = (os.memfd_create(name) for name in ("out", "err"))
@@ -56,7 +56,7 @@ class WarmProcess:
             "env": dict(environment),
         }
         socket.send_fds(channel, [json.dumps(asked).encode()], [out, err])
-        return Begun(channel, out, err)
+        return StartedProcess(channel, out, err)
 
     def stop(self) -> None:
         """End it and its Java."""
@@ -87,7 +87,7 @@ class WarmProcess:
         return self._ours
 
 
-class Begun:
+class StartedProcess:
     """A child of a warm process: what of `subprocess.Popen` the tests need of it, and no more. It
     does not outlive its `with`."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.errors import SourceUnavailable
 from pipeline.ports.source import Received
 from pipeline.resultset import packets as product
-from pipeline.resultset.columns import Batches
+from pipeline.resultset.column_arrays import Batches
 from pipeline.resultset.packets import ErrorPacket
 from tests.fuzz.guarded import Bytes, Guarded
 from tests.fuzz.mutations import cut, damaged

@@ -24,7 +24,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.intake import events as read_events
-from pipeline.binlog.stream.ring import MARIADB, Run
+from pipeline.binlog.stream.ring import MARIADB, TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_intervals, gtid_texts
@@ -199,7 +199,7 @@ class Dumps:
         assert buffer.witness is None or buffer.witness.length > 0
         return out
 
-    def _take(self, buffer: TransactionBuffer, run: Run) -> None:
+    def _take(self, buffer: TransactionBuffer, run: TransactionGroup) -> None:
         """Ask a run everything that a capture asks it."""
         gtid_texts(run.transactions, run.sources)
         statements = run.texts.lists(len(run.transactions))

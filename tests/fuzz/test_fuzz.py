@@ -69,9 +69,9 @@ def test_a_million_damaged_inputs(
         print(f"\n{flavour}: FUZZ_SEED={first}", flush=True)
     outcomes = _outcomes(corpus, tmp_path / "seed", first, MILLION)
     with capsys.disabled():
-        for one in outcomes:
-            rate = one["inputs"] / one["seconds"]
-            print(f"{one['way']}: {rate:.0f}/s, {one['out']} out, {one['refused']}")
+        for outcome in outcomes:
+            rate = outcome["inputs"] / outcome["seconds"]
+            print(f"{outcome['way']}: {rate:.0f}/s, {outcome['out']} out, {outcome['refused']}")
     _require_sound(outcomes, MILLION)
 
 
@@ -118,8 +118,10 @@ def _outcomes(
 
 def _require_sound(outcomes: list[dict[str, Any]], counts: dict[str, int]) -> None:
     """All were taken, some were refused and some came out, and memory stayed."""
-    assert {one["way"]: one["inputs"] for one in outcomes} == counts
-    silent = [one["way"] for one in outcomes if not one["out"] or not one["refused"]]
+    assert {outcome["way"]: outcome["inputs"] for outcome in outcomes} == counts
+    silent = [
+        outcome["way"] for outcome in outcomes if not outcome["out"] or not outcome["refused"]
+    ]
     assert silent == []
-    grown = {one["way"]: one["grown_bytes"] for one in outcomes}
+    grown = {outcome["way"]: outcome["grown_bytes"] for outcome in outcomes}
     assert {way: size for way, size in grown.items() if size > GROWTH_BYTES} == {}

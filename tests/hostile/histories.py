@@ -229,11 +229,13 @@ def go_on(follower: Follower) -> bool:
                 adopt(follower.work(), lease, author="somebody", reason="a trial")
             continue
         states = follower.ledger.table_states(SOURCE)
-        aside = [t for t, one in states.items() if one.condition is TableCondition.QUARANTINED]
-        if not aside:
+        quarantined = [
+            t for t, one in states.items() if one.condition is TableCondition.QUARANTINED
+        ]
+        if not quarantined:
             break
         with follower.ledger.lock(SOURCE, "test", None) as lease:
-            for table in aside:
+            for table in quarantined:
                 follower.ledger.release_table(lease, table, author="somebody", reason="a trial")
     return signed
 

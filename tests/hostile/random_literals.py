@@ -90,7 +90,7 @@ def _text_kind(chance: Random) -> str:
 
 def _member_kind(chance: Random) -> str:
     members = chance.sample(_MEMBERS, chance.randint(1, 6))
-    listed = ",".join(f"'{one}'" for one in members)
+    listed = ",".join(f"'{member}'" for member in members)
     return f"{chance.choice(('enum', 'set'))}({listed}) {_charset(chance)}"
 
 

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.project import Project, environment
-from tests.e2e.warm import TIMEOUT, Begun
+from tests.e2e.warm import TIMEOUT, StartedProcess
 
 
 class Hanging:
     """A run that is stopped, with its Java process where that is."""
 
-    def __init__(self, process: subprocess.Popen[str] | Begun) -> None:
+    def __init__(self, process: subprocess.Popen[str] | StartedProcess) -> None:
         self._process = process
         self._stopped = [process.pid]
 

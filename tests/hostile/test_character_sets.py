@@ -1,5 +1,5 @@
 """Keys and texts in character sets drawn by chance, of bytes drawn by chance, and members that are
-called alike: no two rows of a server become one, and no table is set aside without need.
+called alike: no two rows of a server become one, and no table is quarantined without need.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def expected(stand: MySqlStand, database: str, table: Drawn) -> Rows | None:
 
 
 def from_source(stand: MySqlStand, database: str, name: str) -> Rows | None:
-    """The rows as they are read from the source; None where that sets the table aside."""
+    """The rows as they are read from the source; None where that quarantines the table."""
     source = server(stand)
     (schema,) = source.baseline([TableName(database, name)]).tables
     try:
@@ -138,7 +138,7 @@ def begun(stand: MySqlStand, database: str) -> Follower:
     return follower
 
 
-def set_aside(follower: Follower) -> set[TableName]:
+def stopped_tables(follower: Follower) -> set[TableName]:
     states = follower.ledger.table_states(SOURCE)
     return {table for table, one in states.items() if one.stopped is not None}
 
@@ -148,8 +148,8 @@ def set_aside(follower: Follower) -> set[TableName]:
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))]
 )
 def test_keys_and_texts_by_chance(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
-    """Through the log and from the source alike: every row by itself, or the table set aside;
-    set aside only where the server's own conversion does not bring a key back, or bytes mean
+    """Through the log and from the source alike: every row by itself, or the table quarantined;
+    quarantined only where the server's own conversion does not bring a key back, or bytes mean
     nothing."""
     stand: MySqlStand = request.getfixturevalue(flavour)
     chance, database = Random(seed), stand.fresh_name()
@@ -160,12 +160,12 @@ def test_keys_and_texts_by_chance(request: pytest.FixtureRequest, flavour: str, 
     for table in tables:
         written(stand, database, statements(table))
     follower.run()
-    aside = set_aside(follower)
+    quarantined = stopped_tables(follower)
     told = {}
     for table in tables:
         name, wanted = TableName(database, table.name), expected(stand, database, table)
         mirrored = [tuple(row.values()) for row in follower.mirror(str(name))]
-        logged = None if name in aside else sorted(mirrored)
+        logged = None if name in quarantined else sorted(mirrored)
         told[table.name] = wanted is None
         assert (table, logged) == (table, wanted)
         assert (table, from_source(stand, database, table.name)) == (table, wanted)
@@ -175,13 +175,13 @@ def test_keys_and_texts_by_chance(request: pytest.FixtureRequest, flavour: str, 
 
 @pytest.mark.parametrize("kind", ["enum", "set"])
 def test_members_by_chance(mysql: MySqlStand, database: str, kind: str) -> None:
-    """Members that are called alike, or '': the table is set aside where rows would be one,
+    """Members that are called alike, or '': the table is quarantined where rows would be one,
     and never where every member has a name of its own."""
     follower = begun(mysql, database)
     chance, alike = Random(kind), {}
     for number in range(25):
         members = chance.choices(["", "a", "b", "c"], k=chance.randint(1, 4))
-        listed = ", ".join(f"'{one}'" for one in members)
+        listed = ", ".join(f"'{member}'" for member in members)
         alike[f"t{number}"] = len(set(members)) < len(members) or "" in members
         most = len(members) if kind == "enum" else (1 << len(members)) - 1
         values = chance.sample(range(most + 1), k=chance.randint(1, most + 1))
@@ -189,15 +189,15 @@ def test_members_by_chance(mysql: MySqlStand, database: str, kind: str) -> None:
         inserts = (f"insert ignore into t{number} values ({value})" for value in values)
         written(mysql, database, chain([create], inserts))
     follower.run()
-    aside = {one.name for one in set_aside(follower)}
+    quarantined = {table.name for table in stopped_tables(follower)}
     for name, several in alike.items():
         texts = [row[0] for row in mysql.rows(f"select cast(k as char) from {name}", database)]
         one = len(set(texts)) < len(texts)
         source = from_source(mysql, database, name)
-        assert (name, name in aside, source is None) in (
+        assert (name, name in quarantined, source is None) in (
             [(name, one, one)] if one or not several else [(name, False, False), (name, True, True)]
         )
-        if name not in aside:
+        if name not in quarantined:
             mirrored = sorted(row["k"] for row in follower.mirror(f"{database}.{name}"))
             assert mirrored == sorted(texts) == [row[0] for row in source or []]
-    assert {"t" in name for name in aside} == {True}
+    assert {"t" in name for name in quarantined} == {True}

@@ -90,15 +90,15 @@ def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -
     """Whatever the operation is called: what it did to files and columns decides."""
     CHANGING[name](made)
     found = look(_path(made), 1)
-    assert [one.delta_version for one in found.commits][:1] == [2]
-    assert any(foreign(one) is not None for one in found.commits)
+    assert [commit.delta_version for commit in found.commits][:1] == [2]
+    assert any(foreign(commit) is not None for commit in found.commits)
 
 
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_what_leaves_a_table_as_it_was_is_neutral(made: DeltaTable, name: str) -> None:
     NEUTRAL[name](made)
     found = look(_path(made), 1)
-    assert [foreign(one) for one in found.commits] == [None] * len(found.commits)
+    assert [foreign(commit) for commit in found.commits] == [None] * len(found.commits)
 
 
 def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
@@ -279,7 +279,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     stand.require_same()
 
 
-def test_a_mirror_that_somebody_wrote_to_is_set_aside(stand: Stand) -> None:
+def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
     for statement in LEFT_AS_IT_WAS:

@@ -104,8 +104,8 @@ def _bytes(statement: str, session: Session) -> Any:
 def _taken(
     connection: pymysql.Connection[Any], session: Session, chance: Random, done: Trial
 ) -> Iterator[tuple[str, str]]:
-    """Pairs that the server takes, and that leave no bytes without a character: those set their
-    table aside, whatever they come from."""
+    """Pairs that the server takes, and that leave no bytes without a character: those quarantine
+    their table, whatever they come from."""
     while True:
         kind, literal = pair(chance, session)
         done.counts["tried"] += 1
@@ -211,7 +211,7 @@ def test_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str, seed: int) -
 
 def _mirrored(stand: MySqlStand, database: str, seed: int, rounds: int) -> None:
     """Rows that name no value, logged with MINIMAL images, and columns that are added to rows:
-    mirrors are equal to their tables after every run, and none is set aside."""
+    mirrors are equal to their tables after every run, and none is quarantined."""
     mariadb = facts_of(stand).mariadb
     chance, done = Random(seed), Trial()
     sessions = chance.sample([*SESSIONS, *(MARIADB if mariadb else MYSQL)], rounds)
@@ -229,8 +229,8 @@ def _mirrored(stand: MySqlStand, database: str, seed: int, rounds: int) -> None:
         )
         follower.run()
         found = verify(follower.work())
-        assert [str(one) for one in found.set_aside] == []
-        assert [str(one) for one in found.tables if not one.equal] == []
+        assert [str(one) for one in found.quarantined] == []
+        assert [str(table) for table in found.tables if not table.equal] == []
 
 
 def _write(

@@ -1,4 +1,4 @@
-"""Tables that cannot be read, locked, decoded or written: each is set aside alone, and the
+"""Tables that cannot be read, locked, decoded or written: each is quarantined alone, and the
 others go on. A real server, whose words are told without a row's value."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def goes_on(shop: Shop, number: int) -> None:
 
 
 @pytest.mark.parametrize(("column", "told"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_mysql_refuses_to_show_sets_its_table_aside(
+def test_what_mysql_refuses_to_show_quarantines_its_table(
     shop: Shop, column: str, told: str
 ) -> None:
     """An error packet is an answer: in MySQL's words, the value in them left out."""
@@ -54,7 +54,7 @@ def test_what_mysql_refuses_to_show_sets_its_table_aside(
     assert told in (state.reason or "")
     assert "secret" not in f"{state.reason} {state.hint}"
     goes_on(shop, 3)
-    assert [one.table.name for one in verify(shop.follower.work()).set_aside] == ["a"]
+    assert [one.table.name for one in verify(shop.follower.work()).quarantined] == ["a"]
     shop.do("alter table a drop column j", "update a set v = 9")
     shop.release("a")
     goes_on(shop, 4)
@@ -119,7 +119,7 @@ def test_a_comparison_goes_on_without_it(shop: Shop, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(MemoryMirrors, "rows", damaged)
     found = verify(shop.follower.work())
-    assert [(one.table.name, one.equal) for one in found.tables] == [("b", True)]
+    assert [(table.table.name, table.equal) for table in found.tables] == [("b", True)]
     assert [one.table.name for one in found.not_compared] == ["a"]
     assert f"lockstep reload {shop.name}.a --reason" in found.not_compared[0].hint
     assert not found.equal

@@ -26,8 +26,8 @@ TABLES = (
 
 def unequal(follower: Follower) -> list[str]:
     found = verify(follower.work())
-    told = [str(one) for one in found.tables if not one.equal]
-    return told + [str(one) for one in found.set_aside]
+    told = [str(table) for table in found.tables if not table.equal]
+    return told + [str(one) for one in found.quarantined]
 
 
 def assert_in_order(follower: Follower, database: str, table: str) -> int:
@@ -35,7 +35,7 @@ def assert_in_order(follower: Follower, database: str, table: str) -> int:
     there are."""
     folder = follower.lake.path(f"{SOURCE}/_changes/{database}/{table}/")
     before, count = (0, "", 0, 0), 0
-    for path in sorted(one for one in follower.lake.files if one.startswith(folder)):
+    for path in sorted(file for file in follower.lake.files if file.startswith(folder)):
         rows = follower.lake.files[path].select(["_sequence", "_file", "_offset", "_row"])
         for place in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             assert place[0] > before[0]

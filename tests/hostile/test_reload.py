@@ -49,7 +49,7 @@ def reload(shop: Shop, table: str) -> None:
 
 @pytest.mark.parametrize("state", ["active", "paused", "quarantined"])
 def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
-    """The table alone is set aside, with the command that helps; its next mirror lies beside
+    """The table alone is quarantined, with the command that helps; its next mirror lies beside
     the lost one, for what was acknowledged of that is not in it."""
     before = shop.state("a").mirror
     lose(shop, "a")
@@ -98,7 +98,7 @@ def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
 
 @pytest.mark.parametrize("how", ["gone", "cut"])
 def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> None:
-    """The table alone is set aside, its mirror stays as it was, and `release` goes on with
+    """The table alone is quarantined, its mirror stays as it was, and `release` goes on with
     the changelog as it is. The source's own tables are made again with a note."""
     write(shop, 2)
     shop.run()
@@ -129,7 +129,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
 
 
 def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None:
-    """The table alone is set aside, what is left of its changes is published, and `reload`
+    """The table alone is quarantined, what is left of its changes is published, and `reload`
     makes it whole from the source, for the changelog has not all."""
     write(shop, 2)
     shop.do("alter table a add column c int default 5", "insert into a (id, v) values (50, 1)")
@@ -176,8 +176,8 @@ def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database
 
 
 def test_a_lake_that_is_away_is_nobody_s_table(shop: Shop) -> None:
-    """Nothing that was acknowledged is there: the folder is not mounted, and nothing is set
-    aside or begun again."""
+    """Nothing that was acknowledged is there: the folder is not mounted, and nothing is
+    quarantined or begun again."""
     kept, claims = dict(shop.follower.lake.tables), dict(shop.follower.lake.claims)
     shop.follower.lake.tables.clear()
     shop.follower.lake.claims.clear()

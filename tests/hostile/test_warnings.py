@@ -41,7 +41,7 @@ LONG = {
 
 @pytest.mark.parametrize(("column", "value"), LONG.values(), ids=LONG)
 def test_a_value_beyond_a_limit(mysql: MySqlStand, database: str, column: str, value: str) -> None:
-    """It is read as an empty text or NULL, and the table is set aside with what helps; a
+    """It is read as an empty text or NULL, and the table is quarantined with what helps; a
     comparison tells the same. The others go on."""
     shop = open_shop(mysql, database, ["a", "b"])
     shop.do(f"alter table a add column ({column})")

@@ -16,8 +16,8 @@ from pipeline.ports.mirror_writes import (
     FoldedChanges,
     Merge,
     MirrorWrite,
-    Part,
     PartColumn,
+    StagedFiles,
     Target,
 )
 from pipeline.ports.mirrors import Mirrors
@@ -71,19 +71,19 @@ def a_target(
     return replace(made, **more)
 
 
-def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> Part:
+def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> StagedFiles:
     """Files with the mirror's own columns, as a changelog spells them."""
     spelled = changelog_names(schema.names)
     columns = (PartColumn(name, field.type) for name, field in zip(spelled, schema, strict=True))
-    return Part(files, tuple(columns), above)
+    return StagedFiles(files, tuple(columns), above)
 
 
 def a_fold(
     mirrors: Mirrors,
     target: Target,
-    images: Sequence[tuple[pa.Table, Part]],
+    images: Sequence[tuple[pa.Table, StagedFiles]],
     key: tuple[str, ...] = ("id",),
-    completion: Part | None = None,
+    completion: StagedFiles | None = None,
 ) -> Merge:
     """The images of each part, folded and staged."""
     changes = folded_changes(mirrors, target, images, key, numbered=completion is not None)
@@ -93,7 +93,7 @@ def a_fold(
 def folded_changes(
     mirrors: Mirrors,
     target: Target,
-    images: Sequence[tuple[pa.Table, Part]],
+    images: Sequence[tuple[pa.Table, StagedFiles]],
     key: tuple[str, ...] = ("id",),
     *,
     numbered: bool = False,

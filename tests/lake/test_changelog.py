@@ -108,7 +108,7 @@ def test_the_commit_carries_batch_and_description(disk: Lake, folder: Path) -> N
     assert table.history()[0]["userMetadata"] == "batch 3"
 
 
-def test_other_columns_set_the_table_aside(disk: Lake) -> None:
+def test_other_columns_quarantine_the_table(disk: Lake) -> None:
     """delta-rs would commit files whose columns the table does not have."""
     published(disk, 3, changes(PEOPLE, [{"id": 1}]))
     other = pa.schema([("id", pa.string()), ("name", pa.string())])

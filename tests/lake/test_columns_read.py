@@ -12,8 +12,8 @@ from pipeline.ports.mirror_writes import (
     AddColumns,
     FoldedChanges,
     Merge,
-    Part,
     PartColumn,
+    StagedFiles,
 )
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
@@ -58,7 +58,7 @@ def images(kinds: Sequence[tuple[str, int, str, str | None]], first: int, new: b
         for _, i, n, g in kinds
     ]
     table = changes(NEW if new else OLD, rows, first=first)
-    return table.set_column(0, table.schema.field(0), pa.array([one[0] for one in kinds]))
+    return table.set_column(0, table.schema.field(0), pa.array([kind[0] for kind in kinds]))
 
 
 def a_completion(
@@ -67,11 +67,11 @@ def a_completion(
     """Changes of before and behind the statement, and a reading at `LOW`."""
     tables = [(images(IMAGES[:4], 1, new=False), BEFORE), (images(IMAGES[4:], 5, new=True), BEHIND)]
     read = pa.table({"id": list(SNAPSHOT), "g": list(SNAPSHOT.values())})
-    part = Part((mirrors.stage("read", read),), READ, LOW)
+    part = StagedFiles((mirrors.stage("read", read),), READ, LOW)
     target = a_target(number, NEW, deletes=deletes)
     if not some:
         return Merge(target, ("id",), FoldedChanges(), completion=part)
-    parts = [(table, Part((), columns)) for table, columns in tables]
+    parts = [(table, StagedFiles((), columns)) for table, columns in tables]
     return a_fold(mirrors, target, parts, completion=part)
 
 

@@ -21,12 +21,12 @@ from pipeline.ports.mirror_writes import (
     DropColumns,
     Fill,
     MirrorStep,
-    Part,
     PartColumn,
     RenameColumn,
     Replace,
     Rewrite,
     SetProperties,
+    StagedFiles,
     WidenColumn,
 )
 from pipeline.ports.mirrors import Mirrors
@@ -219,5 +219,5 @@ def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder:
     table = pa.Table.from_pylist(rows, schema=other)
     own = tuple(PartColumn(field.name, field.type) for field in other)
     target = a_target(5, other, readers="any")
-    mirrors.write(Replace(target, ("id",), (Part((mirrors.stage("read", table),), own),)))
+    mirrors.write(Replace(target, ("id",), (StagedFiles((mirrors.stage("read", table),), own),)))
     assert read_plainly(path, other) == rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.ports.mirror_writes import Count, Part, PartColumn, Recount
+from pipeline.ports.mirror_writes import Count, PartColumn, Recount, StagedFiles
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
 from tests.lake.made import a_target, changes, own_part
@@ -79,6 +79,6 @@ def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:
     )
     own = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
     behind = images(("delete", rows[0]), ("delete", rows[3]), ("insert", rows[2]))
-    read = (Part((lake.mirrors.stage("read", table),), own),)
+    read = (StagedFiles((lake.mirrors.stage("read", table),), own),)
     lake.mirrors.write(Recount(a_target(1, SCHEMA), a_count(lake.mirrors, 1, behind).parts, read))
     assert counted(lake.mirrors) == Counter(map(repr, [rows[0], rows[2], rows[2]]))

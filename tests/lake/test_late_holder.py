@@ -120,5 +120,8 @@ def test_the_same_write_by_two_at_once_is_one_commit(
     assert first == second
     assert disk.mirrors.version(MIRROR) == first.delta_version == (1 if exists else 0)
     assert content(disk.mirrors, MIRROR, PEOPLE, first.delta_version) == _shown(mode, exists=exists)
-    found = [one.txn_version for one in transactions(folder / MIRROR, write.target.app_id)]
+    found = [
+        transaction.txn_version
+        for transaction in transactions(folder / MIRROR, write.target.app_id)
+    ]
     assert found == ([2, 1] if exists else [2])

@@ -150,7 +150,7 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
 
 
 @pytest.mark.parametrize("name", ["order items", "a,b", "a=b", "a(b", "tab\tbed"])
-def test_names_that_delta_refuses_set_the_table_aside(lake: Lake, name: str) -> None:
+def test_names_that_delta_refuses_quarantine_the_table(lake: Lake, name: str) -> None:
     """Before anything is written; no folder stays behind."""
     schema = pa.schema([("id", pa.int64()), (name, pa.string())])
     with pytest.raises(TableError, match="name"):
@@ -277,7 +277,7 @@ def test_a_write_works_after_one_that_failed(disk: Lake) -> None:
     assert disk.mirrors.write(good) == MirrorCommit(0, good.target.user_metadata)
 
 
-def test_columns_that_the_mirror_lacks_set_the_table_aside(disk: Lake) -> None:
+def test_columns_that_the_mirror_lacks_quarantine_the_table(disk: Lake) -> None:
     """Append and merge alike; nothing is committed."""
     disk.mirrors.write(a_write(disk.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     wider = pa.schema([*PEOPLE, ("more", pa.string())])

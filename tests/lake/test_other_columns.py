@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.ports.mirror_writes import Count, Part, PartColumn, Replace
+from pipeline.ports.mirror_writes import Count, PartColumn, Replace, StagedFiles
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_target, a_write, changes, content, own_part
 
@@ -28,7 +28,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
         own = tuple(PartColumn(field.name, field.type) for field in schema)
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
         target = a_target(number, schema, deletes="soft")
-        lake.mirrors.write(Replace(target, key, (Part((staged,), own),), moment=NOON))
+        lake.mirrors.write(Replace(target, key, (StagedFiles((staged,), own),), moment=NOON))
     shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
     assert shown == [
         {"id": 1, "name": None, "n": 1, "_deleted_at": NOON},

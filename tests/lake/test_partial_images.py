@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.changes.coalescing import LOST
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import Merge, Part, PartColumn, Replace
+from pipeline.ports.mirror_writes import Merge, PartColumn, Replace, StagedFiles
 from tests.changes.partial_images import NAMES, PART, SCHEMA, Row, Workload, images_table
 from tests.lake.conftest import Lake
 from tests.lake.made import a_fold, a_target, content, folded_changes
@@ -18,15 +18,15 @@ MIRROR = "shop/shop/people"
 OWN = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
 
 
-def snapshot(lake: Lake, rows: list[Row]) -> tuple[Part, ...]:
-    return (Part((lake.mirrors.stage("read", pa.Table.from_pylist(rows, SCHEMA)),), OWN),)
+def snapshot(lake: Lake, rows: list[Row]) -> tuple[StagedFiles, ...]:
+    return (StagedFiles((lake.mirrors.stage("read", pa.Table.from_pylist(rows, SCHEMA)),), OWN),)
 
 
 def begin(lake: Lake, rows: list[Row]) -> None:
     lake.mirrors.write(Replace(a_target(1, SCHEMA), ("id",), snapshot(lake, rows)))
 
 
-def a_merge(lake: Lake, number: int, *images: tuple[pa.Table, Part]) -> Merge:
+def a_merge(lake: Lake, number: int, *images: tuple[pa.Table, StagedFiles]) -> Merge:
     return a_fold(lake.mirrors, a_target(number, SCHEMA), images)
 
 
@@ -91,7 +91,7 @@ def test_a_column_that_went_stays_with_its_row(lake: Lake) -> None:
     ):
         order = pa.array(range(10 * number, 10 * number + len(table)), pa.int64())
         table = table.set_column(1, "_sequence", order)
-        parts.append((table, Part((), columns, present="_present")))
+        parts.append((table, StagedFiles((), columns, present="_present")))
     lake.mirrors.write(a_merge(lake, 2, *parts))
     assert shown(lake) == [
         {"id": n, "a": 6, "text": "t", "c": c} for n, c in ((1, 5), (2, 20), (3, 30))

@@ -46,8 +46,8 @@ def make_tables(mysql: MySqlStand, database: str) -> None:
 
 def unequal(follower: Follower) -> list[str]:
     found = verify(follower.work())
-    told = [str(one) for one in found.tables if not one.equal]
-    return told + [str(one) for one in found.set_aside]
+    told = [str(table) for table in found.tables if not table.equal]
+    return told + [str(one) for one in found.quarantined]
 
 
 @pytest.mark.soak
@@ -120,9 +120,9 @@ def test_a_changelog_on_disk_says_what_updates_changed(
         follower.run()
     path = folder / "shop/_changes" / database / "t"
     rows = DeltaTable(path).to_pyarrow_table().to_pylist()
-    updates = [one for one in rows if one["_change_type"] == "update_postimage"]
+    updates = [row for row in rows if row["_change_type"] == "update_postimage"]
     updates.sort(key=itemgetter("_sequence"))
-    assert [(one["_updated"], one["_logged"]) for one in updates] == [
+    assert [(update["_updated"], update["_logged"]) for update in updates] == [
         *[(None, None), (None, ["id", "b"])],
         *[(["a"], None), (["b"], ["id", "b"])],
         *[(None, None), (None, ["id", "b"])],

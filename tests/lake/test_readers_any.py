@@ -162,7 +162,7 @@ def check(
             expected, schema = ordered(there), there.schema
         else:
             expected = [*expected, {"id": 4, "v": "z"}]
-        assert one.reader.aside() == {}
+        assert one.reader.quarantined() == {}
         for read in _READERS:
             assert one.shown(read, schema) == expected, (kind, read)
         features = DeltaTable(one.mirror).protocol().reader_features or []

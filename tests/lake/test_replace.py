@@ -16,10 +16,10 @@ from pipeline.ports.mirror_writes import (
     FoldedChanges,
     Merge,
     MirrorWrite,
-    Part,
     PartColumn,
     Recount,
     Replace,
+    StagedFiles,
     Target,
 )
 from pipeline.ports.mirrors import Mirrors
@@ -66,11 +66,11 @@ def a_replacement(
     deletes: str = "remove",
     moment: datetime | None = None,
 ) -> Replace:
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StagedFiles, ...] = ()
     if snapshot is not None:
         table = pa.Table.from_pylist(list(snapshot), schema=schema)
         own = tuple(PartColumn(field.name, field.type) for field in schema)
-        parts = (Part((mirrors.stage("snapshot", table),), own),)
+        parts = (StagedFiles((mirrors.stage("snapshot", table),), own),)
     target, changes = a_target(number, schema, deletes=deletes), FoldedChanges()
     if behind is not None:
         changes = folded_changes(mirrors, target, [(behind, own_part((), schema))])
@@ -149,8 +149,8 @@ def test_files_of_another_structure_are_mapped(lake: Lake) -> None:
     behind = images(("insert", 3, "c"))
     later = (*OWN, PartColumn())
     target = a_target(1, schema)
-    changes = folded_changes(lake.mirrors, target, [(behind, Part((), later))])
-    read = (Part((lake.mirrors.stage("read", table),), own),)
+    changes = folded_changes(lake.mirrors, target, [(behind, StagedFiles((), later))])
+    read = (StagedFiles((lake.mirrors.stage("read", table),), own),)
     lake.mirrors.write(Replace(target, ("id",), read, changes))
     assert content(lake.mirrors, MIRROR, schema, 0) == [
         {"id": 1, "name": "it's", "more": 1},
@@ -222,7 +222,7 @@ def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
 
 @pytest.mark.parametrize("kind", [Append, Count, Recount])
 def test_only_images_above_a_number_count(
-    lake: Lake, kind: Callable[[Target, tuple[Part, ...]], MirrorWrite]
+    lake: Lake, kind: Callable[[Target, tuple[StagedFiles, ...]], MirrorWrite]
 ) -> None:
     """What came before a TRUNCATE, in the same files."""
     table = images(("insert", 1, "before"), ("insert", 2, "before"), ("insert", 3, "after"))

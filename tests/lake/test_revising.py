@@ -30,7 +30,7 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     writer = lake.segments.open(SCRATCH, batch=3, schema_version=1, schema=ROWS.schema)
     writer.write(changes(PEOPLE, [{"id": 7, "name": "new"}]))
     files = revised(writer.close())
-    assert {one.path for one in files}.isdisjoint(lake.changelog.listed(FOLDER) or {})
+    assert {file.path for file in files}.isdisjoint(lake.changelog.listed(FOLDER) or {})
     with pytest.raises(SegmentsLost):
         _revise(lake, 1, old, files)
     for _ in range(2):

@@ -1,6 +1,6 @@
 -- What a ledger of migration 0004 may hold behind data_0001.sql and data_0002.sql: tables
 -- whose versions are table maps' columns, one of them first seen in a batch that was
--- abandoned; orders set aside in a capture, stock by a merge, both with changes that no
+-- abandoned; orders quarantined in a capture, stock by a merge, both with changes that no
 -- write covers.
 
 create function pg_temp.table_of(a_name text, a_batch bigint, a_place text) returns void

@@ -25,7 +25,7 @@ from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
-    SetAside,
+    Quarantine,
     SnapshotPart,
     TableCondition,
     TableEvent,
@@ -139,8 +139,8 @@ def _acknowledged(ledger: PostgresLedger, lease: Lease) -> None:
 
 
 def _caught_up(ledger: PostgresLedger, lease: Lease) -> None:
-    """Orders are paused for a batch in which stock is read anew, and catch up; sales are set
-    aside."""
+    """Orders are paused for a batch in which stock is read anew, and catch up; sales are
+    quarantined."""
     ledger.pause_table(lease, ORDERS, author="ada", reason="a repair")
     batch = following(ledger, lease)
     made = record(batch, STOCK)
@@ -152,8 +152,8 @@ def _caught_up(ledger: PostgresLedger, lease: Lease) -> None:
             by_gtid=True,
             events=(TableEvent(STOCK, TableEventKind.REREAD, batch.base, 1, place(110), "why"),),
             snapshots=(SnapshotPart(STOCK, 1, batch.base, (_FILE,)),),
-            set_aside=(
-                SetAside(SALES, "why", "hint", str(place(120)), place(120), Remedy.BACKFILL),
+            quarantined=(
+                Quarantine(SALES, "why", "hint", str(place(120)), place(120), Remedy.BACKFILL),
             ),
         ),
     )
@@ -198,7 +198,7 @@ def _elsewhere(ledger: PostgresLedger, lease: Lease) -> None:
 
 
 def _not_merged(ledger: PostgresLedger, lease: Lease) -> None:
-    """Orders were paused and come back in a batch that drops stock; sales are set aside by the
+    """Orders were paused and come back in a batch that drops stock; sales are quarantined by the
     next one, in which orders are dropped."""
     _first(ledger, lease)
     _acknowledged(ledger, lease)
@@ -210,8 +210,8 @@ def _not_merged(ledger: PostgresLedger, lease: Lease) -> None:
     ledger.record_capture(lease, batch.id, replace(made, tables=(*made.tables, gone)))
     batch = following(ledger, lease)
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=None)
-    aside = SetAside(SALES, "why", "hint", str(place(220)), place(220), Remedy.BACKFILL)
-    made = replace(record(batch), tables=(gone,), set_aside=(aside,))
+    quarantined = Quarantine(SALES, "why", "hint", str(place(220)), place(220), Remedy.BACKFILL)
+    made = replace(record(batch), tables=(gone,), quarantined=(quarantined,))
     ledger.record_capture(lease, batch.id, made)
 
 
@@ -222,7 +222,7 @@ def _found_off(ledger: PostgresLedger, lease: Lease) -> None:
 
 
 def newest_captured(ledger: PostgresLedger) -> Batch:
-    return next(one for one in ledger.batches("shop") if one.state.value == "captured")
+    return next(batch for batch in ledger.batches("shop") if batch.state.value == "captured")
 
 
 _COLUMNS = """

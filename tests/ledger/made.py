@@ -100,7 +100,7 @@ def record(
             for index, table in enumerate(tables)
         ),
         tables=tuple(state(table) for table in tables) if first else (),
-        set_aside=(),
+        quarantined=(),
         history=History(versions=tuple(map(version, tables))) if first else History(),
     )
 

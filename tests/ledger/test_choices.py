@@ -9,7 +9,7 @@ import pytest
 from pipeline.decisions import Lease, Override
 from pipeline.gaps import Gap
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Lineage, Reign
+from pipeline.position import Reign, ServerLineage
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -113,7 +113,9 @@ def test_gaps_name_place_tables_and_author(ledger: Ledger, lease: Lease) -> None
     )
     later = replace(GAP, reason="again", gap_tables=("shop.orders",))
     fourth = elsewhere(ledger, lease, third, later, position(4, number=9))
-    recorded = [one for one in ledger.decisions(lease.source) if one.decision.gap_tables]
+    recorded = [
+        decision for decision in ledger.decisions(lease.source) if decision.decision.gap_tables
+    ]
     expected = [
         ("the disk was lost", second, "binlog.000001:104", "binlog.000003:4", GAP.gap_tables),
         ("again", fourth, "binlog.000003:600", "binlog.000009:4", ("shop.orders",)),
@@ -141,10 +143,10 @@ def test_the_lineage_names_each_server_in_its_turn(ledger: Ledger, lease: Lease)
     tried = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
     assert ledger.lineage(lease.source).current == Reign(OTHER, tried.id)
     ledger.abandon(lease, tried.id, "found unfinished")
-    assert ledger.lineage(lease.source) == Lineage((Reign(SERVER, first.id),))
+    assert ledger.lineage(lease.source) == ServerLineage((Reign(SERVER, first.id),))
     again = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
     there = captured_elsewhere(ledger, lease, again, on(OTHER, position(300)))
     back = elsewhere(ledger, lease, there, CONTIGUOUS, position(4, number=5))
-    assert ledger.lineage(lease.source) == Lineage(
+    assert ledger.lineage(lease.source) == ServerLineage(
         (Reign(SERVER, first.id), Reign(OTHER, there.id), Reign(SERVER, back.id))
     )

@@ -26,7 +26,7 @@ def test_consumers_have_cursors_of_their_own(
     """They are listed by name, and one's deliveries are nobody else's."""
     consumers.make_consumer(billing, "audit", "earliest")
     consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
-    assert [(one.name, one.cursor) for one in consumers.consumers(billing)] == [
+    assert [(consumer.name, consumer.cursor) for consumer in consumers.consumers(billing)] == [
         ("audit", None),
         (NAME, batches[-1]),
     ]

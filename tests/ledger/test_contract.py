@@ -11,8 +11,8 @@ from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Lineage, ServerLife
-from pipeline.table_state import SetAside, TableCondition
+from pipeline.position import ServerLife, ServerLineage
+from pipeline.table_state import Quarantine, TableCondition
 from tests.ledger.made import (
     DECISION,
     MOMENT,
@@ -35,7 +35,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.servers import Stand
 
-ASIDE = SetAside(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
+QUARANTINED = Quarantine(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
 
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
@@ -47,7 +47,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.decisions(source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
-    assert ledger.lineage(source) == Lineage()
+    assert ledger.lineage(source) == ServerLineage()
     assert ledger.captured_by(source, "run-1") is None
     assert ledger.reaching(source, SERVER, MOMENT) is None
     assert ledger.table_states(source) == {}
@@ -236,10 +236,10 @@ def test_a_version_set_names_no_version_that_shows_more(ledger: Ledger, lease: L
     assert [e.delta_version for e in ledger.version_set(lease.source, second.id)] == [1]
 
 
-def test_a_table_set_aside_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
+def test_a_table_quarantined_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
     """The others go on, and it is in no version set."""
     batch = first_captured(ledger, lease, ORDERS, STOCK)
-    ledger.set_aside(lease, ASIDE)
+    ledger.quarantine(lease, QUARANTINED)
     merged(ledger, lease, STOCK, batch.id, batch.id, 1)
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
@@ -247,39 +247,39 @@ def test_a_table_set_aside_holds_nothing_up(ledger: Ledger, lease: Lease) -> Non
     assert [e.table for e in ledger.version_set(lease.source, batch.id)] == [STOCK]
 
 
-def test_a_table_is_set_aside_once(ledger: Ledger, lease: Lease) -> None:
+def test_a_table_is_quarantined_once(ledger: Ledger, lease: Lease) -> None:
     """The first reason stays, also when a later capture tells the table's state."""
     first_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, ASIDE)
-    ledger.set_aside(lease, replace(ASIDE, reason="another reason"))
+    ledger.quarantine(lease, QUARANTINED)
+    ledger.quarantine(lease, replace(QUARANTINED, reason="another reason"))
     batch = following(ledger, lease)
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(state(ORDERS),)))
-    aside = ledger.table_states(lease.source)[ORDERS]
-    assert (aside.condition, aside.reason, aside.hint, aside.position) == (
+    quarantined = ledger.table_states(lease.source)[ORDERS]
+    assert (quarantined.condition, quarantined.reason, quarantined.hint, quarantined.position) == (
         TableCondition.QUARANTINED,
-        ASIDE.reason,
-        ASIDE.hint,
-        ASIDE.position,
+        QUARANTINED.reason,
+        QUARANTINED.hint,
+        QUARANTINED.position,
     )
 
 
-def test_a_capture_sets_tables_aside(ledger: Ledger, lease: Lease) -> None:
+def test_a_capture_quarantines_tables(ledger: Ledger, lease: Lease) -> None:
     """In the same transaction, after their states."""
     batch = begun(ledger, lease)
-    recorded = replace(record(batch, ORDERS, STOCK, first=True), set_aside=(ASIDE,))
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, recorded)
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.QUARANTINED
     assert ledger.pending(lease.source) == {STOCK: [batch.id]}
 
 
-def test_an_open_write_is_settled_after_a_capture_set_its_table_aside(
+def test_an_open_write_is_settled_after_a_capture_quarantine_its_table(
     ledger: Ledger, lease: Lease
 ) -> None:
     """What was committed to the lake is recorded whatever the log held since."""
     batch = first_captured(ledger, lease, ORDERS)
     intent = intended(ledger, lease, ORDERS, batch.id, batch.id)
     later = following(ledger, lease)
-    ledger.record_capture(lease, later.id, replace(record(later), set_aside=(ASIDE,)))
+    ledger.record_capture(lease, later.id, replace(record(later), quarantined=(QUARANTINED,)))
     ledger.settle(lease, intent, 5)
     assert [w.delta_version for w in ledger.settled(lease.source, batch.id)] == [5]
 
@@ -298,10 +298,10 @@ def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Reme
     """Whatever its hint says, until it is taken up again; and again once the batch that did
     is abandoned."""
     batch = begun(ledger, lease)
-    aside = replace(ASIDE, remedy=remedy)
-    recorded = replace(record(batch, ORDERS, STOCK, first=True), set_aside=(aside,))
+    quarantined = replace(QUARANTINED, remedy=remedy)
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(quarantined,))
     ledger.record_capture(lease, batch.id, recorded)
-    ledger.set_aside(lease, replace(aside, table=STOCK))
+    ledger.quarantine(lease, replace(quarantined, table=STOCK))
     owed = {ORDERS: remedy, STOCK: remedy}
     assert {t: one.remedy for t, one in ledger.table_states(lease.source).items()} == owed
     order = ledger.release_table(lease, ORDERS, author="ann", reason="mended")

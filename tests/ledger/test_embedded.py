@@ -103,7 +103,7 @@ def test_a_server_that_was_killed_recovers(folder: Path) -> None:
         ledger.decide(lease, DECISION)
         os.kill(postmaster(folder), signal.SIGQUIT)
     with open_ledger("embedded", folder) as ledger:
-        assert [one.decision for one in ledger.decisions("shop")] == [DECISION]
+        assert [decision.decision for decision in ledger.decisions("shop")] == [DECISION]
 
 
 def test_a_stale_process_number_is_no_server(folder: Path) -> None:

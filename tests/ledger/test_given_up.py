@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.table_state import SetAside, TableCondition
+from pipeline.table_state import Quarantine, TableCondition
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -18,16 +18,16 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.test_orders import carried_out, release
 
-REFUSED = SetAside(ORDERS, "a value is refused", "mend it", "batch 1")
+REFUSED = Quarantine(ORDERS, "a value is refused", "mend it", "batch 1")
 
 
-def test_a_table_set_aside_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:
+def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:
     """Another table's stays; what was given up stays so, and another write may take its batches."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
     other = intended(ledger, lease, STOCK, first.id, first.id)
     for _ in range(2):
-        ledger.set_aside(lease, REFUSED)
+        ledger.quarantine(lease, REFUSED)
         assert ledger.open_intents(lease.source) == [other]
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
@@ -35,7 +35,7 @@ def test_a_table_set_aside_at_its_merge_leaves_no_intent(ledger: Ledger, lease: 
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
     later = intended(ledger, lease, ORDERS, first.id, batch.id)
     assert later.txn_version > intent.txn_version
-    ledger.set_aside(lease, REFUSED)
+    ledger.quarantine(lease, REFUSED)
     again = carried_out(ledger, lease, release(ledger, lease).id)
     last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
     assert [one.intent for one in ledger.settled(lease.source, first.id)] == [last]
@@ -52,10 +52,10 @@ def test_a_capture_gives_no_write_up(ledger: Ledger, lease: Lease) -> None:
 
 
 def test_a_write_is_settled_before_it_is_given_up_or_never(ledger: Ledger, lease: Lease) -> None:
-    """A settled one is not touched when its table is set aside later."""
+    """A settled one is not touched when its table is quarantined later."""
     first = first_captured(ledger, lease, ORDERS)
     intent = merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    ledger.set_aside(lease, REFUSED)
+    ledger.quarantine(lease, REFUSED)
     assert [one.intent for one in ledger.settled(lease.source, first.id)] == [intent]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from assets.sessions import RunRecord, Session
+from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
 from pipeline.ports.ledger import Ledger
@@ -140,9 +140,9 @@ class Shop:
 
     def run(self, due: int, act: Act) -> tuple[LockstepError | None, list[str]]:
         """A run, whose error and calls are given back."""
-        site = Site(self.follower, self.postgres, due, act)
-        session = Session(
-            site=site,
+        adapters = Site(self.follower, self.postgres, due, act)
+        session = RunSession(
+            adapters=adapters,
             source=self.source,
             holder="test",
             run_id="run",
@@ -156,11 +156,11 @@ class Shop:
                 session.run(step)
         except LockstepError as error:
             assert session.record.error is error
-            return error, site.calls
+            return error, adapters.calls
         finally:
             session.close()
-            site.reopen_ledger()
-        return None, site.calls
+            adapters.reopen_ledger()
+        return None, adapters.calls
 
     def require_right(self) -> None:
         """The mirror is the table, each change stands once, each commit has its own version,

@@ -172,14 +172,14 @@ def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> No
         asked = (batch.id, place(offset))
         tables = ledger.schemas_at(lease.source, batch=asked[0], place=asked[1])
         databases = ledger.databases_at(lease.source, batch=asked[0], place=asked[1])
-        return numbers(tables), [one.name for one in databases]
+        return numbers(tables), [database.name for database in databases]
 
     assert at(3) == ([], [])
     assert at(4) == ([(ORDERS, 1), (STOCK, 1)], ["other", "shop"])
     assert at(20) == ([(ORDERS, 2), (STOCK, 1)], ["other", "shop"])
     assert at(30) == ([(ORDERS, 2)], ["shop"])
     assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 2)]
-    assert [one.name for one in ledger.databases(lease.source)] == ["shop"]
+    assert [database.name for database in ledger.databases(lease.source)] == ["shop"]
     dropped = ledger.newest_schema(lease.source, STOCK)
     assert dropped is not None
     assert dropped.knowledge is Knowledge.DROPPED

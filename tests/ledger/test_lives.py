@@ -15,7 +15,7 @@ from pipeline.life.step import replayed
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 from resources.postgres.ledger import open_ledger
-from resources.postgres.lives import event_of
+from resources.postgres.life_events import event_of
 from tests.ledger.kept import tell
 from tests.ledger.servers import run
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.load import ChunkRows, Load, LoadFollowed, LoadJoined, Reading
+from pipeline.load import ChunkRows, Load, LoadBasis, LoadFollowed, LoadJoined
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
@@ -25,7 +25,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.refusals import refused
 
-READING = Reading(schema(ORDERS), "server", place(100), 1000)
+READING = LoadBasis(schema(ORDERS), "server", place(100), 1000)
 MIDDLE = Bound(("id",), ("5",))
 FIRST, SECOND = Range(None, MIDDLE), Range(MIDDLE, None)
 FILE = SegmentFile("load.parquet", 5, 1000, "0" * 64)
@@ -92,7 +92,7 @@ def test_a_load_is_ordered_once_until_it_is_read(ledger: Ledger, lease: Lease) -
 
 def test_chunks_go_on_and_are_read_once(ledger: Ledger, lease: Lease) -> None:
     load = read_load(ledger, lease)
-    assert [one.range for one in load.chunks] == [FIRST, SECOND]
+    assert [chunk.range for chunk in load.chunks] == [FIRST, SECOND]
     assert (load.complete, load.rows, load.high, load.files) == (True, 10, place(130), (FILE,))
     with refused(ledger, lease, "load_chunks_read_once"):
         ledger.record_chunk(lease, load.id, 0, rows(140))

@@ -15,7 +15,7 @@ from psycopg2.extensions import make_dsn
 from pipeline.batch import BatchState
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
-from pipeline.position import Lineage, Reign, SetWitness
+from pipeline.position import Reign, ServerLineage, SetWitness
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import OrderKind, Stopped
 from pipeline.tables import TablePatterns
@@ -108,18 +108,22 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
         run(empty_dsn, data.read_text(encoding="utf-8"))
     with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("shop", "a test", None) as lease:
         batches = ledger.batches("shop")
-        chain = [(one.id, one.follows) for one in batches if one.state is not BatchState.ABANDONED]
+        chain = [
+            (batch.id, batch.follows)
+            for batch in batches
+            if batch.state is not BatchState.ABANDONED
+        ]
         assert chain == [(6, 4), (4, 3), (3, 1), (1, None)]
-        assert all(one.follows == one.predecessor for one in batches)
-        facts = [one.decision.facts for one in ledger.decisions("shop")]
-        assert [one.get("after") for one in facts] == [4, 4, 4, 3, None]
+        assert all(batch.follows == batch.predecessor for batch in batches)
+        facts = [decision.decision.facts for decision in ledger.decisions("shop")]
+        assert [fact.get("after") for fact in facts] == [4, 4, 4, 3, None]
         cursor = ledger.captured_cursor("shop")
         assert cursor is not None
         assert (cursor.batch, cursor.by_gtid, cursor.lapsed) == (6, False, False)
-        assert ledger.lineage("shop") == Lineage((Reign("uuid", 1),))
+        assert ledger.lineage("shop") == ServerLineage((Reign("uuid", 1),))
         assert (ledger.gaps("shop"), ledger.open_override("shop")) == ([], None)
         scopes = ledger.capture_scopes("shop")
-        assert [(one.batch, one.begins) for one in scopes] == [(4, "binlog.000001:204")]
+        assert [(scope.batch, scope.begins) for scope in scopes] == [(4, "binlog.000001:204")]
         gap = Decision("start", "chosen-start", "x", {}, "ada", 6, Continuity.GAP, ("shop.a",))
         decided = ledger.decide(lease, gap)
         ledger.begin_batch(lease, position(4, 3), predecessor=None, start_decision=decided.id)
@@ -127,8 +131,8 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
 
 
 def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
-    """Versions are read back as schemas, whichever batch has them now; a table that is set
-    aside stopped where the log says, or behind its last changes."""
+    """Versions are read back as schemas, whichever batch has them now; a table that is quarantined
+    stopped where the log says, or behind its last changes."""
     target = Target(empty_dsn, "a ledger of the fourth schema")
     connection = connect(target)
     for upto, data in ((1, _FIRST_DATA), (2, _SECOND_DATA), (4, _FOURTH_DATA)):
@@ -139,7 +143,7 @@ def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
         last, live, abandoned, *_ = [batch.id for batch in ledger.batches("shop")]
         assert abandoned < live < last
         versions = ledger.newest_schemas("shop")
-        assert [(str(one.since), one.batch) for one in versions] == [
+        assert [(str(version.since), version.batch) for version in versions] == [
             ("binlog.000001:450", live),
             ("binlog.000001:480", live),
         ]
@@ -163,8 +167,8 @@ def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
         ]
         for name in states:
             ledger.release_table(lease, name, author="ada", reason="Lockstep follows it now")
-        assert [one.stopped for one in ledger.open_orders("shop")] == [
-            one.stopped for one in states.values()
+        assert [order.stopped for order in ledger.open_orders("shop")] == [
+            state.stopped for state in states.values()
         ]
 
 
@@ -281,7 +285,7 @@ def _stands_as_it_was_left(ledger: PostgresLedger) -> None:
     assert ledger.open_override("shop") is None
     [scope] = ledger.capture_scopes("shop")
     assert (scope.batch, scope.patterns) == (first.id, TablePatterns(("shop.*",)))
-    assert [one.gtid for one in ledger.set_witnesses("shop", first.id)] == [f"{SERVER}:7"]
+    assert [witness.gtid for witness in ledger.set_witnesses("shop", first.id)] == [f"{SERVER}:7"]
     assert [one.table for one in ledger.partial("shop")] == [ORDERS, STOCK]
     [still] = ledger.open_prepared("shop")
     assert (still.xid.gtrid, still.batch) == (b"open", first.id)
@@ -318,7 +322,7 @@ def _taken_up(ledger: PostgresLedger, lease: Lease) -> None:
 
 def test_batches_of_before_may_still_be_abandoned(empty_dsn: str) -> None:
     """What each of them changed of a table is taken back alone, newest first: dropped tables
-    are there again, an order that was carried out is open, who was set aside stopped where the
+    are there again, an order that was carried out is open, who was quarantined stopped where the
     batch began."""
     connection = connect(Target(empty_dsn, "a ledger that was kept"))
     migrate(Target(empty_dsn, "a ledger that was kept"), connection, migrations()[:19])
@@ -340,7 +344,7 @@ def test_batches_of_before_may_still_be_abandoned(empty_dsn: str) -> None:
 
 def _lives(ledger: PostgresLedger) -> list[str]:
     """Of orders, sales and stock."""
-    return [one.condition.value for one in ledger.table_states("mill").values()]
+    return [state.condition.value for state in ledger.table_states("mill").values()]
 
 
 def test_several_processes_may_open_a_new_ledger_at_once(empty_dsn: str) -> None:

@@ -10,7 +10,7 @@ from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
 from pipeline.schema.history import History
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 from tests.ledger.made import (
     DECISION,
     ORDERS,
@@ -29,7 +29,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.refusals import refused
 
-ASIDE = SetAside(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
+QUARANTINED = Quarantine(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
 
 
 def test_a_second_capturing_batch(ledger: Ledger, lease: Lease) -> None:
@@ -164,7 +164,7 @@ def test_versions_out_of_turn(ledger: Ledger, lease: Lease, number: int, rule: s
 def test_setting_an_unknown_table_aside(ledger: Ledger, lease: Lease) -> None:
     """Its state is recorded first."""
     with refused(ledger, lease, "table_states_known"):
-        ledger.set_aside(lease, ASIDE)
+        ledger.quarantine(lease, QUARANTINED)
 
 
 def test_acknowledging_what_is_not_merged(ledger: Ledger, lease: Lease) -> None:
@@ -250,10 +250,10 @@ def test_intents_that_have_nothing_to_merge(ledger: Ledger, lease: Lease) -> Non
         intended(ledger, lease, ORDERS, first.id, capturing.id)
 
 
-def test_an_intent_for_a_table_set_aside(ledger: Ledger, lease: Lease) -> None:
+def test_an_intent_for_a_table_quarantined(ledger: Ledger, lease: Lease) -> None:
     """It is not written any more."""
     batch = first_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, ASIDE)
+    ledger.quarantine(lease, QUARANTINED)
     with refused(ledger, lease, "writes_of_active_tables"):
         intended(ledger, lease, ORDERS, batch.id, batch.id)
 

@@ -1,4 +1,4 @@
-"""Tables that stop and go on: set aside, paused, resumed, released, by every ledger."""
+"""Tables that stop and go on: quarantined, paused, resumed, released, by every ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
-    SetAside,
+    Quarantine,
     Stopped,
     TableCondition,
     TableOrder,
@@ -39,7 +39,9 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
-ASIDE = SetAside(ORDERS, "nobody understands it", "release it", "binlog.000001:150", place(150))
+QUARANTINED = Quarantine(
+    ORDERS, "nobody understands it", "release it", "binlog.000001:150", place(150)
+)
 
 
 def orders(ledger: Ledger, lease: Lease) -> TableState:
@@ -58,11 +60,11 @@ def release(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrd
     return ledger.release_table(lease, table, author="ada", reason="it is clear now")
 
 
-def carried_out(ledger: Ledger, lease: Lease, *done: int, aside: bool = False) -> Batch:
+def carried_out(ledger: Ledger, lease: Lease, *done: int, quarantined: bool = False) -> Batch:
     """A batch with changes of orders, whose capture carries orders out."""
     batch = following(ledger, lease)
-    set_aside = (replace(ASIDE, at=place(280)),) if aside else ()
-    made = replace(record(batch, ORDERS), orders_done=done, set_aside=set_aside)
+    stopped = (replace(QUARANTINED, at=place(280)),) if quarantined else ()
+    made = replace(record(batch, ORDERS), orders_done=done, quarantined=stopped)
     ledger.record_capture(lease, batch.id, made)
     return newest(ledger, lease)
 
@@ -163,8 +165,8 @@ def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -
     first = first_captured(ledger, lease, ORDERS, STOCK)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     batch = following(ledger, lease)
-    other = replace(ASIDE, table=STOCK, at=None)
-    made = replace(record(batch, ORDERS), set_aside=(ASIDE, other))
+    other = replace(QUARANTINED, table=STOCK, at=None)
+    made = replace(record(batch, ORDERS), quarantined=(QUARANTINED, other))
     ledger.record_capture(lease, batch.id, made)
     states = ledger.table_states(lease.source)
     assert [(one.stopped, one.behind) for one in states.values()] == [
@@ -181,15 +183,15 @@ def test_outside_a_capture_a_table_stops_where_the_captures_are(
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     second = next_captured(ledger, lease, ORDERS)
     third = next_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, replace(ASIDE, at=None))
-    aside = orders(ledger, lease)
-    assert (aside.stopped, aside.behind) == (Stopped(third.id, place(304)), second.id)
+    ledger.quarantine(lease, replace(QUARANTINED, at=None))
+    quarantined = orders(ledger, lease)
+    assert (quarantined.stopped, quarantined.behind) == (Stopped(third.id, place(304)), second.id)
 
 
 def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     """A newer release takes the place of one that is open."""
     first_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, replace(ASIDE, at=None))
+    ledger.quarantine(lease, replace(QUARANTINED, at=None))
     older = release(ledger, lease)
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
@@ -212,28 +214,28 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
 def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lease) -> None:
     """Further on, for another reason; the order is carried out all the same."""
     first = first_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, replace(ASIDE, at=None))
+    ledger.quarantine(lease, replace(QUARANTINED, at=None))
     ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, release(ledger, lease).id, aside=True)
-    aside = orders(ledger, lease)
-    assert aside.condition is TableCondition.QUARANTINED
-    assert (aside.stopped, aside.behind) == (Stopped(batch.id, place(280)), first.id)
+    batch = carried_out(ledger, lease, release(ledger, lease).id, quarantined=True)
+    quarantined = orders(ledger, lease)
+    assert quarantined.condition is TableCondition.QUARANTINED
+    assert (quarantined.stopped, quarantined.behind) == (Stopped(batch.id, place(280)), first.id)
     assert ledger.open_orders(lease.source) == []
     again = release(ledger, lease)
     assert ledger.open_orders(lease.source) == [again]
 
 
-@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("quarantined", [False, True])
 def test_an_order_is_open_again_when_its_batch_is_abandoned(
-    ledger: Ledger, lease: Lease, aside: bool
+    ledger: Ledger, lease: Lease, quarantined: bool
 ) -> None:
     """And the table stands where it stood."""
     first = first_captured(ledger, lease, ORDERS)
-    ledger.set_aside(lease, replace(ASIDE, at=None))
+    ledger.quarantine(lease, replace(QUARANTINED, at=None))
     ledger.mark_merged(lease)
     before = orders(ledger, lease)
     order = release(ledger, lease)
-    batch = carried_out(ledger, lease, order.id, aside=aside)
+    batch = carried_out(ledger, lease, order.id, quarantined=quarantined)
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.open_orders(lease.source) == [order]
     assert orders(ledger, lease) == before
@@ -269,12 +271,12 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert (stood.stopped, stood.behind) == (Stopped(first.id, place(104)), first.id)
 
 
-def test_what_an_abandoned_batch_set_aside_goes_on(ledger: Ledger, lease: Lease) -> None:
+def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Lease) -> None:
     """Nothing that it captured is there any more."""
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     batch = following(ledger, lease)
-    made = replace(record(batch, ORDERS), set_aside=(ASIDE,))
+    made = replace(record(batch, ORDERS), quarantined=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
     after = orders(ledger, lease)
@@ -289,7 +291,7 @@ def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: 
     before = orders(ledger, lease)
     batch = following(ledger, lease)
     told = replace(state(ORDERS), changelog_generation=2)
-    made = replace(record(batch), tables=(told,), set_aside=(ASIDE,))
+    made = replace(record(batch), tables=(told,), quarantined=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, made)
     assert orders(ledger, lease) == before
 
@@ -320,7 +322,7 @@ def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> No
     assert (paused.condition, paused.stopped) == (TableCondition.PAUSED, None)
     assert paused.position == "nowhere in the log yet"
     resume(ledger, lease)
-    assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
+    assert [order.kind for order in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
 
 
 @pytest.mark.parametrize("state_", ["paused", "quarantined", "dropped"])
@@ -332,7 +334,7 @@ def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) 
         pause(ledger, lease)
         resume(ledger, lease)
     elif state_ == "quarantined":
-        ledger.set_aside(lease, ASIDE)
+        ledger.quarantine(lease, QUARANTINED)
         release(ledger, lease)
     else:
         second = following(ledger, lease)
@@ -361,7 +363,7 @@ def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
     if state_ == "paused":
         pause(ledger, lease)
     elif state_ == "quarantined":
-        ledger.set_aside(lease, ASIDE)
+        ledger.quarantine(lease, QUARANTINED)
     before = orders(ledger, lease)
     order = ledger.reload_table(lease, ORDERS, author="ann", reason="lost")
     assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
@@ -400,7 +402,7 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
 
 
 def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
-    """A table that was set aside before places were kept; given up, it is as it was."""
+    """A table that was quarantined before places were kept; given up, it is as it was."""
     first_captured(ledger, lease, ORDERS)
     old = replace(
         state(ORDERS),

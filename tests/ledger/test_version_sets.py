@@ -10,7 +10,7 @@ from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
-    SetAside,
+    Quarantine,
     TableCondition,
     TableEvent,
     TableEventKind,
@@ -26,7 +26,7 @@ from tests.ledger.made import (
     state,
 )
 
-ASIDE = SetAside(STOCK, "a value", "release it", "batch 1", remedy=Remedy.CATCH_UP)
+QUARANTINED = Quarantine(STOCK, "a value", "release it", "batch 1", remedy=Remedy.CATCH_UP)
 
 
 def settled(
@@ -93,11 +93,11 @@ def test_what_is_merged_together_is_in_the_last_set(ledger: Ledger, lease: Lease
     assert ledger.missing_versions(lease.source, second.id) == []
 
 
-def test_a_table_set_aside_is_missing_until_it_is_back(ledger: Ledger, lease: Lease) -> None:
+def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: Lease) -> None:
     """Its mirror stands still while the others go on; once it has what it lacked it is there."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
-    ledger.set_aside(lease, ASIDE)
+    ledger.quarantine(lease, QUARANTINED)
     acknowledged(ledger, lease, first.id)
     assert ledger.missing_versions(lease.source, first.id) == [
         MissingTable(STOCK, Missing.QUARANTINED)
@@ -118,7 +118,7 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id)
-    ledger.set_aside(lease, ASIDE)
+    ledger.quarantine(lease, QUARANTINED)
     second = next_captured(ledger, lease, ORDERS)
     order = ledger.release_table(lease, STOCK, author="ada", reason="mended")
     third = following(ledger, lease)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipeline.proof.hashes import Part, RowHasher, RowSum
+from pipeline.proof.hashes import RowHasher, RowShare, RowSum
 from pipeline.table import TableStructure
 from resources.mysql.server import MySqlServer
 from tests.mysql.logged import Logged
@@ -25,7 +25,7 @@ def rolled(hasher: RowHasher, log: Logged) -> RowSum:
 def pairs(hasher: RowHasher, source: MySqlServer) -> tuple[list[int], list[int]]:
     """Both hashes of each row, sorted: the server's, and ours of what SELECT says."""
     structure = hasher.structure
-    with source.row_hashes(structure, Part()) as found:
+    with source.row_hashes(structure, RowShare()) as found:
         theirs = [
             key << 64 | row
             for keys, rows in found.batches

@@ -31,9 +31,9 @@ def unreadable(log: Logged) -> bool:
     """Whether it cannot read the table at all."""
     assert log.structure is not None
     columns = log.structure.columns
-    if any(one.type == "vector" or one.charset in WRONG_ENDED_CHARSETS for one in columns):
+    if any(column.type == "vector" or column.charset in WRONG_ENDED_CHARSETS for column in columns):
         return True
-    latin = [one.name for one in columns if one.charset == "latin1"]
+    latin = [column.name for column in columns if column.charset == "latin1"]
     return any(
         NO_PYTHON_LATIN1 & set(row[name] or "") for row in log.rows("insert") for name in latin
     )
@@ -53,7 +53,7 @@ def differences(log: Logged, theirs: dict[str, Rows]) -> list[tuple[str, Any, An
 def _cells(
     structure: TableStructure, row: dict[str, Any], said: dict[str, Any]
 ) -> list[tuple[str, Any, Any]]:
-    masked = {one.name for one in structure.columns if _is_wrong(one, row[one.name])}
+    masked = {column.name for column in structure.columns if _is_wrong(column, row[column.name])}
     ours, theirs = comparable(structure, row), _said(structure, said, masked)
     return [
         (name, value, theirs[name])

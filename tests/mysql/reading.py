@@ -11,7 +11,7 @@ from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import Query
-from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.binlog.transactions.limits import Limits
@@ -54,7 +54,7 @@ class Read:
 
 def runs(
     source: MySqlServer, start: Coordinates, **options: Any
-) -> Iterator[tuple[TransactionBuffer, Run]]:
+) -> Iterator[tuple[TransactionBuffer, TransactionGroup]]:
     """Every run of complete transactions from `start` to the log's present end."""
     chosen: dict[str, Any] = {"wants": lambda _: True, "spool": MemorySpool(), **options}
     buffer = TransactionBuffer(start, **chosen)
@@ -76,7 +76,7 @@ def transactions(source: MySqlServer, start: Coordinates, **options: Any) -> lis
     return [one for buffer, run in runs(source, start, **options) for one in _read(buffer, run)]
 
 
-def _read(buffer: TransactionBuffer, run: Run) -> Iterator[Read]:
+def _read(buffer: TransactionBuffer, run: TransactionGroup) -> Iterator[Read]:
     tables: dict[int, list[TableName]] = {}
     for block in run.blocks:
         for event in block.events.tolist():

@@ -11,7 +11,7 @@ from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.binlog.stream.intake import events
-from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
@@ -51,7 +51,9 @@ def changes_since(stand: MySqlStand, start: Coordinates, **options: Any) -> list
     ]
 
 
-def decoded(buffer: TransactionBuffer, run: Run, flavour: str = "mysql") -> Iterator[Change]:
+def decoded(
+    buffer: TransactionBuffer, run: TransactionGroup, flavour: str = "mysql"
+) -> Iterator[Change]:
     """The row images of a run, of each block by table map."""
     for block in run.blocks:
         for number, _, part in by_map(block):

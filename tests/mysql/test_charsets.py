@@ -171,7 +171,7 @@ def test_the_own_code_of_every_character(asked: Asked, charset: str) -> None:
     key's value comes back if the server's own conversion brings it back."""
     others = twins(charset)
     characters = sorted({text_decoder(charset)(code) for code in others})
-    every = " union all ".join(f"select {_utf8(one)} as t" for one in characters)
+    every = " union all ".join(f"select {_utf8(character)} as t" for character in characters)
     answers = asked.rows(f"select hex(t), hex(convert(t using {charset})) from ({every}) every")
     codes = {bytes.fromhex(one).decode(): bytes.fromhex(code) for one, code in answers}
     assert sorted(codes) == characters

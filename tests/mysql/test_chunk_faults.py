@@ -33,7 +33,7 @@ def account(place: Sliced, *grants: str) -> Iterator[MySqlServer]:
     place.stand.execute(
         f"create user {name} identified by 'x'",
         f"grant replication slave, replication client on *.* to {name}",
-        *(f"grant {one} to {name}" for one in grants),
+        *(f"grant {grant} to {name}" for grant in grants),
     )
     yield MySqlServer(settings(place.stand, user=name, password="x"))
 

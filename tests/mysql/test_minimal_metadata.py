@@ -44,7 +44,7 @@ def test_the_server_s_structure_stands_in_for_metadata(
     stand: MySqlStand = request.getfixturevalue(name)
     with _logging(stand, metadata), filled(stand, name, outermost()) as tables:
         source = server(stand)
-        structures = {one.name: one for one in source.structures()}
+        structures = {structure.name: structure for structure in source.structures()}
         images = _images(tables, source, structures)
         wrong = [
             case.name

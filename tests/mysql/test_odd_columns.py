@@ -59,7 +59,7 @@ def test_rows_without_metadata_are_read_by_the_server_s_structure(
 @pytest.mark.parametrize(
     ("kind", "value"), [("date", "2024-02-31"), ("datetime", "2023-02-29 1:1")]
 )
-def test_invalid_dates_set_the_table_aside(
+def test_invalid_dates_quarantine_the_table(
     mysql: MySqlStand, database: str, kind: str, value: str
 ) -> None:
     """What ALLOW_INVALID_DATES lets in is refused on the log's path too."""

@@ -127,15 +127,14 @@ def test_tagged_transactions_have_no_gtid(mysql: MySqlStand, table: TableName) -
         assert [type(event) for event in events] == [WriteRowsEvent]
     finally:
         events.close()
-    (gtid,) = [one.gtid for one in transactions(server(mysql), start)]
+    (gtid,) = [transaction.gtid for transaction in transactions(server(mysql), start)]
     assert gtid.split(":")[1] == "blue"
     with pytest.raises(ValueError, match="GTID format is incorrect"):
         GtidSet(gtid)
 
 
 def test_a_partial_document_stands_for_the_whole(mysql: MySqlStand, table: TableName) -> None:
-    """With PARTIAL_JSON an after image has a difference in it; the engine sets the table
-    aside."""
+    """With PARTIAL_JSON an after image has a difference in it; the engine quarantines the table."""
     document = '\'{"a": "%s", "b": 1}\'' % ("x" * 100)
     mysql.execute(f"insert into t values (1, {document})", database=table.database)
     start = head(mysql)

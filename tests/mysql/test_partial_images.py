@@ -38,10 +38,10 @@ def made(stand: MySqlStand, database: str) -> Follower:
 
 
 def unequal(follower: Follower) -> list[str]:
-    """Tables whose mirror is another, and those that were set aside, with the reason."""
+    """Tables whose mirror is another, and those that were quarantined, with the reason."""
     found = verify(follower.work())
-    told = [str(one) for one in found.tables if not one.equal]
-    return told + [str(one) for one in found.set_aside]
+    told = [str(table) for table in found.tables if not table.equal]
+    return told + [str(one) for one in found.quarantined]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -119,7 +119,7 @@ def test_columns_come_and_go_in_between(mysql: MySqlStand, database: str, seed: 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mirrors_of_mariadb_are_equal_or_set_aside(mariadb: MySqlStand, seed: int) -> None:
+def test_mirrors_of_mariadb_are_equal_or_quarantined(mariadb: MySqlStand, seed: int) -> None:
     """There REPLACE changes columns that its images leave out, and nothing tells which."""
     database = mariadb.fresh_name()
     mariadb.execute(f"create database `{database}` character set utf8mb4")
@@ -129,8 +129,8 @@ def test_mirrors_of_mariadb_are_equal_or_set_aside(mariadb: MySqlStand, seed: in
         mariadb.execute(*writes.statements(60), database=database)
         follower.run()
         found = verify(follower.work())
-        assert [str(one) for one in found.tables if not one.equal] == []
-    reasons = {one.table.name: one.reason for one in found.set_aside}
+        assert [str(table) for table in found.tables if not table.equal] == []
+    reasons = {one.table.name: one.reason for one in found.quarantined}
     assert "keyless" not in reasons
     assert all("binlog_row_image is not FULL" in reason for reason in reasons.values())
 
@@ -200,7 +200,9 @@ def test_tables_are_read_while_rows_are_logged_in_part(
         database=database,
     )
     # TRUNCATE would wait for the chunk that waits for it.
-    told = (one for one in writes.statements(400) if not one.startswith("truncate"))
+    told = (
+        statement for statement in writes.statements(400) if not statement.startswith("truncate")
+    )
     follower = read_in_chunks(mysql, database, told)
     for _ in range(8):
         follower.run()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.proof.hashes import Part, RowHasher
+from pipeline.proof.hashes import RowHasher, RowShare
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.hashed import unequal_hashes
@@ -55,7 +55,7 @@ def test_parts_make_the_whole(mysql: MySqlStand, database: str) -> None:
     with source.rows(hasher.structure) as batches:
         keys = np.concatenate([hasher.keys(batch) for batch in batches])
     for number in range(3):
-        part = Part(number, 3)
+        part = RowShare(number, 3)
         with source.row_hashes(hasher.structure, part) as found:
             theirs = np.concatenate([one for one, _ in found.batches])
         assert sorted(theirs) == sorted(keys[part.holds(keys)])

@@ -146,7 +146,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("which", CHANGED)
-def test_a_diff_of_a_document_sets_the_table_aside(
+def test_a_diff_of_a_document_quarantines_the_table(
     mysql: MySqlStand, database: str, which: str
 ) -> None:
     """Its value would have to be computed from the one before, or looked up where the before

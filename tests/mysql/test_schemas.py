@@ -163,7 +163,7 @@ def test_structures_are_those_of_ordinary_tables(shop: Shop) -> None:
     """What a TABLE_MAP with full metadata would say; versioned tables are not among them."""
     tables = [table for table in shop.source.baseline().tables if not table.system_versioned]
     found = {table.name: row_structure(table) for table in tables}
-    assert found == {one.name: one for one in shop.source.structures()}
+    assert found == {structure.name: structure for structure in shop.source.structures()}
     assert shop.source.structure(shop.name("child")) == found[shop.name("child")]
 
 
@@ -289,7 +289,7 @@ def test_an_account_sees_what_it_may(mysql: MySqlStand, database: str) -> None:
 
 def test_databases_have_what_tables_inherit(shop: Shop) -> None:
     """System databases are left out."""
-    found = {one.name: one for one in shop.source.baseline().databases}
+    found = {database.name: database for database in shop.source.baseline().databases}
     assert found[shop.database].charset == "utf8mb4"
     assert not {"mysql", "sys", "information_schema", "performance_schema"} & set(found)
 

@@ -220,7 +220,7 @@ def test_a_moment_in_several_files_reads_one_of_them(mysql: MySqlStand, database
         mysql.execute(*rows, "flush binary logs", database=database)
     end_of_log, binlogs = head(mysql), binlogs_from(mysql, first)
     commits = every_commit(mysql, Coordinates(first, 4))
-    in_third = [one for one in commits if one[1].file.number == first.number + 2]
+    in_third = [commit for commit in commits if commit[1].file.number == first.number + 2]
     counted = CountedDumps(server(mysql))
     wanted = moment(in_third[6][0])
     found = find_moment(counted, binlogs, end_of_log, wanted, datetime.now(UTC))

@@ -46,7 +46,7 @@ class PerconaToolkit:
         root = unpacked(PERCONA_TOOLKIT, cache)
         perl = through_own_loader(PERCONA_TOOLKIT, root, root / "usr/bin/perl")
         self._command = (*perl, str(root / "usr/bin/pt-online-schema-change"))
-        modules = [str(folder) for one in _MODULES for folder in sorted(root.glob(one))]
+        modules = [str(folder) for module in _MODULES for folder in sorted(root.glob(module))]
         (plugins,) = root.glob("usr/lib/*-linux-gnu/libmariadb3/plugin")
         self._environment = {
             "PATH": os.environ["PATH"],

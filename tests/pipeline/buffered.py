@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Run
+from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_text
@@ -70,7 +70,7 @@ def taken(buffer: TransactionBuffer) -> Iterator[Out]:
         buffer.ack()
 
 
-def outs(run: Run) -> list[Out]:
+def outs(run: TransactionGroup) -> list[Out]:
     events: list[list[bytes]] = [[] for _ in run.transactions]
     for block in run.blocks:
         for event in block.events.tolist():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipeline.ports.source import SourceTable
-from pipeline.preflight.evidence import KeptMirror, Known, Looked
+from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.table_state import Extent
@@ -87,8 +87,8 @@ def looked(
     pause: timedelta | None = None,
     partial: tuple[Extent, ...] = (),
     mirrors: tuple[KeptMirror, ...] = (),
-) -> Looked:
-    return Looked.of(survey, PATTERNS, structures, pause, partial, mirrors)
+) -> SourceEvidence:
+    return SourceEvidence.of(survey, PATTERNS, structures, pause, partial, mirrors)
 
 
 def known(**changes: Any) -> Known:

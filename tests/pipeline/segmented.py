@@ -1,7 +1,7 @@
 """Made logs through a segmenter into memory: what a capture makes of them.
 
 Belongs here: tables of one INT column, told by the log itself, and the rows, segments and
-tables set aside that come of their events.
+tables quarantined that come of their events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.schema.history import DatabaseVersion, SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import Segment
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 from resources.memory.lake import MemoryLake, MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
@@ -49,11 +49,11 @@ def odd(log: Log, table: str, table_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What one capture made: rows and segment of each table by name, and what was set aside."""
+    """What one capture made: rows and segment of each table by name, and what was quarantined."""
 
     tables: dict[str, pa.Table]
     segments: dict[str, Segment]
-    aside: list[SetAside]
+    quarantined: list[Quarantine]
     changes: int
 
 
@@ -83,12 +83,12 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
     tables = CapturedTables(store, source="shop", batch=3, states={})
-    aside: list[SetAside] = []
+    quarantined: list[Quarantine] = []
     segmenter = Segmenter(
         tables,
         SchemaTracker(NothingKnown()),
         Numbers(batch=3, base=100),
-        Rules(lambda: NOW, lambda _: True, LakePolicies(), aside.append),
+        Rules(lambda: NOW, lambda _: True, LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, run_bytes=1 << 9)
     segmenter.follow(buffer)
@@ -101,7 +101,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()
     }
-    return Captured(found, segments, aside, segmenter.changes)
+    return Captured(found, segments, quarantined, segmenter.changes)
 
 
 def begin(log: Log, number: int) -> None:

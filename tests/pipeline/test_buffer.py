@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
 from pipeline.position import Coordinates
@@ -322,8 +322,8 @@ def test_what_nobody_wants_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("kind", list(Input))
-def test_every_pair_is_ruled(phase: Phase, kind: Input) -> None:
+@pytest.mark.parametrize("kind", list(EventRole))
+def test_every_pair_is_ruled(phase: Phase, kind: EventRole) -> None:
     """Each phase meets each input: the table's answer, or a refusal that changes nothing."""
     log = Log()
     _lead_to(log, phase)
@@ -334,13 +334,13 @@ def test_every_pair_is_ruled(phase: Phase, kind: Input) -> None:
     assert list(taken(buffer)) == []
     assert buffer.phase is phase
     buffer.put(received(log.wire(end=False)[_length(log, before) :]))
-    action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
+    action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
     if action in _REFUSED:
         with pytest.raises(LockstepError):
             list(taken(buffer))
         assert buffer.phase is phase
         return
-    if action is Action.UNPACK:
+    if action is BufferAction.UNPACK:
         following = Phase.BETWEEN
     out = list(taken(buffer))
     assert buffer.phase is following
@@ -349,16 +349,16 @@ def test_every_pair_is_ruled(phase: Phase, kind: Input) -> None:
     assert len(out) == (action in _EMITS)
 
 
-_REFUSED = (Action.REFUSE, Action.EMIT_PREPARED, Action.DROP_TO_MARK)
+_REFUSED = (BufferAction.REFUSE, BufferAction.EMIT_PREPARED, BufferAction.DROP_TO_MARK)
 """The last two because nothing was prepared and there is no savepoint."""
 
 _EMITS = frozenset(
     {
-        Action.EMIT,
-        Action.EMIT_NOTHING,
-        Action.PREPARE,
-        Action.FORGET_PREPARED,
-        Action.UNPACK,
+        BufferAction.EMIT,
+        BufferAction.EMIT_NOTHING,
+        BufferAction.PREPARE,
+        BufferAction.FORGET_PREPARED,
+        BufferAction.UNPACK,
     }
 )
 
@@ -380,36 +380,36 @@ def _lead_to(log: Log, phase: Phase) -> None:
 
 
 _QUERIES = {
-    Input.BEGIN: "BEGIN",
-    Input.COMMIT: "COMMIT",
-    Input.ROLLBACK: "ROLLBACK",
-    Input.STATEMENT: "DROP TABLE t",
-    Input.CREATE: "CREATE TABLE `t` (`i` int) START TRANSACTION",
-    Input.SAVEPOINT: "SAVEPOINT `a`",
-    Input.ROLLBACK_TO: "ROLLBACK TO `a`",
-    Input.RELEASE: "RELEASE SAVEPOINT `a`",
+    EventRole.BEGIN: "BEGIN",
+    EventRole.COMMIT: "COMMIT",
+    EventRole.ROLLBACK: "ROLLBACK",
+    EventRole.STATEMENT: "DROP TABLE t",
+    EventRole.CREATE: "CREATE TABLE `t` (`i` int) START TRANSACTION",
+    EventRole.SAVEPOINT: "SAVEPOINT `a`",
+    EventRole.ROLLBACK_TO: "ROLLBACK TO `a`",
+    EventRole.RELEASE: "RELEASE SAVEPOINT `a`",
 }
 _XA = {
-    Input.XA_START: "START",
-    Input.XA_END: "END",
-    Input.XA_COMMIT: "COMMIT",
-    Input.XA_ROLLBACK: "ROLLBACK",
+    EventRole.XA_START: "START",
+    EventRole.XA_END: "END",
+    EventRole.XA_COMMIT: "COMMIT",
+    EventRole.XA_ROLLBACK: "ROLLBACK",
 }
 _EVENTS = {
-    Input.GTID: (EventType.GTID, gtid(2)),
-    Input.GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1)),
-    Input.XA_GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1, gtrid=b"x")),
-    Input.CHANGE: (EventType.TABLE_MAP, table_map()),
-    Input.XA_PREPARE: (EventType.XA_PREPARE, xa_prepare(b"x")),
-    Input.XA_ONE_PHASE: (EventType.XA_PREPARE, xa_prepare(b"x", one_phase=True)),
-    Input.PAYLOAD: (EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1))),
-    Input.PLACE: (EventType.STOP, b""),
-    Input.NOTE: (EventType.ROWS_QUERY, b"\0"),
-    Input.HEARTBEAT: (EventType.HEARTBEAT, b"binlog.000001"),
+    EventRole.GTID: (EventType.GTID, gtid(2)),
+    EventRole.GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1)),
+    EventRole.XA_GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1, gtrid=b"x")),
+    EventRole.CHANGE: (EventType.TABLE_MAP, table_map()),
+    EventRole.XA_PREPARE: (EventType.XA_PREPARE, xa_prepare(b"x")),
+    EventRole.XA_ONE_PHASE: (EventType.XA_PREPARE, xa_prepare(b"x", one_phase=True)),
+    EventRole.PAYLOAD: (EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1))),
+    EventRole.PLACE: (EventType.STOP, b""),
+    EventRole.NOTE: (EventType.ROWS_QUERY, b"\0"),
+    EventRole.HEARTBEAT: (EventType.HEARTBEAT, b"binlog.000001"),
 }
 
 
-def _add(log: Log, kind: Input) -> None:
+def _add(log: Log, kind: EventRole) -> None:
     if kind in _QUERIES:
         log.add(EventType.QUERY, query(_QUERIES[kind]))
     elif kind in _XA:

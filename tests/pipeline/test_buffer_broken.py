@@ -178,7 +178,7 @@ def test_runs_and_acknowledgements_take_turns() -> None:
     assert run is not None
     with pytest.raises(RuntimeError, match="ack it first"):
         buffer.get()
-    assert [one.values for one in outs(run)] == [[1], [2]]
+    assert [out.values for out in outs(run)] == [[1], [2]]
     buffer.ack()
     with pytest.raises(RuntimeError, match="no run is out"):
         buffer.ack()

@@ -33,7 +33,9 @@ def followed(generation: int = 1) -> events.Followed:
     return events.Followed(CHANGELOG, generation, MIRROR)
 
 
-def quarantined(stopped: Stopped | None, remedy: Remedy = Remedy.CATCH_UP) -> events.Quarantined:
+def quarantine_event(
+    stopped: Stopped | None, remedy: Remedy = Remedy.CATCH_UP
+) -> events.Quarantined:
     return events.Quarantined("nobody understands it", "release it", "there", remedy, stopped)
 
 
@@ -44,7 +46,7 @@ def in_state(life: Life) -> TableState:
         case Life.LOADING:
             return step(ORDERS, state, events.LoadBegun(CHANGELOG, 1, MIRROR))
         case Life.QUARANTINED:
-            return step(ORDERS, state, quarantined(here))
+            return step(ORDERS, state, quarantine_event(here))
         case Life.PAUSED:
             return step(ORDERS, state, events.Paused("ada", "resume it", None, here))
         case Life.DROPPED:
@@ -83,7 +85,7 @@ SAMPLES: tuple[events.Event, ...] = (
     events.LoadBegun(CHANGELOG, 2, MIRROR),
     events.Loaded(),
     events.Dropped(CHANGELOG, 1, MIRROR, Stopped(2, place(20))),
-    quarantined(Stopped(2, place(20))),
+    quarantine_event(Stopped(2, place(20))),
     events.Paused("bob", "resume it", None, Stopped(2, place(20))),
     events.Reloaded("bob", "wait", Stopped(2, place(20))),
     events.Resumed(),
@@ -138,7 +140,7 @@ def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
     here = Stopped(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
         (1, events.Dropped(CHANGELOG, 1, MIRROR, here)),
-        (None, quarantined(here)),
+        (None, quarantine_event(here)),
     ]
     state = replayed(ORDERS, told, {1: place(4)})
     assert state is not None
@@ -171,15 +173,15 @@ class World:
         self.begins[number] = place(self.end)
         self.end += 10
         dropped = events.Dropped(CHANGELOG, 1, MIRROR, Stopped(number, place(self.end)))
-        aside = quarantined(Stopped(number, place(self.end - 5)), Remedy.RESNAPSHOT)
+        quarantined = quarantine_event(Stopped(number, place(self.end - 5)), Remedy.RESNAPSHOT)
         moved = events.MirrorHandedOver(2, "shop/shop/other", 7, 3)
         told: dict[str, list[events.Event]] = {
             "rows": [followed(number)],
             "back": [events.Rejoined(), followed()],
             "dropped": [dropped],
             "back and dropped": [events.Rejoined(), dropped],
-            "quarantined": [followed(), aside],
-            "back and quarantined": [events.Rejoined(), aside],
+            "quarantined": [followed(), quarantined],
+            "back and quarantined": [events.Rejoined(), quarantined],
             "moved": [followed(), moved],
         }
         for event in told[what]:
@@ -191,11 +193,11 @@ class World:
         here = Stopped(alive[-1], place(self.end)) if alive else None
         told: dict[str, list[events.Event]] = {
             "pause": [events.Paused("ada", "resume it", None, here)],
-            "quarantine": [quarantined(here)],
+            "quarantine": [quarantine_event(here)],
             "reload": [events.Reloaded("ada", "wait", here)],
             "write": [events.MirrorWritten(2)],
             "replace": [events.MirrorReplaced(f"{MIRROR}@1-2")],
-            "restart": [quarantined(here), events.LakeRestarted()],
+            "restart": [quarantine_event(here), events.LakeRestarted()],
         }
         return all(self.tell(event) for event in told[kind])
 

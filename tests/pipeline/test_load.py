@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.load import Chunk, ChunkRows, Followed, Load, Reading, why_void
+from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis, why_void
 from pipeline.position import Coordinates
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
@@ -17,7 +17,7 @@ from tests.ledger.made import ORDERS, place, schema, state
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 MIDDLE = Bound(("id",), ("5",))
 ORDERED = Load(1, ORDERS, "ada", "older", NOW)
-READING = replace(ORDERED, reading=Reading(schema(ORDERS), "server", place(100), 20))
+READING = replace(ORDERED, reading=LoadBasis(schema(ORDERS), "server", place(100), 20))
 FOLLOWED = replace(READING, followed=Followed(3, 30, 1))
 LOADING = replace(state(ORDERS), condition=TableCondition.LOADING)
 
@@ -67,9 +67,9 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
         (FOLLOWED, TableCondition.LOADING, "server", 900, False, None),
         (FOLLOWED, TableCondition.LOADING, "server", 900, True, "was not read"),
         (FOLLOWED, TableCondition.LOADING, "other", 900, False, "another server"),
-        (FOLLOWED, TableCondition.QUARANTINED, "server", 900, False, "set aside"),
-        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "set aside, or dropped"),
-        (FOLLOWED, None, "server", 900, False, "set aside"),
+        (FOLLOWED, TableCondition.QUARANTINED, "server", 900, False, "quarantined"),
+        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "quarantined, or dropped"),
+        (FOLLOWED, None, "server", 900, False, "quarantined"),
     ],
 )
 def test_what_voids_a_load(

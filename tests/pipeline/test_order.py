@@ -153,7 +153,7 @@ def test_changes_have_the_order_of_the_log(several: list[Transaction], ring_byte
     are the first and the last; rows that share a place are counted on."""
     log = made(several)
     done = captured(log.log, ring_bytes=ring_bytes)
-    assert (done.aside, done.changes) == ([], len(log.rows))
+    assert (done.quarantined, done.changes) == ([], len(log.rows))
     for table in TABLES:
         mine = [(n, *row) for n, row in enumerate(log.rows, start=BASE + 1) if row[0] == table]
         found, segment = done.tables[table], done.segments[table]
@@ -171,7 +171,7 @@ def test_changes_have_the_order_of_the_log(several: list[Transaction], ring_byte
 
 @settings(max_examples=50)
 @given(st.lists(transactions, min_size=1, max_size=8), st.data())
-def test_a_table_set_aside_has_all_before_its_place(
+def test_a_table_quarantined_has_all_before_its_place(
     several: list[Transaction], data: st.DataObject
 ) -> None:
     """Rows of a table that stops are whole up to the place it stops at, and none lies behind;
@@ -189,9 +189,9 @@ def test_a_table_set_aside_has_all_before_its_place(
     log.log.add(EventType.WRITE_ROWS, odd)
     log.log.end()
     done = captured(log.log, ring_bytes=data.draw(st.sampled_from([1 << 11, 1 << 20])))
-    (aside,) = done.aside
-    assert aside.at is not None
-    assert (aside.table.name, aside.at.offset <= at) == (table, True)
+    (quarantined,) = done.quarantined
+    assert quarantined.at is not None
+    assert (quarantined.table.name, quarantined.at.offset <= at) == (table, True)
     kept = done.tables[table]["i"].to_pylist() if table in done.tables else []
-    before = [row for row in log.rows if row[0] == table and row[3] < aside.at.offset]
+    before = [row for row in log.rows if row[0] == table and row[3] < quarantined.at.offset]
     assert kept == [value for _, value, _, _ in before]

@@ -13,7 +13,7 @@ from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches
 from pipeline.runs.inspecting.plan import Plan, PlannedReading, bytes_per_second, make_plan
 from pipeline.segment import RowCounts
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -39,10 +39,10 @@ def everything(follower: Follower) -> dict[str, object]:
     """What the books, the lake and the spool hold; their values never change."""
     books, lake = follower.ledger.books, follower.lake
     held = {
-        one.name: getattr(of, one.name)
+        field.name: getattr(of, field.name)
         for of in (books, lake)
-        for one in fields(of)
-        if one.name not in ("turn", "lock")
+        for field in fields(of)
+        if field.name not in ("turn", "lock")
     }
     return {
         **{name: copy.copy(content) for name, content in held.items()},
@@ -160,7 +160,7 @@ def test_a_refused_start_is_a_plan(mysql: MySqlStand, database: str) -> None:
     follower = Follower(server(mysql), [f"{database}.*"], start=None)
     plan = planned(follower)
     assert plan.start is not None
-    assert (plan.start.rule, plan.start.position) == (Rule.START_NOT_CHOSEN.value, None)
+    assert (plan.start.rule, plan.start.position) == (StartRule.START_NOT_CHOSEN.value, None)
     assert plan.refusal is not None
     assert plan.refusal.recovery.exit_code == 5
     assert plan.reading is None
@@ -241,7 +241,7 @@ def test_a_chosen_start_and_its_gap_are_told(
     shop.choose("latest", "row 2 is of no use")
     plan = planned(shop)
     assert plan.start is not None
-    assert plan.start.rule == Rule.CHOSEN_START.value
+    assert plan.start.rule == StartRule.CHOSEN_START.value
     assert plan.start.continuity is Continuity.GAP
     matching = ("orders", "users", "wide")
     assert plan.start.gap_tables == tuple(f"{database}.{name}" for name in matching)
@@ -282,7 +282,7 @@ def test_xa_rows_are_told_where_they_come_out(
     assert shop.run().rows == 2
 
 
-def test_a_table_that_would_be_set_aside_is_told(
+def test_a_table_that_would_be_quarantined_is_told(
     mysql: MySqlStand, database: str, shop: Follower
 ) -> None:
     """Partial documents of one session; the other tables' rows are counted."""
@@ -297,7 +297,7 @@ def test_a_table_that_would_be_set_aside_is_told(
         f"insert into {database}.users values (7)",
     )
     told = reading_of(planned(shop))
-    assert [one.table for one in told.set_aside] == [TableName(database, "orders")]
+    assert [one.table for one in told.quarantined] == [TableName(database, "orders")]
     assert told.tables.keys() == {TableName(database, "users")}
 
 

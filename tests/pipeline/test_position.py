@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.position import Coordinates, Lineage, LogFile, Reign
+from pipeline.position import Coordinates, LogFile, Reign, ServerLineage
 
 # What a file's name may hold on a POSIX system, less line breaks and what is invisible.
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\")
@@ -114,7 +114,7 @@ def test_places_that_are_none(text: str, expected: str) -> None:
 def test_a_lineage_keeps_each_change_of_server(read: list[str]) -> None:
     """Batches read from one server after the other make one reign; a server that comes
     back makes another."""
-    lineage = Lineage()
+    lineage = ServerLineage()
     for batch, server in enumerate(read, start=1):
         lineage = lineage.grown(server, batch)
     changes = [n for n in range(len(read)) if n == 0 or read[n] != read[n - 1]]
@@ -125,13 +125,13 @@ def test_a_lineage_keeps_each_change_of_server(read: list[str]) -> None:
 
 def test_a_lineage_reads_as_a_sentence() -> None:
     """An operator sees who was read and from which batch on."""
-    lineage = Lineage().grown("3e11fa47", 1).grown("5d0c", 9)
+    lineage = ServerLineage().grown("3e11fa47", 1).grown("5d0c", 9)
     assert str(lineage) == "3e11fa47 since batch 1, then 5d0c since batch 9"
-    assert str(Lineage()) == "no server yet"
+    assert str(ServerLineage()) == "no server yet"
 
 
 @pytest.mark.parametrize("reigns", [(Reign("a", 2), Reign("b", 2)), (Reign("a", 1), Reign("a", 2))])
 def test_reigns_that_cannot_be(reigns: tuple[Reign, ...]) -> None:
     """Batches ascend, and a reign ends only where another server's begins."""
     with pytest.raises(ValueError, match="cannot follow"):
-        Lineage(reigns)
+        ServerLineage(reigns)

@@ -13,8 +13,8 @@ from pipeline.keeping import Retention
 from pipeline.ports.source import SourceTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
-from pipeline.preflight.columns import DELTA_REFUSES
-from pipeline.preflight.evidence import KeptMirror, Known, Looked
+from pipeline.preflight.column_rules import DELTA_REFUSES
+from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.survey import Channel, ForeignKey, LogFilters, OddSession, Replica, SurveyedTable
@@ -38,40 +38,40 @@ MARIADB: dict[str, Any] = {"flavour": "mariadb", "version": "10.11.18-MariaDB-lo
 ID = Column("id", "int")
 
 
-def kind(name: str, engine: str, partitioned: bool = False) -> Looked:
+def kind(name: str, engine: str, partitioned: bool = False) -> SourceEvidence:
     """The shop with one table of that kind and engine."""
     return looked(surveyed(tables=(SurveyedTable(ORDERS, name, engine, partitioned),)))
 
 
-def settings(**found: str) -> Looked:
+def settings(**found: str) -> SourceEvidence:
     return looked(surveyed(found))
 
 
-def replica(channel: Channel = UPSTREAM, **found: str) -> Looked:
+def replica(channel: Channel = UPSTREAM, **found: str) -> SourceEvidence:
     """The server replicates from another one."""
     return looked(surveyed({"super_read_only": "ON", **found}, channels=(channel,)))
 
 
-def foreign_key(on_delete: str | None, **found: str) -> Looked:
+def foreign_key(on_delete: str | None, **found: str) -> SourceEvidence:
     key = ForeignKey("fk", ITEMS, ORDERS, on_delete and "NO ACTION", on_delete)
     return looked(surveyed(found, foreign_keys=(key,)))
 
 
-def odd(variable: str, value: str) -> Looked:
+def odd(variable: str, value: str) -> SourceEvidence:
     """Two sessions have that value for themselves."""
     return looked(surveyed({variable: "?"}, odd_sessions=(OddSession(variable, value, 2),)))
 
 
-def answering(**changes: Any) -> Looked:
+def answering(**changes: Any) -> SourceEvidence:
     """The second connection is answered otherwise."""
     return looked(surveyed(answering=(ANSWERING, replace(ANSWERING, **changes))))
 
 
-def columns(*found: Column, **changed: str) -> Looked:
+def columns(*found: Column, **changed: str) -> SourceEvidence:
     return looked(surveyed(changed), (table(*found),))
 
 
-def named(*names: str) -> Looked:
+def named(*names: str) -> SourceEvidence:
     return looked(structures=tuple(table(ID, name=TableName("shop", name)) for name in names))
 
 
@@ -90,14 +90,14 @@ RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
     ),
     ("patterns", known(tables=[]), "refusal", NothingMatches),
     ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
-    ("set aside", known(aside=[ORDERS]), "warning", None),
+    ("quarantined", known(quarantined=[ORDERS]), "warning", None),
 ]
 
 SHORT = KeptMirror(
     ORDERS, "/lake/shop/shop/orders", Retention(timedelta(days=7), timedelta(days=30))
 )
 
-CASES: list[tuple[str, Looked, str]] = [
+CASES: list[tuple[str, SourceEvidence, str]] = [
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
     ("proxy", answering(greeted_as="8.0.11"), "warning"),
@@ -219,7 +219,7 @@ CASES: list[tuple[str, Looked, str]] = [
 ]
 
 
-def _judged(name: str, evidence: Looked) -> list[Finding]:
+def _judged(name: str, evidence: SourceEvidence) -> list[Finding]:
     return list(judged([rule for rule in CHECK_RULES if rule.name == name], evidence))
 
 
@@ -243,7 +243,7 @@ def test_a_rule_of_a_run(
 
 
 @pytest.mark.parametrize(("name", "evidence", "level"), CASES, ids=[case[0] for case in CASES])
-def test_a_rule_of_check(name: str, evidence: Looked, level: str) -> None:
+def test_a_rule_of_check(name: str, evidence: SourceEvidence, level: str) -> None:
     """The rule speaks at that level, and has something to type or do."""
     found = [finding for finding in _judged(name, evidence) if finding.level == level]
     assert found
@@ -253,8 +253,8 @@ def test_a_rule_of_check(name: str, evidence: Looked, level: str) -> None:
 
 def test_every_rule_has_a_case() -> None:
     """A rule that nothing makes speak may be dead."""
-    assert {one.name for one in RUN_RULES} == {case[0] for case in RUN_CASES}
-    assert {one.name for one in CHECK_RULES} == {case[0] for case in CASES}
+    assert {rule.name for rule in RUN_RULES} == {case[0] for case in RUN_CASES}
+    assert {rule.name for rule in CHECK_RULES} == {case[0] for case in CASES}
     assert len(RUN_RULES) + len(CHECK_RULES) > 30
 
 
@@ -266,10 +266,12 @@ def test_no_fault_of_one_server_is_told_of_a_good_one() -> None:
 
 
 def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
-    """The ledger's tables count as matched; one set aside does not stop a run again."""
+    """The ledger's tables count as matched; one quarantined does not stop a run again."""
     gone = known(tables=[], known=[ORDERS])
     assert [finding.level for finding in run_findings(gone) if finding.error] == []
-    keyless = known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], aside=[ORDERS])
+    keyless = known(
+        tables=[SourceTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], quarantined=[ORDERS]
+    )
     assert [finding.error for finding in run_findings(keyless) if finding.error] == []
 
 
@@ -303,7 +305,7 @@ def test_tables_are_named_one_by_one() -> None:
     ],
     ids=["logged by the server", "changes nothing", "no foreign key"],
 )
-def test_foreign_keys_that_lose_nothing(evidence: Looked, levels: list[str]) -> None:
+def test_foreign_keys_that_lose_nothing(evidence: SourceEvidence, levels: list[str]) -> None:
     """MySQL that keeps foreign keys itself logs what they do to the children."""
     assert [finding.level for finding in _judged("foreign keys", evidence)] == levels
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.preflight.findings import Rule
+from pipeline.preflight.findings import CheckRule
 from pipeline.preflight.page import rewritten
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 
@@ -21,7 +21,7 @@ def test_the_page_s_tables_are_the_rules() -> None:
 
 def test_every_rule_is_on_the_page_by_its_name() -> None:
     """Whoever reads a name in the output finds it."""
-    rules: list[Rule[Any]] = [*RUN_RULES, *CHECK_RULES]
+    rules: list[CheckRule[Any]] = [*RUN_RULES, *CHECK_RULES]
     names = [rule.name for rule in rules]
     assert len(set(names)) == len(names)
     assert [name for name in names if f"\n| {name} |" not in PAGE] == []

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
 from pipeline.proof.canonical import canonical, expression
-from pipeline.proof.hashes import MODULUS, Part, RowHasher, RowSum
+from pipeline.proof.hashes import MODULUS, RowHasher, RowShare, RowSum
 from pipeline.proof.prefixes import Carried, grouped
 from pipeline.proof.rows import FirstTouch, Pairs, Tally, pairs
 from pipeline.proof.texts import decimals, double_text, doubles, stored_geometry
@@ -207,7 +207,7 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
         states.append(dict(now))
     lake = {key: row for key, row in before.items() if chance.random() < 0.8}
     lake |= {key: chance.randrange(3) for key in range(8) if chance.random() < 0.2}
-    touch = FirstTouch(Part())
+    touch = FirstTouch(RowShare())
     columns = list(zip(*images, strict=True)) or [(), (), ()]
     touch.put(
         np.array(columns[0], np.uint64),
@@ -223,14 +223,14 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
 
 def test_a_row_that_stands_twice_is_too_many() -> None:
     source = hashes({1: 5, 2: 6})
-    wrong = FirstTouch(Part()).wrong(source, np.concatenate([source, source[:1]]))
+    wrong = FirstTouch(RowShare()).wrong(source, np.concatenate([source, source[:1]]))
     assert set(wrong.only_lake) == {1}
     assert not wrong.only_source | wrong.different
 
 
 def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     """Only that it is there is known; the others are judged."""
-    touch = FirstTouch(Part())
+    touch = FirstTouch(RowShare())
     one = np.array([1], np.uint64)
     touch.put(one, one, np.array([False]), np.array([False]))
     wrong = touch.wrong(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))
@@ -243,7 +243,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
     """What was added and taken away between the marks may be in the read, or not."""
     lake = [chance.randrange(6) for _ in range(10)]
     now = list(lake)
-    tally, states = Tally(Part()), []
+    tally, states = Tally(RowShare()), []
     low = chance.randint(0, 8)
     for number in range(12):
         row = chance.randrange(6)

@@ -37,7 +37,9 @@ class Mirror:
     def write(self) -> None:
         if not self.pending:
             return
-        before = next((one for one in reversed(self.versions) if -1 not in one), frozenset[int]())
+        before = next(
+            (version for version in reversed(self.versions) if -1 not in version), frozenset[int]()
+        )
         self.shown.insert(0, Shown(len(self.versions), self.pending[-1], OWN))
         self.begins.add(self.pending[0])
         self.versions.append(before | set(self.pending))

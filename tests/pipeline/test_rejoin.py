@@ -15,9 +15,9 @@ from pipeline.runs.rejoining.rejoin import (
     AsIs,
     Backfill,
     CatchUp,
-    Gone,
-    Here,
     LogReach,
+    LogUnavailable,
+    NothingMissing,
     ReadAgain,
     Span,
     only_the_source,
@@ -45,7 +45,7 @@ def order(kind: OrderKind = OrderKind.RELEASE) -> TableOrder:
         (Remedy.REWRITE_MIRROR, ReadAgain("its mirror refused a write: a reason")),
     ],
 )
-@pytest.mark.parametrize("reach", [Here(), LOG])
+@pytest.mark.parametrize("reach", [NothingMissing(), LOG])
 def test_what_a_table_lacks_is_added_to_what_the_log_has(
     remedy: Remedy, besides: Any, reach: LogReach
 ) -> None:
@@ -53,7 +53,9 @@ def test_what_a_table_lacks_is_added_to_what_the_log_has(
     assert only_the_source(order(), state, goes_on=True) is None
     expected = CatchUp(reach, besides) if isinstance(reach, Span) else besides
     assert rejoin(order(), state, reach, None) == expected
-    assert rejoin(order(), state, Gone("it was purged"), None) == ReadAgain("it was purged")
+    assert rejoin(order(), state, LogUnavailable("it was purged"), None) == ReadAgain(
+        "it was purged"
+    )
 
 
 @pytest.mark.parametrize("remedy", [Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT])
@@ -87,7 +89,7 @@ def test_a_lost_mirror_or_a_dropped_table_is_read_again() -> None:
 
 def test_a_reload_without_a_whole_changelog_says_whose_wish_it_was_and_why() -> None:
     state = replace(QUARANTINED, remedy=Remedy.CATCH_UP)
-    found = rejoin(order(OrderKind.RELOAD), state, Here(), FromSource("it has a gap"))
+    found = rejoin(order(OrderKind.RELOAD), state, NothingMissing(), FromSource("it has a gap"))
     assert found == ReadAgain("ada has it reloaded, and it has a gap")
 
 

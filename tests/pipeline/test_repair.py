@@ -168,7 +168,9 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
         )
     stand.damage(batches[0])
     (note,) = repair(stand.work, stand.lease)
-    assert note.startswith(f"shop.orders was set aside: captured changes of batch {batches[0].id}")
+    assert note.startswith(
+        f"shop.orders was quarantined: captured changes of batch {batches[0].id}"
+    )
     assert stand.states() == [CAPTURED, CAPTURED]
     assert [stand.files(batch) for batch in batches] == [2, 3]
     states = stand.ledger.table_states("shop")
@@ -178,7 +180,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
 
 
 def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
-    """Nothing is said that is not so: the write that needs them sets it aside."""
+    """Nothing is said that is not so: the write that needs them quarantines it."""
     batch = stand.captured()
     merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
     stand.ledger.pause_table(stand.lease, ORDERS, author="ada", reason="")

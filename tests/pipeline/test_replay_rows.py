@@ -72,7 +72,7 @@ def test_what_the_mirror_shows_otherwise(told: tuple[Any, Any], soft: bool, cut:
     marks = [("_change_type", pa.string()), ("_committed_at", pa.timestamp("us", tz="UTC"))]
     table = pa.Table.from_pylist(changes, schema=pa.schema([*marks, *COLUMNS]))
     found = wrong_rows(table, pieces, key=KEY.names, compared=COLUMNS.names, soft=soft)
-    assert found.tolist() == [_wrong(one, mirror, soft) for one in changes]
+    assert found.tolist() == [_wrong(change, mirror, soft) for change in changes]
 
 
 def _wrong(change: dict[str, Any], mirror: dict[Any, dict[str, Any]], soft: bool) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import SourceUnavailable
-from pipeline.resultset.columns import READ_BY
+from pipeline.resultset.column_arrays import READ_BY
 from pipeline.resultset.forms import CODES, Definition, unlike
 from pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
 from pipeline.table import Column

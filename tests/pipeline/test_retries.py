@@ -43,7 +43,7 @@ def waits(tree: ast.AST) -> list[str]:
 
 def _goes_on(tried: ast.Try) -> bool:
     ends = ast.Raise | ast.Return | ast.Break
-    return any(not isinstance(one.body[-1], ends) for one in tried.handlers)
+    return any(not isinstance(handler.body[-1], ends) for handler in tried.handlers)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""Runs of transactions become numbered rows; a table set aside leaves no part of one."""
+"""Runs of transactions become numbered rows; a table quarantined leaves no part of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_changes_are_numbered_over_all_tables() -> None:
     assert done.changes == 5
 
 
-def test_a_table_set_aside_ends_between_transactions() -> None:
+def test_a_table_quarantined_ends_between_transactions() -> None:
     """Rows before the bad one's transaction may stay; of that transaction none does, also
     where it came in parts through a file; the other tables lose nothing."""
     for ring_bytes in (1 << 20, 1 << 11):
@@ -49,7 +49,7 @@ def test_a_table_set_aside_ends_between_transactions() -> None:
         write(log, "b", 2, 6001)
         log.end()
         done = captured(log, ring_bytes=ring_bytes)
-        assert [str(one.table) for one in done.aside] == ["shop.b"]
+        assert [str(one.table) for one in done.quarantined] == ["shop.b"]
         assert done.tables["a"]["i"].to_pylist() == [1, *range(1000, 1800), 5000, 6000]
         kept = done.tables["b"]["i"].to_pylist() if "b" in done.tables else []
         assert kept in ([], [2])

@@ -66,7 +66,7 @@ def test_ranges_that_meet_have_each_row_once(
     bounds = [None, *(bound(a=a, b=b, c=c) for a, b, c in cuts), None]
     conditions = [where(Range(after, through)) for after, through in pairwise(bounds)]
     for a, b, c in rows:
-        found = [holds(one, {"a": a, "b": b, "c": c}) for one in conditions]
+        found = [holds(condition, {"a": a, "b": b, "c": c}) for condition in conditions]
         expected = sum(cut < (a, b, c) for cut in cuts)
         assert [number for number, one in enumerate(found) if one] == [expected]
 

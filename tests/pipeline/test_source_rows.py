@@ -82,7 +82,7 @@ def test_every_transaction_is_told() -> None:
 
 @pytest.mark.parametrize("ring_bytes", [1 << 20, 1 << 11])
 def test_rows_taken_back_are_not_counted(ring_bytes: int) -> None:
-    """Of a table that is set aside in a transaction; also where that comes in parts."""
+    """Of a table that is quarantined in a transaction; also where that comes in parts."""
     log = Log()
     begin(log, 1)
     write(log, "a", 1, 1)

@@ -31,7 +31,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside, TableEventKind
+from pipeline.table_state import Extent, Quarantine, TableEventKind
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -92,7 +92,7 @@ REWRITTEN = decide_start(Question(facts(executed=READ), cursor(read=READ), DIFFE
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
 FAILED = failures([decided("failure", "LakeUnavailable", hint="make room")], [], waiting=True)
 STOPPED = failures([decided("failure", "UnsupportedStatement", hint="exclude")], [], waiting=False)
-ASIDE = SetAside(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
+QUARANTINED = Quarantine(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
 
 
 WRONG = TableProof(TableName("shop", "orders"), True, NOW, 3, None, None)
@@ -139,14 +139,14 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
             State.AT_RISK,
             ("at the next rotation",),
         ),
-        ({"set_aside": (ASIDE,)}, State.SET_ASIDE, ("shop.orders", "incomplete", "FULL")),
+        ({"quarantined": (QUARANTINED,)}, State.QUARANTINED, ("shop.orders", "incomplete", "FULL")),
         (
-            {"set_aside": (ASIDE,), "paused": frozenset({ASIDE.table})},
+            {"quarantined": (QUARANTINED,), "paused": frozenset({QUARANTINED.table})},
             State.PAUSED,
             ("shop.orders is paused", "everything else goes on", "FULL"),
         ),
         (
-            {"set_aside": (ASIDE,), "ordered_back": frozenset({ASIDE.table})},
+            {"quarantined": (QUARANTINED,), "ordered_back": frozenset({QUARANTINED.table})},
             State.BEHIND,
             ("shop.orders comes back", "lockstep run"),
         ),
@@ -238,8 +238,8 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"failures": STOPPED}, 5),
         ({"failures": FAILED}, 3),
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
-        ({"set_aside": (ASIDE,)}, 6),
-        ({"set_aside": (ASIDE,), "paused": frozenset({ASIDE.table})}, 6),
+        ({"quarantined": (QUARANTINED,)}, 6),
+        ({"quarantined": (QUARANTINED,), "paused": frozenset({QUARANTINED.table})}, 6),
         ({"gaps": (GAP,)}, 6),
         ({"partial": (Extent(ORDERS, at(3, 400)),)}, 6),
         ({"waiting": (WaitingBatch(batch(), (ORDERS,)),)}, 3),

@@ -19,7 +19,7 @@ from pipeline.position import Coordinates, Witness
 from pipeline.start.decision import compare_witness, decide_start
 from pipeline.start.question import (
     Question,
-    Rule,
+    StartRule,
 )
 from tests.pipeline.start_made import (
     BATCH,
@@ -49,20 +49,20 @@ def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) ->
     skips anonymous transactions in a resume by GTID."""
     asked = Question(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
     start = started(decide_start(asked))
-    assert (start.rule, start.where) == (Rule.RESUME_SAME_SERVER, place)
+    assert (start.rule, start.where) == (StartRule.RESUME_SAME_SERVER, place)
     assert (start.predecessor, start.follows, start.continuity) == (BATCH, None, None)
 
 
 def test_resume_same_server_comes_before_what_is_configured() -> None:
     """`start` in lockstep.toml counts for the first run only."""
     asked = Question(facts(executed=READ), cursor(read=READ), SAME, configured=Earliest())
-    assert decide_start(asked).rule is Rule.RESUME_SAME_SERVER
+    assert decide_start(asked).rule is StartRule.RESUME_SAME_SERVER
 
 
 def test_resume_same_server_of_mariadb() -> None:
     """Its id stands for the UUID that it has not."""
     asked = Question(facts(MARIA, executed="0-1-90"), cursor(read="0-1-90", uuid=MARIA), SAME)
-    assert decide_start(asked).rule is Rule.RESUME_SAME_SERVER
+    assert decide_start(asked).rule is StartRule.RESUME_SAME_SERVER
 
 
 REWRITTEN = {
@@ -104,7 +104,7 @@ def test_history_rewritten_when(case: str) -> None:
     by what that shows, and `start-at` gets past it."""
     of, found, witness, words = REWRITTEN[case]
     refusal = refused(decide_start(Question(found, of, witness)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.HISTORY_REWRITTEN, HistoryRewritten)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.HISTORY_REWRITTEN, HistoryRewritten)
     assert words in refusal.reason
     assert "lockstep start-at" in refusal.error.hint
 
@@ -112,7 +112,7 @@ def test_history_rewritten_when(case: str) -> None:
 def test_history_rewritten_comes_before_position_purged() -> None:
     """A server that was reset lists neither file nor set: nothing was purged, all is new."""
     asked = Question(facts(executed=f"{A}:1-3", files=(1,)), cursor(at(1, 5000), READ), NOT_READ)
-    assert decide_start(asked).rule is Rule.HISTORY_REWRITTEN
+    assert decide_start(asked).rule is StartRule.HISTORY_REWRITTEN
 
 
 GONE = {
@@ -131,7 +131,7 @@ def test_resume_after_purge_by_the_set(case: str) -> None:
     read, purged, executed = GONE[case]
     asked = Question(facts(executed=executed, purged=purged), cursor(at(1), read), NOT_READ)
     start = started(decide_start(asked))
-    assert (start.rule, start.where) == (Rule.RESUME_AFTER_PURGE, gtids(read))
+    assert (start.rule, start.where) == (StartRule.RESUME_AFTER_PURGE, gtids(read))
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.CONTIGUOUS
 
@@ -140,7 +140,7 @@ def test_resume_after_purge_of_mariadb() -> None:
     """What its oldest file's list names is what it purged."""
     found = facts(MARIA, executed="0-1-120,0-2-95", purged="0-1-80,0-2-95")
     of = cursor(at(1), "0-1-90,0-2-95", uuid=MARIA)
-    assert decide_start(Question(found, of)).rule is Rule.RESUME_AFTER_PURGE
+    assert decide_start(Question(found, of)).rule is StartRule.RESUME_AFTER_PURGE
 
 
 LOST = {
@@ -183,7 +183,7 @@ def test_position_purged_when(case: str) -> None:
     """The file is gone, and the set does not prove that nothing is missing: no jump."""
     of, found, words = LOST[case]
     refusal = refused(decide_start(Question(found, of)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.POSITION_PURGED, PositionPurged)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.POSITION_PURGED, PositionPurged)
     assert words in refusal.reason
     assert "binlog.000001 is no longer on the server (oldest now: binlog.000002)" in refusal.reason
     assert refusal.error.recovery is Recovery.OPERATOR
@@ -196,14 +196,14 @@ def test_tables_read_again_where_the_position_is_purged(uuid: str) -> None:
     policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
     of = cursor(at(1), READ)
     start = started(decide_start(Question(found, of, policies=policies)))
-    assert (start.rule, start.where) == (Rule.TABLES_READ_AGAIN, found.head)
+    assert (start.rule, start.where) == (StartRule.TABLES_READ_AGAIN, found.head)
     assert (start.follows, start.continuity) == (of.batch, Continuity.GAP)
 
 
 def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:
     """The one way there: the file was purged between its listing and the look at it."""
     refusal = refused(decide_start(Question(facts(executed=READ), cursor(read=READ), NOT_READ)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.NO_RULE_APPLIES, NoRuleApplies)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.NO_RULE_APPLIES, NoRuleApplies)
     assert "binlog.000003:500" in refusal.reason
 
 

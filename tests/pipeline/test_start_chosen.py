@@ -10,7 +10,7 @@ from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachabl
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.start.decision import decide_start
-from pipeline.start.question import Question, Reached, Rule, Start, WitnessReading
+from pipeline.start.question import Question, Reached, Start, StartRule, WitnessReading
 from tests.pipeline.start_made import (
     BATCH,
     DIFFERENT,
@@ -44,7 +44,7 @@ def test_chosen_start_of_a_source_without_a_cursor() -> None:
     """It is a first start: it follows nothing, and the choice is named."""
     start = started(decide_start(ask(HERE, None, reached(at(4, 4)), NOT_READ)))
     assert start == Start(
-        Rule.CHOSEN_START,
+        StartRule.CHOSEN_START,
         "ada chose binlog.000004:4: the disk was lost",
         at(4, 4),
         override=3,
@@ -163,7 +163,7 @@ def test_chosen_start_behind_the_cursor_tells_what_lies_between(case: str) -> No
     """Nothing, where that can be shown; else a gap. It follows the batch that was last."""
     found, of, where, witness, between = FORWARD[case]
     start = started(decide_start(ask(found, of, where, witness)))
-    assert (start.rule, start.where, start.override) == (Rule.CHOSEN_START, where.where, 3)
+    assert (start.rule, start.where, start.override) == (StartRule.CHOSEN_START, where.where, 3)
     assert (start.predecessor, start.follows, start.continuity) == (None, BATCH, between)
 
 
@@ -205,7 +205,7 @@ def test_chosen_start_behind_is_refused_when(case: str) -> None:
     """The place lies before the cursor: repeating is what `replay` will do."""
     found, of, where, witness = BEHIND[case]
     refusal = refused(decide_start(ask(found, of, where, witness)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.CHOSEN_START_BEHIND, StartBehindCursor)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.CHOSEN_START_BEHIND, StartBehindCursor)
     assert "which ada chose, lies before binlog.00000" in refusal.reason
     assert "`lockstep start-at" in refusal.error.hint
 
@@ -224,7 +224,10 @@ def test_chosen_start_unreachable_says_why(of: Cursor | None) -> None:
     why = MomentOutOfRange("the log begins at noon", hint="choose a later moment")
     asked = Question(HERE, of, SAME, override=chosen(), reached=why)
     refusal = refused(decide_start(asked))
-    assert (refusal.rule, type(refusal.error)) == (Rule.CHOSEN_START_UNREACHABLE, StartUnreachable)
+    assert (refusal.rule, type(refusal.error)) == (
+        StartRule.CHOSEN_START_UNREACHABLE,
+        StartUnreachable,
+    )
     assert refusal.reason.endswith("is not on the server: the log begins at noon")
     assert refusal.error.hint.startswith("choose a later moment; or choose another place")
 
@@ -246,4 +249,4 @@ def test_chosen_start_comes_before_every_refusal(
     refused(decide_start(without))
     where = reached(place, found.gtid_purged)
     start = started(decide_start(ask(found, of, where, NOT_READ)))
-    assert (start.rule, start.continuity) == (Rule.CHOSEN_START, Continuity.GAP)
+    assert (start.rule, start.continuity) == (StartRule.CHOSEN_START, Continuity.GAP)

@@ -12,20 +12,20 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.start.decision import decide_start
-from pipeline.start.question import Question, Rule, Since, Where
+from pipeline.start.question import Question, Since, StartRule, Where
 from pipeline.tables import TablePatterns
 from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, refused, started
 
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
-def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[Rule, Where]:
+def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, Where]:
     start = started(decide_start(Question(found or facts(), configured=place)))
     assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
     return start.rule, start.where
 
 
-def refusal_of(place: Place | None, found: ServerFacts) -> tuple[Rule, type[Exception], str]:
+def refusal_of(place: Place | None, found: ServerFacts) -> tuple[StartRule, type[Exception], str]:
     refusal = refused(decide_start(Question(found, configured=place)))
     return refusal.rule, type(refusal.error), refusal.reason
 
@@ -45,7 +45,7 @@ def test_configured_set(case: str) -> None:
     text, purged, executed = SETS[case]
     uuid = MARIA if text.startswith("0-") else A
     found = facts(uuid, purged=purged, executed=executed)
-    assert decided(parse_place(f"gtid:{text}"), found) == (Rule.CONFIGURED_SET, gtids(text))
+    assert decided(parse_place(f"gtid:{text}"), found) == (StartRule.CONFIGURED_SET, gtids(text))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_configured_set_purged(text: str, purged: str, missing: str) -> None:
     """What the server purged is not in the set: it could not be read."""
     found = facts(MARIA if text.startswith("0-") else A, purged=purged, executed=purged)
     rule, error, reason = refusal_of(parse_place(f"gtid:{text}"), found)
-    assert (rule, error) == (Rule.CONFIGURED_SET_PURGED, PositionPurged)
+    assert (rule, error) == (StartRule.CONFIGURED_SET_PURGED, PositionPurged)
     assert f"has purged {missing}, which" in reason
 
 
@@ -70,14 +70,14 @@ def test_configured_set_diverged(text: str) -> None:
     """The set holds what the server never executed: the place is another server's."""
     found = facts(purged=f"{A}:1-40", executed=f"{A}:1-100")
     rule, error, reason = refusal_of(parse_place(f"gtid:{text}"), found)
-    assert (rule, error) == (Rule.CONFIGURED_SET_DIVERGED, SourceDiverged)
+    assert (rule, error) == (StartRule.CONFIGURED_SET_DIVERGED, SourceDiverged)
     assert str(gtids(text).difference(gtids(f"{A}:1-100"))) in reason
 
 
 @pytest.mark.parametrize("place", [at(2, 4), at(3, 77), at(4, 1000)], ids=str)
 def test_configured_coordinates(place: Coordinates) -> None:
     """From the first byte behind a file's magic number to its end."""
-    assert decided(parse_place(str(place))) == (Rule.CONFIGURED_COORDINATES, place)
+    assert decided(parse_place(str(place))) == (StartRule.CONFIGURED_COORDINATES, place)
 
 
 UNREACHABLE = {
@@ -94,7 +94,7 @@ UNREACHABLE = {
 def test_start_unreachable(text: str) -> None:
     """A place of another server, a purged one, an offset that is in no file."""
     rule, error, reason = refusal_of(parse_place(text), facts())
-    assert (rule, error) == (Rule.START_UNREACHABLE, StartUnreachable)
+    assert (rule, error) == (StartRule.START_UNREACHABLE, StartUnreachable)
     assert text in reason
     assert UNREACHABLE[text] in reason
 
@@ -102,25 +102,25 @@ def test_start_unreachable(text: str) -> None:
 def test_start_unreachable_without_any_file() -> None:
     """Nothing is the oldest of none."""
     rule, error, reason = refusal_of(parse_place("earliest"), facts(files=()))
-    assert (rule, error) == (Rule.START_UNREACHABLE, StartUnreachable)
+    assert (rule, error) == (StartRule.START_UNREACHABLE, StartUnreachable)
     assert "lists no log file" in reason
 
 
 def test_configured_moment_in_file() -> None:
     """The search is inside that file alone."""
     place = InFile(at(3).file, MOMENT)
-    assert decided(place) == (Rule.CONFIGURED_MOMENT_IN_FILE, Since(MOMENT, at(3).file))
+    assert decided(place) == (StartRule.CONFIGURED_MOMENT_IN_FILE, Since(MOMENT, at(3).file))
 
 
 def test_configured_moment() -> None:
     """The search is in all files; whether the moment is in range, only that can tell."""
     place = parse_place("2026-11-01T07:30:00+02:00")
-    assert decided(place) == (Rule.CONFIGURED_MOMENT, Since(MOMENT))
+    assert decided(place) == (StartRule.CONFIGURED_MOMENT, Since(MOMENT))
 
 
 def test_configured_snapshot() -> None:
     """At the log's end; or where a run that died had begun to read tables, while that is there."""
-    assert decided(Snapshot()) == (Rule.CONFIGURED_SNAPSHOT, at(4, 1000))
+    assert decided(Snapshot()) == (StartRule.CONFIGURED_SNAPSHOT, at(4, 1000))
     for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
         asked = Question(facts(), configured=Snapshot(), loading=low)
         assert started(decide_start(asked)).where == where
@@ -129,23 +129,26 @@ def test_configured_snapshot() -> None:
 def test_configured_earliest() -> None:
     """The oldest file that the server has, whatever its number."""
     found = facts(files=(999_999, 1_000_000))
-    assert decided(parse_place("earliest"), found) == (Rule.CONFIGURED_EARLIEST, at(999_999, 4))
+    assert decided(parse_place("earliest"), found) == (
+        StartRule.CONFIGURED_EARLIEST,
+        at(999_999, 4),
+    )
 
 
 def test_configured_latest() -> None:
     """The end of the log: never taken unless it is written down."""
-    assert decided(Latest()) == (Rule.CONFIGURED_LATEST, at(4, 1000))
+    assert decided(Latest()) == (StartRule.CONFIGURED_LATEST, at(4, 1000))
 
 
 def test_start_not_chosen() -> None:
     """Nothing is configured: the end of the log would lose data without a word."""
     rule, error, _ = refusal_of(None, facts())
-    assert (rule, error) == (Rule.START_NOT_CHOSEN, StartNotChosen)
+    assert (rule, error) == (StartRule.START_NOT_CHOSEN, StartNotChosen)
 
 
 def test_no_rule_applies_to_a_run_as_start() -> None:
     """lockstep.toml refuses it: a source without a cursor has no run to name."""
-    assert decide_start(Question(facts(), configured=OfRun("x"))).rule is Rule.NO_RULE_APPLIES
+    assert decide_start(Question(facts(), configured=OfRun("x"))).rule is StartRule.NO_RULE_APPLIES
 
 
 @pytest.mark.parametrize(

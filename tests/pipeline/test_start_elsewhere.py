@@ -21,10 +21,10 @@ from pipeline.position import SetWitness
 from pipeline.start.decision import compare_set, decide_start
 from pipeline.start.question import (
     Question,
-    Rule,
     SetReading,
     Since,
     Start,
+    StartRule,
     WitnessReading,
 )
 from tests.pipeline.start_made import (
@@ -66,7 +66,7 @@ def test_resume_other_server_after_the_set(case: str) -> None:
     read, purged, executed = SWITCHED[case]
     asked = Question(facts(B, executed=executed, purged=purged), cursor(read=read))
     start = started(decide_start(asked))
-    assert (start.rule, start.where) == (Rule.RESUME_OTHER_SERVER, gtids(read))
+    assert (start.rule, start.where) == (StartRule.RESUME_OTHER_SERVER, gtids(read))
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.CONTIGUOUS
 
@@ -75,7 +75,7 @@ def test_resume_other_server_of_mariadb() -> None:
     """Every number of a server in a domain up to the one in its state."""
     found = facts(MARIA_STANDBY, executed="0-1-90,0-2-95", purged="0-1-10")
     of = cursor(read="0-1-90", uuid=MARIA)
-    assert decide_start(Question(found, of)).rule is Rule.RESUME_OTHER_SERVER
+    assert decide_start(Question(found, of)).rule is StartRule.RESUME_OTHER_SERVER
 
 
 ONLY_BY_SET = {
@@ -101,7 +101,7 @@ def test_set_reused_is_refused_whatever_else_holds(case: str) -> None:
             reused=f"{A}:77",
         )
         refusal = refused(decide_start(reused))
-        assert (refusal.rule, type(refusal.error)) == (Rule.SET_REUSED, HistoryRewritten)
+        assert (refusal.rule, type(refusal.error)) == (StartRule.SET_REUSED, HistoryRewritten)
         assert f"{A}:77" in refusal.reason
 
 
@@ -112,7 +112,7 @@ def test_set_unproven_is_for_a_person(case: str) -> None:
     found, of = ONLY_BY_SET[case]
     unproven = Question(found, of, policies=BY_TIME, known=SetReading.PURGED)
     refusal = refused(decide_start(unproven))
-    assert (refusal.rule, type(refusal.error)) == (Rule.SET_UNPROVEN, HistoryUnproven)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.SET_UNPROVEN, HistoryUnproven)
     assert f"`lockstep start-at gtid:{READ} --reason " in refusal.error.hint
     said = replace(unproven, override=chosen(f"gtid:{READ}"), reached=reached(gtids(READ)))
     assert started(decide_start(said)).continuity is Continuity.CONTIGUOUS
@@ -160,7 +160,7 @@ def test_source_diverged_names_what_is_missing(case: str) -> None:
     read, executed, purged, missing = DIVERGED[case]
     found = facts(B, executed=executed, purged=purged)
     refusal = refused(decide_start(Question(found, cursor(read=read), policies=BY_TIME)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.SOURCE_DIVERGED, SourceDiverged)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.SOURCE_DIVERGED, SourceDiverged)
     assert f"never executed {missing}, which {A} had executed at the place" in refusal.reason
 
 
@@ -169,7 +169,7 @@ def test_purged_on_other_server_is_refused(purged: str) -> None:
     """A server checks its own UUID's transactions only, so the check is made here."""
     found = facts(B, executed=f"{A}:1-120,{B}:1-5", purged=purged)
     refusal = refused(decide_start(Question(found, cursor(read=READ), policies=BY_TIME)))
-    assert (refusal.rule, type(refusal.error)) == (Rule.PURGED_ON_OTHER_SERVER, PositionPurged)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.PURGED_ON_OTHER_SERVER, PositionPurged)
     assert str(gtids(purged).difference(gtids(READ))) in refusal.reason
 
 
@@ -191,7 +191,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     found, read, by_gtid = NO_SET[case]
     of = cursor(read=read, by_gtid=by_gtid)
     start = started(decide_start(Question(found, of, policies=BY_TIME)))
-    assert start.rule is Rule.SEARCH_BY_TIME
+    assert start.rule is StartRule.SEARCH_BY_TIME
     assert start.where == Since(COMMITTED - timedelta(seconds=60), known=COMMITTED)
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
@@ -210,7 +210,7 @@ def test_source_changed_by_default(case: str) -> None:
     """No GTID tells where to go on, and nobody said to search by time."""
     found, read, by_gtid = NO_SET[case]
     refusal = refused(decide_start(Question(found, cursor(read=read, by_gtid=by_gtid))))
-    assert (refusal.rule, type(refusal.error)) == (Rule.SOURCE_CHANGED, SourceChanged)
+    assert (refusal.rule, type(refusal.error)) == (StartRule.SOURCE_CHANGED, SourceChanged)
     assert f"belongs to server {A}, but {B} answers" in refusal.reason
     assert "on_source_changed = 'timestamp'" in refusal.error.hint
 
@@ -219,7 +219,7 @@ def test_source_changed_where_no_commit_was_read() -> None:
     """There is no moment to search from; the hint does not name the policy that is set."""
     of = cursor(committed_at=None)
     refusal = refused(decide_start(Question(facts(B, mode="OFF"), of, policies=BY_TIME)))
-    assert refusal.rule is Rule.SOURCE_CHANGED
+    assert refusal.rule is StartRule.SOURCE_CHANGED
     assert "no commit" in refusal.reason
     assert "on_source_changed" not in refusal.error.hint
 

@@ -30,9 +30,9 @@ from pipeline.start.decision import decide_start, recorded
 from pipeline.start.question import (
     Question,
     Refusal,
-    Rule,
     SetReading,
     Start,
+    StartRule,
     WitnessReading,
 )
 from pipeline.start.rules import TABLE
@@ -67,9 +67,9 @@ def named_tests() -> Iterator[str]:
 def test_every_rule_has_a_row_and_a_test_by_its_name() -> None:
     """A reader finds the proof of a rule by searching for it."""
     names = list(named_tests())
-    assert sorted(row.rule for row in TABLE) == sorted(Rule)
-    words = {rule: rule.value.replace("-", "_") for rule in Rule}
-    assert [rule for rule in Rule if not any(words[rule] in name for name in names)] == []
+    assert sorted(row.rule for row in TABLE) == sorted(StartRule)
+    words = {rule: rule.value.replace("-", "_") for rule in StartRule}
+    assert [rule for rule in StartRule if not any(words[rule] in name for name in names)] == []
 
 
 # -- every question ----------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_a_start_tells_how_it_goes_on(question: Question) -> None:
     else:
         assert origin == (BATCH, None, None)
     if answer.continuity is Continuity.GAP:
-        assert answer.rule is Rule.CHOSEN_START
+        assert answer.rule is StartRule.CHOSEN_START
     assert answer.override == (question.override.id if question.override else None)
 
 
@@ -177,7 +177,7 @@ def test_a_start_tells_how_it_goes_on(question: Question) -> None:
 def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) -> None:
     """A server comes to it in one way: a listed file that was gone when it was looked at.
     `start = "run:…"` is refused by the configuration."""
-    if decide_start(question).rule is not Rule.NO_RULE_APPLIES:
+    if decide_start(question).rule is not StartRule.NO_RULE_APPLIES:
         return
     assert question.override is None
     if question.cursor is None:
@@ -192,7 +192,7 @@ def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) ->
 def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question: Question) -> None:
     """Wherever a resume by GTID is decided, purged ⊆ read ⊆ executed and GTIDs are on."""
     answer = decide_start(question)
-    by_set = (Rule.RESUME_AFTER_PURGE, Rule.RESUME_OTHER_SERVER)
+    by_set = (StartRule.RESUME_AFTER_PURGE, StartRule.RESUME_OTHER_SERVER)
     if isinstance(answer, Start) and answer.rule in by_set:
         assert isinstance(answer.where, GtidSet)
         assert answer.where.contains(question.purged)
@@ -207,7 +207,7 @@ def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
     answer, of = decide_start(question), question.cursor
     if (
         isinstance(answer, Start)
-        and answer.rule is Rule.CHOSEN_START
+        and answer.rule is StartRule.CHOSEN_START
         and of is not None
         and question.same_server
         and question.witness is SAME

@@ -37,7 +37,7 @@ def test_width_and_sign_decide(column: Column, expected: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("kind", ["compressed text", "old time", "tuple"])
-def test_unlisted_types_set_the_table_aside(kind: str) -> None:
+def test_unlisted_types_quarantine_the_table(kind: str) -> None:
     """No type is ever guessed."""
     with pytest.raises(TableError, match=kind.upper()):
         arrow_schema(TableStructure(TableName("a", "b"), (Column("c", kind),), ()))

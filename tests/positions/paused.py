@@ -85,10 +85,10 @@ class Shop:
     def events(self, table: str) -> list[TableEventKind]:
         ledger = self.follower.ledger
         return [
-            one.kind
+            event.kind
             for batch in self.batches()
-            for one in ledger.table_events(SOURCE, batch.id)
-            if one.table == self.table(table)
+            for event in ledger.table_events(SOURCE, batch.id)
+            if event.table == self.table(table)
         ]
 
     def require_whole(self, table: str, *, rereads: int = 0) -> None:
@@ -107,7 +107,7 @@ class Shop:
         ]
         assert len(places) == len(set(places))
         if not rereads:
-            assert [one[:2] for one in places] == sorted(one[:2] for one in places)
+            assert [place[:2] for place in places] == sorted(place[:2] for place in places)
 
     def require_history(self) -> None:
         """The history folds to what is recorded, and to what the server has."""

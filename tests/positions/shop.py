@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -70,7 +70,7 @@ def newest(follower: Follower) -> RecordedDecision:
 
 
 def refused(
-    follower: Follower, error: type[LockstepError], rule: Rule, names: Iterable[str] = ()
+    follower: Follower, error: type[LockstepError], rule: StartRule, names: Iterable[str] = ()
 ) -> LockstepError:
     """A run is refused by that rule: recorded with its reason, and nothing moved. `names`:
     what the message must hold."""
@@ -88,6 +88,6 @@ def refused(
     return caught.value
 
 
-def require_rule(follower: Follower, rule: Rule) -> None:
+def require_rule(follower: Follower, rule: StartRule) -> None:
     """The last run began by it."""
     assert (newest(follower).decision.kind, follower.last_rule()) == ("start", rule)

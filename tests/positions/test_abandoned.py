@@ -56,8 +56,10 @@ class Folder:
     def expected(self) -> tuple[int, int]:
         ledger = self.shop.follower.ledger
         live = [one for one in ledger.unfinished(SOURCE) if one.state is BatchState.CAPTURED]
-        segments = sum(len(one.files) for batch in live for one in ledger.segments(batch.id))
-        parts = sum(len(one.files) for batch in live for one in ledger.source_parts(batch.id))
+        segments = sum(
+            len(segment.files) for batch in live for segment in ledger.segments(batch.id)
+        )
+        parts = sum(len(part.files) for batch in live for part in ledger.source_parts(batch.id))
         return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
 
 

@@ -1,4 +1,4 @@
-"""Foreign keys that servers carry out without a word in the log: who loses rows is set aside,
+"""Foreign keys that servers carry out without a word in the log: who loses rows is quarantined,
 captured parents or not.
 
 On MySQL with `innodb_native_foreign_keys=ON`, on MariaDB, and where MySQL logs it all.
@@ -16,7 +16,7 @@ from demo.mysql_search import Program
 from demo.mysqld import mysql_server
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -74,9 +74,9 @@ class Shop:
     def put(self, *statements: str) -> None:
         self.stand.execute(*statements, database=self.name)
 
-    def aside(self) -> dict[str, SetAside]:
-        """What the next run sets aside."""
-        return {one.table.name: one for one in self.follower.run().set_aside}
+    def quarantined(self) -> dict[str, Quarantine]:
+        """What the next run quarantines."""
+        return {one.table.name: one for one in self.follower.run().quarantined}
 
     def equal(self) -> bool:
         found = self.follower.mirror(f"{self.name}.kept")
@@ -117,9 +117,9 @@ def test_a_parent_that_is_not_captured_is_watched(open_shop: Opens, unlogged: My
         "insert into kept values (4, 2, 'b')",
         "insert into beside values (2, 2)",
     )
-    aside = shop.aside()
-    assert list(aside) == ["kept"]
-    assert "ON DELETE CASCADE" in aside["kept"].reason
+    quarantined = shop.quarantined()
+    assert list(quarantined) == ["kept"]
+    assert "ON DELETE CASCADE" in quarantined["kept"].reason
     assert shop.captured() == [1, 2, 3]
     assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.beside")] == [1, 2]
 
@@ -140,9 +140,9 @@ def test_updates_count_where_a_referenced_column_changes(
     """By its bytes: no value is decoded. The place is that of the update that did it."""
     shop = open_shop(unlogged)
     shop.put("update middle set note = repeat('y', 300)", "update top set note = null")
-    assert shop.aside() == {}
+    assert shop.quarantined() == {}
     shop.put("insert into kept values (3, 1, 'a')", "update middle set code = 'c' where id = 1")
-    assert list(shop.aside()) == ["kept"]
+    assert list(shop.quarantined()) == ["kept"]
     assert shop.captured() == [1, 2, 3]
 
 
@@ -157,7 +157,7 @@ def test_keys_that_come_later_are_watched_too(open_shop: Opens, unlogged: MySqlS
         "insert into beside values (3, 3)",
         "update top set id = 30 where id = 3",
     )
-    assert list(shop.aside()) == ["beside"]
+    assert list(shop.quarantined()) == ["beside"]
     other = open_shop(unlogged)
     for key in other.stand.rows(
         "select constraint_name from information_schema.referential_constraints "
@@ -165,7 +165,7 @@ def test_keys_that_come_later_are_watched_too(open_shop: Opens, unlogged: MySqlS
     ):
         other.put(f"alter table kept drop foreign key {key[0]}")
     other.put("delete from middle")
-    assert other.aside() == {}
+    assert other.quarantined() == {}
     assert other.equal()
 
 
@@ -175,7 +175,7 @@ def test_sessions_that_check_nothing_change_nothing(open_shop: Opens, unlogged: 
     with unlogged.connect(shop.name) as connection, connection.cursor() as cursor:
         cursor.execute("set foreign_key_checks = 0")
         cursor.execute("delete from middle")
-    assert shop.aside() == {}
+    assert shop.quarantined() == {}
     assert shop.equal()
 
 
@@ -188,7 +188,7 @@ def test_a_large_transaction_loses_all_of_its_rows(open_shop: Opens, native: MyS
         cursor.execute("delete from middle where id = 1")
         cursor.execute("insert into kept values (8, 2, 'b')")
         cursor.execute("commit")
-    assert list(shop.aside()) == ["kept"]
+    assert list(shop.quarantined()) == ["kept"]
     assert shop.captured() == [1, 2]
 
 
@@ -196,7 +196,7 @@ def test_what_a_server_logs_is_followed(open_shop: Opens, mysql: MySqlStand) -> 
     """MySQL 9.7 as it comes."""
     shop = open_shop(mysql)
     shop.put("delete from beside", "delete from top where id = 1", "update middle set code = 'z'")
-    assert shop.aside() == {}
+    assert shop.quarantined() == {}
     assert shop.equal()
 
 
@@ -204,11 +204,11 @@ def test_released_it_is_read_and_goes_on(open_shop: Opens, native: MySqlStand) -
     """One word, and the child is what the source has."""
     shop = open_shop(native)
     shop.put("delete from middle where id = 1")
-    assert list(shop.aside()) == ["kept"]
+    assert list(shop.quarantined()) == ["kept"]
     ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
     with ledger.lock(SOURCE, "test", None) as lease:
         ledger.release_table(lease, table, author="ada", reason="it lost what it had to lose")
     shop.put("insert into kept values (5, 2, 'b')")
     shop.follower.run()
-    assert shop.aside() == {}
+    assert shop.quarantined() == {}
     assert shop.equal()

@@ -58,7 +58,7 @@ def test_only_the_column_is_read(shop: Shop, definition: str) -> None:
         "update t set id = 32 where id = 12",
         "delete from t where id = 13",
     )
-    assert shop.run().set_aside == ()
+    assert shop.run().quarantined == ()
     assert columns_read(shop) == [("g",)]
     shop.require_whole("t")
     shop.require_history()

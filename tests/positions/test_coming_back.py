@@ -1,4 +1,4 @@
-"""Tables that were paused or set aside catch up through the log, and join the others."""
+"""Tables that were paused or quarantined catch up through the log, and join the others."""
 
 from __future__ import annotations
 
@@ -440,7 +440,7 @@ def test_a_table_that_stops_again_goes_on_from_there(shop: Shop) -> None:
     start = "create table a (id int primary key, v int, c2 int default 2"
     shop.release("a", f"{start})")
     report = shop.run()
-    assert [one.table.name for one in report.set_aside] == ["a"]
+    assert [one.table.name for one in report.quarantined] == ["a"]
     shop.do("insert into a (id) values (4)", "alter table a add column e int")
     shop.run()
     shop.release("a", f"{start}, d2 int, c3 int default 3)")

@@ -15,7 +15,7 @@ import pytest
 from demo.mysql_search import Program
 from demo.tcp import free_port
 from pipeline.errors import HistoryRewritten
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from resources.mysql.server import MySqlServer
 from resources.mysql.standby import ServerOrStandby
 from tests.fix_mysql import MySqlStand
@@ -80,7 +80,7 @@ def test_a_backup_put_back_that_grew_is_noticed(stand: MySqlStand, backup: Path)
     _restore(stand, backup)
     put(stand, 4, 5)
     assert (uuid_of(stand), head(stand), executed(stand)) == before
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
 
 
 def test_a_backup_put_back_lost_its_tail(stand: MySqlStand, backup: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_backup_put_back_lost_its_tail(stand: MySqlStand, backup: Path) -> Non
     follower = follow(stand)
     follower.run()
     _restore(stand, backup)
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN)
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN)
     assert follower.pauses == SET_PAUSES
 
 
@@ -103,7 +103,7 @@ def test_a_server_that_was_killed_goes_on(stand: MySqlStand) -> None:
     running(stand).start()
     put(stand, 9)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, stand)
 
 
@@ -120,7 +120,7 @@ def test_a_clone_with_the_same_uuid_is_noticed(
         follower.run()
         assert (uuid_of(clone), head(clone)) == (uuid_of(stand), head(stand))
         turn_to(follower, clone)
-        refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
+        refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
         turn_to(follower, stand)
         put(stand, 14)
         follower.run()
@@ -145,12 +145,12 @@ def test_another_server_behind_the_same_address(
         assert uuid_of(other) != follower.ledger.lineage(SOURCE).reigns[0].server_uuid
         put(other, 16)
         follower.run()
-        require_rule(follower, Rule.RESUME_OTHER_SERVER)
+        require_rule(follower, StartRule.RESUME_OTHER_SERVER)
         require_same(follower, other)
         require_each_once(follower)
         follower.server = ServerOrStandby(down, server(other))
         put(other, 17)
         follower.run()
-        require_rule(follower, Rule.RESUME_SAME_SERVER)
+        require_rule(follower, StartRule.RESUME_SAME_SERVER)
         require_same(follower, other)
     running(stand).start()

@@ -202,13 +202,13 @@ def test_a_removal_that_was_cut_off_is_finished(shop: Shop, death: str, again: b
 
 
 def test_a_table_without_a_mirror_may_be_dropped(shop: Shop) -> None:
-    """It was set aside at its first rows, and is gone when a person brings it back."""
+    """It was quarantined at its first rows, and is gone when a person brings it back."""
     with shop.stand.connect(shop.name) as connection, connection.cursor() as cursor:
         cursor.execute("create table odd (d date primary key)")
         cursor.execute("set sql_mode = ''")
         cursor.execute("insert into odd values ('2024-00-00')")
     odd = TableName(shop.name, "odd")
-    assert [one.table for one in shop.follower.run().set_aside] == [odd]
+    assert [one.table for one in shop.follower.run().quarantined] == [odd]
     shop.put("drop table odd")
     with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
         shop.follower.ledger.release_table(lease, odd, author="ada", reason="it is gone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.decisions import Continuity
 from pipeline.errors import PositionPurged, SourceDiverged
 from pipeline.position import Reign
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
@@ -57,13 +57,13 @@ def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
     put(pair.b, 5)
     turn_to(follower, pair.b)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.b)
     require_each_once(follower)
     put(pair.b, 6)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.b)
     reigns = (Reign(uuid_of(pair.a), 1), Reign(uuid_of(pair.b), 2))
     assert follower.ledger.lineage(SOURCE).reigns == reigns
@@ -83,7 +83,7 @@ def test_the_old_primary_may_come_back(pair: Pair) -> None:
     put(pair.a, 7)
     turn_to(follower, pair.a)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.a)
     require_each_once(follower)
     servers = [reign.server_uuid for reign in follower.ledger.lineage(SOURCE).reigns]
@@ -135,14 +135,14 @@ def test_errant_transactions_of_the_old_server_are_named(pair: Pair) -> None:
     follower.run()
     missing = executed(pair.a).difference(executed(pair.b))
     turn_to(follower, pair.b)
-    error = refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED, [str(missing)])
+    error = refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, [str(missing)])
     assert uuid_of(pair.b) in error.message
     assert "catch up" in error.hint
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
     promote(pair.b)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.b)
     require_each_once(follower)
 
@@ -158,7 +158,7 @@ def test_a_third_servers_transactions_count_too(pair: Pair) -> None:
     follower = follow(pair.a)
     follower.run()
     turn_to(follower, pair.b)
-    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED, [f"{_THIRD}:7"])
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, [f"{_THIRD}:7"])
 
 
 def test_holes_in_a_set_are_read_when_they_are_filled(pair: Pair) -> None:
@@ -188,7 +188,7 @@ def test_a_hole_is_filled_on_the_same_server(pair: Pair) -> None:
     follower.run()
     as_gtid(pair.a, f"{_THIRD}:1", "insert into shop.t values (1, 0)")
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.a)
 
 
@@ -221,7 +221,7 @@ def test_a_log_purged_beyond_the_cursor_is_refused_by_name(pair: Pair) -> None:
     purge(pair.b)
     lost = executed(pair.b).difference(cursor.position.gtid_set)
     turn_to(follower, pair.b)
-    error = refused(follower, PositionPurged, Rule.PURGED_ON_OTHER_SERVER, [str(lost)])
+    error = refused(follower, PositionPurged, StartRule.PURGED_ON_OTHER_SERVER, [str(lost)])
     assert "binlog_expire_logs_seconds" in error.hint
     follower.choose("earliest")
     follower.run()
@@ -245,6 +245,6 @@ def test_a_log_purged_within_the_cursor_goes_on(pair: Pair) -> None:
     promote(pair.b)
     turn_to(follower, pair.b)
     assert follower.run().transactions == 1
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.b)
     require_each_once(follower)

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.places import Earliest, Latest
 from pipeline.runs.expect import writes_expected
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -24,7 +24,7 @@ def test_a_run_goes_on_where_the_last_one_ended(
     follower.run()
     stand.execute(f"insert into {name}.t values (1, 1), (2, 2)")
     follower.run()
-    assert follower.last_rule() == Rule.RESUME_SAME_SERVER
+    assert follower.last_rule() == StartRule.RESUME_SAME_SERVER
     stand.execute(f"update {name}.t set v = 3 where id = 1", f"delete from {name}.t where id = 2")
     follower.run()
     assert follower.mirror(f"{name}.t") == [{"id": 1, "v": 3}]

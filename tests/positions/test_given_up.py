@@ -1,4 +1,4 @@
-"""Writes to a mirror that are refused: the table is set aside, the write given up, and the
+"""Writes to a mirror that are refused: the table is quarantined, the write given up, and the
 table comes back whatever the others do."""
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
         "mend it",
     )
     open_intents = stage.shop.follower.ledger.open_intents(SOURCE)
-    assert [(one.table.name, one.first_batch) for one in open_intents] == [("b", 3)]
+    assert [(intent.table.name, intent.first_batch) for intent in open_intents] == [("b", 3)]
     stage.refused = set()
     stage.release("a")
     stage.shop.write()
@@ -169,7 +169,7 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", ["open_intent", "set_aside", "settle", "record_capture"])
+@pytest.mark.parametrize("step", ["open_intent", "quarantined", "settle", "record_capture"])
 def test_whatever_dies_meanwhile(stage: Stage, step: str, after: bool) -> None:
     """Killed around each step, both when it is refused and when it comes back."""
     stage.shop.write()

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.batch import Cursor
 from pipeline.errors import PositionPurged, SourceChanged, TransactionsWithoutGtid
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
@@ -63,14 +63,14 @@ def test_a_source_that_switches_on_may_fail_over(bare_pair: Pair) -> None:
     switch_gtids(pair.a, "ON")
     put(pair.a, 10)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     assert _resumable(follower) == YES
     put(pair.a, 11)
     catch_up(pair.a, pair.b)
     promote(pair.b)
     turn_to(follower, pair.b)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.b)
 
 
@@ -95,11 +95,11 @@ def test_transactions_without_a_gtid_end_the_trust_in_sets(pair: Pair) -> None:
         switch_gtids(pair.a, mode)
         put(pair.a, number)
         follower.run()
-        require_rule(follower, Rule.RESUME_SAME_SERVER)
+        require_rule(follower, StartRule.RESUME_SAME_SERVER)
         require_same(follower, pair.a)
         assert _resumable(follower) == LAPSED
     turn_to(follower, pair.b)
-    refused(follower, SourceChanged, Rule.SOURCE_CHANGED, ["without a GTID"])
+    refused(follower, SourceChanged, StartRule.SOURCE_CHANGED, ["without a GTID"])
 
 
 def test_a_mode_found_by_an_idle_run_is_enough(pair: Pair) -> None:
@@ -128,7 +128,7 @@ def test_a_lapsed_cursor_does_not_survive_a_purge(pair: Pair) -> None:
     follower.run()
     switch_gtids(pair.a, "ON")
     purge(pair.a)
-    refused(follower, PositionPurged, Rule.POSITION_PURGED, ["without a GTID"])
+    refused(follower, PositionPurged, StartRule.POSITION_PURGED, ["without a GTID"])
 
 
 def test_unread_transactions_without_a_gtid_are_not_passed_over(pair: Pair) -> None:
@@ -170,13 +170,13 @@ def test_a_failover_passes_none_over_either(pair: Pair) -> None:
     put(pair.b, 3)
     turn_to(follower, pair.b)
     names = [uuid_of(pair.b), "without a GTID"]
-    rule = Rule.RESUME_OTHER_SERVER
+    rule = StartRule.RESUME_OTHER_SERVER
     error = refused(follower, TransactionsWithoutGtid, rule, names)
     assert "gtid_mode = ON_PERMISSIVE" in error.hint
     switch_gtids(pair.b, "ON_PERMISSIVE")
     follower.choose(f"{name}:{offset}")
     follower.run()
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     require_same(follower, pair.b)
 
 
@@ -205,5 +205,5 @@ def test_a_server_without_gtids_may_not_take_over(pair: Pair) -> None:
     switch_gtids(pair.b, "ON_PERMISSIVE")
     turn_to(follower, pair.b)
     names = ["its gtid_mode is ON_PERMISSIVE"]
-    refused(follower, SourceChanged, Rule.SOURCE_CHANGED, names)
+    refused(follower, SourceChanged, StartRule.SOURCE_CHANGED, names)
     assert _resumable(follower) == LAPSED

@@ -425,7 +425,7 @@ def test_abandoning_restores_all_of_the_states(shop: Shop) -> None:
 
 
 def test_a_folder_that_is_gone_is_not_begun_anew(shop: Shop) -> None:
-    """Also under its new name: that table alone is set aside, with what makes it whole."""
+    """Also under its new name: that table alone is quarantined, with what makes it whole."""
     shop.put("rename table a to c", "insert into b values (30, 0)")
     gone = f"{SOURCE}/{shop.name}/a"
     del shop.follower.lake.tables[gone]

@@ -81,7 +81,7 @@ def loading(shop: Shop) -> set[str]:
 
 
 def unread(shop: Shop) -> set[str]:
-    return {one.table.name for one in shop.follower.ledger.open_loads(SOURCE)}
+    return {load.table.name for load in shop.follower.ledger.open_loads(SOURCE)}
 
 
 def require_all(shop: Shop) -> None:
@@ -91,7 +91,7 @@ def require_all(shop: Shop) -> None:
 
 def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
     report = shop.run()
-    assert (report.rule, report.loading, report.set_aside) == ("configured-snapshot", (), ())
+    assert (report.rule, report.loading, report.quarantined) == ("configured-snapshot", (), ())
     require_all(shop)
     shop.do("update a set v = -1 where id < 10", "insert into bare values (1, 1)")
     shop.run()
@@ -132,7 +132,7 @@ def test_a_run_that_dies_loses_no_chunk(
     with monkeypatch.context() as patch, suppress(RuntimeError):
         patch.setattr(ledger, "record_capture", _dies)
         shop.run()
-    read = [one for load in ledger.open_loads(SOURCE) for one in load.chunks if one.read]
+    read = [chunk for load in ledger.open_loads(SOURCE) for chunk in load.chunks if chunk.read]
     assert len(read) >= 3
     shop.do("delete from a where id < 20")
     piecemeal(1000)
@@ -155,7 +155,7 @@ def test_a_table_that_is_read_is_not_compared(shop: Shop, piecemeal: Callable[[i
     assert [(one.table.name, one.reason) for one in report.not_proven] == [
         (name, "its rows are being read from the source") for name in sorted(unread(shop))
     ]
-    assert all(one.equal for one in report.tables)
+    assert all(table.equal for table in report.tables)
     piecemeal(1000)
     shop.run()
     assert verify(shop.follower.work()).equal
@@ -264,16 +264,16 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
         threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
         for _ in range(4)
     ]
-    for one in writers:
-        one.start()
+    for writer in writers:
+        writer.start()
     try:
         for _ in range(60):
             if not shop.run().loading:
                 break
     finally:
         stop.set()
-        for one in writers:
-            one.join()
+        for writer in writers:
+            writer.join()
     shop.run()
     for table in ("a", "b", "uniquely"):
         shop.require_whole(table, rereads=1)

@@ -10,7 +10,7 @@ from pipeline.errors import LockstepError, SourceUnavailable
 from pipeline.runs.inspecting.status import stand
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
-from pipeline.start.question import Rule, Start
+from pipeline.start.question import Start, StartRule
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -48,7 +48,7 @@ def test_a_source_in_step(mysql: MySqlStand, database: str, follower: Follower) 
     assert state(found) is State.FINE
     assert (found.lag.seconds, found.lag.transactions) == (0.0, 0)
     assert isinstance(found.start, Start)
-    assert found.start.rule is Rule.RESUME_SAME_SERVER
+    assert found.start.rule is StartRule.RESUME_SAME_SERVER
     assert found.headroom is not None
     assert found.headroom.remaining == found.headroom.kept
     mysql.execute("flush binary logs", f"insert into {database}.t values (2)")

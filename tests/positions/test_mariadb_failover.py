@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import HistoryUnproven, PositionPurged, SourceDiverged
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
@@ -66,7 +66,7 @@ def test_a_promoted_mariadb_is_read_on_behind_the_set(mariadb_pair: Pair) -> Non
     put(b, 4)
     turn_to(follower, b)
     report = follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     assert report.end.gtid_set.sources == ("0-11", "0-12")
     require_same(follower, b)
     require_each_once(follower)
@@ -91,7 +91,7 @@ def test_what_mariadb_lacks_is_named(mariadb_pair: Pair) -> None:
     put(mariadb_pair.a, 50)
     follower.run()
     turn_to(follower, mariadb_pair.b)
-    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED, ["0-11-"])
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, ["0-11-"])
 
 
 def test_errant_transactions_of_a_mariadb_come_out(mariadb_pair: Pair) -> None:
@@ -119,12 +119,12 @@ def test_a_purged_mariadb(mariadb_pair: Pair) -> None:
     follower = _half_read(mariadb_pair)
     _purge(mariadb_pair.b)
     turn_to(follower, mariadb_pair.b)
-    refused(follower, PositionPurged, Rule.PURGED_ON_OTHER_SERVER, ["0-11-"])
+    refused(follower, PositionPurged, StartRule.PURGED_ON_OTHER_SERVER, ["0-11-"])
     turn_to(follower, mariadb_pair.a)
     follower.run()
     put(mariadb_pair.b, 9)
     turn_to(follower, mariadb_pair.b)
-    error = refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
+    error = refused(follower, HistoryUnproven, StartRule.SET_UNPROVEN)
     follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
     assert follower.run().transactions == 1
     require_same(follower, mariadb_pair.b)

@@ -75,7 +75,7 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     assert partial(follower) == {"other": begin, "quiet": begin}
     follower.tables = [f"{DATABASE}.[!o]*"]
     found = verify(follower.work(), [TableName(DATABASE, "quiet")])
-    assert [one.equal for one in found.tables] == [False]
+    assert [table.equal for table in found.tables] == [False]
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         note_equal(follower.work(), lease, found)
     assert partial(follower) == {"quiet": begin}

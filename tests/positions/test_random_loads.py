@@ -66,7 +66,7 @@ class Shop:
 
     def fill(self) -> None:
         """Of what chance makes, the tables that this server can have."""
-        made = (one for one in random_tables(self.chance, 200) if self._created(one))
+        made = (table for table in random_tables(self.chance, 200) if self._created(table))
         self.tables = list(islice(made, TABLES))
         with self.session() as session, session.cursor() as cursor:
             cursor.execute("flush binary logs")
@@ -101,14 +101,14 @@ class Shop:
         threads = [
             threading.Thread(target=task, args=(Random(self.chance.random()),)) for task in tasks
         ]
-        for one in threads:
-            one.start()
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             self.stop.set()
-            for one in threads:
-                one.join()
+            for thread in threads:
+                thread.join()
 
     def _write(self, chance: Random) -> None:
         """What others, or an ALTER, make impossible is left."""
@@ -128,7 +128,7 @@ class Shop:
 
 def _send(session: pymysql.Connection[Cursor], statements: Sequence[str]) -> None:
     """Not what is prepared: it outlives a session that fails half-way, with its locks."""
-    kept = [one for one in statements if "compression" not in one]
+    kept = [statement for statement in statements if "compression" not in statement]
     if any(one.startswith("xa prepare") for one in kept):
         return
     with session.cursor() as cursor:
@@ -158,11 +158,11 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
     told = verify(follower.work())
     assert {str(one.table): one.equal for one in told.tables} == {
         f"{shop.database}.{table.name}": True for table in shop.tables
-    }, [(str(one.table), one.reason, one.position) for one in told.set_aside]
+    }, [(str(one.table), one.reason, one.position) for one in told.quarantined]
     stand.execute(f"drop database {shop.database}")
 
 
 def unread(follower: Follower) -> bool:
     """Whether a table waits for a run to read it."""
     states = follower.ledger.table_states(SOURCE).values()
-    return any(one.condition is not TableCondition.ACTIVE for one in states)
+    return any(state.condition is not TableCondition.ACTIVE for state in states)

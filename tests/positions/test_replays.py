@@ -250,14 +250,14 @@ def test_what_was_replayed_is_as_if_it_never_was(
     chance.run()
     chance.run()
     whole = replayed(chance.tried, "earliest", "latest")
-    assert [one.as_recorded for one in whole.batches] == [None] * len(whole.batches)
-    assert [one.why for one in whole.mirrors] == [None] * len(whole.mirrors)
+    assert [batch.as_recorded for batch in whole.batches] == [None] * len(whole.batches)
+    assert [mirror.why for mirror in whole.mirrors] == [None] * len(whole.mirrors)
     assert whole.left == ()
     chance.require_same()
     before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}
     again = replayed(chance.tried, "earliest", "latest")
     assert not again.differs
-    assert {one.standing for one in again.segments} <= {Standing.SAME}
+    assert {segment.standing for segment in again.segments} <= {Standing.SAME}
     assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before
     assert not [path for path in chance.tried.lake.files if "/_replays/" in path]
     plan_replay(chance.tried.work(), Span(parse_place("earliest"), parse_place("latest")))

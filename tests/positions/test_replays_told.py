@@ -79,17 +79,19 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     before = follower.mirror(str(table))
     planned = plan_replay(follower.work(), WHOLE)
     done = replayed(follower)
-    whys = [one.as_recorded for one in done.batches if one.segments]
-    assert [one.as_recorded for one in planned.batches if one.as_recorded] == [*filter(None, whys)]
+    whys = [batch.as_recorded for batch in done.batches if batch.segments]
+    assert [batch.as_recorded for batch in planned.batches if batch.as_recorded] == [
+        *filter(None, whys)
+    ]
     assert "it has rows that were read from the source" in whys
     assert "it has rows of an XA transaction that was prepared before it" in whys
     assert "it brought back tables that had stopped" in whys
     assert None in whys
     assert not done.differs
-    assert {one.standing for one in done.segments} == {Standing.SAME, Standing.UNTOLD}
+    assert {segment.standing for segment in done.segments} == {Standing.SAME, Standing.UNTOLD}
     spoil(follower, table, 2)
     compared = replayed(follower, commit=False)
-    assert [one.wrong for one in compared.mirrors] == [1]
+    assert [mirror.wrong for mirror in compared.mirrors] == [1]
     assert follower.mirror(str(table)) != before
     replayed(follower)
     assert follower.mirror(str(table)) == before
@@ -110,7 +112,7 @@ def test_a_span_over_a_failover(pair: Pair) -> None:
     put(pair.b, 2, 3, v=5)
     follower.run()
     done = replayed(follower)
-    whys = [one.as_recorded for one in done.batches if one.segments]
+    whys = [batch.as_recorded for batch in done.batches if batch.segments]
     assert whys == ["another server answers than the one whose log it read", None]
     assert not done.differs
 

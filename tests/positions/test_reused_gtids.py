@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.decisions import Continuity
 from pipeline.errors import HistoryRewritten, HistoryUnproven
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
@@ -57,7 +57,7 @@ def test_a_copy_of_a_server_that_was_reset_is_refused(pair: Pair) -> None:
     promote(pair.b)
     turn_to(follower, pair.b)
     read = changes(follower)[-1]["_gtid"]
-    refused(follower, HistoryRewritten, Rule.SET_REUSED, [read])
+    refused(follower, HistoryRewritten, StartRule.SET_REUSED, [read])
     cursor = follower.ledger.captured_cursor(SOURCE)
     assert cursor is not None
     follower.choose(f"gtid:{cursor.position.gtid_set}")
@@ -74,7 +74,7 @@ def test_numbers_that_grew_past_a_purge_are_refused(pair: Pair) -> None:
     put(pair.a, 11)
     purge(pair.a)
     put(pair.a, 12, 13, 14, 15)
-    refused(follower, HistoryRewritten, Rule.SET_REUSED)
+    refused(follower, HistoryRewritten, StartRule.SET_REUSED)
 
 
 def test_one_source_of_several_was_given_anew(pair: Pair) -> None:
@@ -96,7 +96,7 @@ def test_one_source_of_several_was_given_anew(pair: Pair) -> None:
     catch_up(b, a)
     promote(a)
     turn_to(follower, a)
-    refused(follower, HistoryRewritten, Rule.SET_REUSED, [f"{uuid_of(a)}:4"])
+    refused(follower, HistoryRewritten, StartRule.SET_REUSED, [f"{uuid_of(a)}:4"])
 
 
 def test_numbers_that_grew_to_where_they_were_are_refused(pair: Pair) -> None:
@@ -108,7 +108,7 @@ def test_numbers_that_grew_to_where_they_were_are_refused(pair: Pair) -> None:
     put(pair.a, 11, 12, 13)
     purge(pair.a)
     put(pair.a, 14)
-    refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
+    refused(follower, HistoryUnproven, StartRule.SET_UNPROVEN)
 
 
 @pytest.mark.parametrize("honest", [True, False])
@@ -127,10 +127,10 @@ def test_a_set_whose_end_is_purged_is_for_a_person_to_vouch_for(pair: Pair, hone
     catch_up(pair.a, pair.b)
     promote(pair.b)
     turn_to(follower, pair.b)
-    error = refused(follower, HistoryUnproven, Rule.SET_UNPROVEN)
+    error = refused(follower, HistoryUnproven, StartRule.SET_UNPROVEN)
     follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
     assert follower.run().transactions == 1
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     if honest:
         require_same(follower, pair.b)
@@ -145,7 +145,7 @@ def test_an_old_ledger_goes_on_by_the_numbers_and_says_so(pair: Pair) -> None:
     follower.ledger.books.set_witnesses.clear()
     turn_to(follower, pair.b)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     assert "lockstep verify" in newest(follower).decision.reason
 
 
@@ -160,7 +160,7 @@ def test_mariadb_numbers_given_anew_are_refused(mariadb_pair: Pair) -> None:
     catch_up_mariadb(a, b)
     promote_mariadb(b)
     turn_to(follower, b)
-    refused(follower, HistoryRewritten, Rule.SET_REUSED, ["0-11-5"])
+    refused(follower, HistoryRewritten, StartRule.SET_REUSED, ["0-11-5"])
 
 
 def test_a_mariadb_replica_that_compresses_its_log_is_known_again(mariadb_pair: Pair) -> None:
@@ -181,5 +181,5 @@ def test_a_mariadb_replica_that_compresses_its_log_is_known_again(mariadb_pair: 
     put(b, 2)
     turn_to(follower, b)
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, b)

@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import HistoryRewritten, PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.mysql.reading import settings
@@ -40,7 +40,7 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     open_shop(pair.a)
     put(pair.a, 3, 4)
     assert (head(pair.a), executed(pair.a)) == before
-    error = refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["is a different one"])
+    error = refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
     assert "start-at earliest" in error.hint
     assert follower.pauses == []
 
@@ -52,7 +52,7 @@ def test_a_reset_that_is_shorter_is_noticed(pair: Pair) -> None:
     follower = follow(pair.a)
     follower.run()
     pair.a.execute(_RESET)
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
     assert follower.pauses == SET_PAUSES
 
 
@@ -63,7 +63,9 @@ def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
     follower = follow(pair.a)
     follower.run()
     pair.a.execute(_RESET)
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN, ["newest file is binlog.000001"])
+    refused(
+        follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["newest file is binlog.000001"]
+    )
 
 
 def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
@@ -75,14 +77,14 @@ def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
     follower.run()
     pair.a.execute(_RESET)
     put(pair.a, 1, 2, v=5)
-    refused(follower, HistoryRewritten, Rule.HISTORY_REWRITTEN)
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN)
     follower.choose("earliest")
     follower.run()
     require_same(follower, pair.a)
     assert [gap.tables for gap in follower.ledger.gaps(SOURCE)] == [("shop.t",)]
     put(pair.a, 3)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.a)
 
 
@@ -98,7 +100,7 @@ def test_the_file_is_gone_but_nothing_is_missing(pair: Pair) -> None:
     purge(pair.a)
     put(pair.a, 3)
     assert follower.run().transactions == 1
-    require_rule(follower, Rule.RESUME_AFTER_PURGE)
+    require_rule(follower, StartRule.RESUME_AFTER_PURGE)
     require_same(follower, pair.a)
     require_each_once(follower)
     follower.run()
@@ -115,7 +117,7 @@ def test_the_file_is_gone_and_something_is_missing(pair: Pair) -> None:
     purge(pair.a)
     lost = str(executed(pair.a).difference(before))
     names = ["binlog.000001", "oldest now: binlog.000002", lost]
-    refused(follower, PositionPurged, Rule.POSITION_PURGED, names)
+    refused(follower, PositionPurged, StartRule.POSITION_PURGED, names)
 
 
 # -- the set that lags -----------------------------------------------------------
@@ -154,7 +156,7 @@ def test_a_set_that_lags_the_log_is_waited_for(pair: Pair, read_once: Follower) 
     read_once.server = _Lagging(settings(pair.a), lacks, looks=6)
     read_once.run()
     assert set(read_once.pauses) == {1.0}
-    require_rule(read_once, Rule.RESUME_SAME_SERVER)
+    require_rule(read_once, StartRule.RESUME_SAME_SERVER)
     require_same(read_once, pair.a)
 
 
@@ -163,5 +165,5 @@ def test_a_set_that_never_comes_is_a_rewritten_history(pair: Pair, read_once: Fo
     lacks = executed(pair.a)
     read_once.server = _Lagging(settings(pair.a), lacks, looks=1000)
     names = [f"never executed {lacks}"]
-    refused(read_once, HistoryRewritten, Rule.HISTORY_REWRITTEN, names)
+    refused(read_once, HistoryRewritten, StartRule.HISTORY_REWRITTEN, names)
     assert read_once.pauses == SET_PAUSES

@@ -15,7 +15,7 @@ _IDLE_RUNS = 10_001
 
 
 def test_however_long_ago_that_was(mysql: MySqlStand, database: str) -> None:
-    """Its changes there were not read, however many runs came since: it is set aside."""
+    """Its changes there were not read, however many runs came since: it is quarantined."""
     a, b = (TableName(database, name) for name in "ab")
     mysql.execute(
         *(f"create table {name} (id int primary key)" for name in "ab"), database=database

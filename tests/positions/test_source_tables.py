@@ -184,12 +184,12 @@ def test_each_statement_has_a_row(scene: Scene) -> None:
 
 
 def test_what_is_not_understood_is_told_too(scene: Scene) -> None:
-    """With the tables that it set aside, and why."""
+    """With the tables that it quarantined, and why."""
     scene.do("insert into a values (1, 1)", "alter table a modify v tinyint")
     scene.follower.run()
     (row,) = scene.rows(SourceTable.DDL)
     (one,) = row["tables"]
-    assert (one["name"], one["action"]) == ("a", "set aside")
+    assert (one["name"], one["action"]) == ("a", "quarantined")
     assert "stored values" in one["reason"]
 
 

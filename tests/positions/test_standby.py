@@ -10,7 +10,7 @@ from demo.tcp import free_port
 from pipeline.errors import SourceDiverged, SourceUnavailable
 from pipeline.places import parse_place
 from pipeline.source_plan import SourcePlan, StandbyPlan
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
 from resources.mysql.standby import ServerOrStandby
@@ -54,12 +54,12 @@ def test_the_standby_is_read_while_the_primary_is_down(shops: Pair) -> None:
     catch_up(shops.a, shops.b)
     follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, shops.b)
     put(shops.a, 4)
     follower.server = ServerOrStandby(server(shops.a), server(shops.b))
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, shops.a)
     require_each_once(follower)
     reigns = [reign.server_uuid for reign in follower.ledger.lineage(SOURCE).reigns]
@@ -73,7 +73,7 @@ def test_a_standby_that_is_behind_is_refused(shops: Pair) -> None:
     follower = follow(shops.a)
     follower.run()
     follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
-    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED, [uuid_of(shops.b)])
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, [uuid_of(shops.b)])
     shops.b.execute("start replica")
     catch_up(shops.a, shops.b)
     follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
@@ -122,11 +122,11 @@ def test_a_first_run_on_the_standby(shops: Pair) -> None:
     standby = StandbyPlan(parse_place("earliest"))
     follower = Follower(both, ["shop.*"], "latest", standby=standby)
     follower.run()
-    require_rule(follower, Rule.CONFIGURED_EARLIEST)
+    require_rule(follower, StartRule.CONFIGURED_EARLIEST)
     require_same(follower, shops.b)
     put(shops.a, 3)
     follower.server = ServerOrStandby(server(shops.a), server(shops.b))
     follower.run()
-    require_rule(follower, Rule.RESUME_OTHER_SERVER)
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     assert newest(follower).decision.follows == 1
     require_same(follower, shops.a)

@@ -11,7 +11,7 @@ from pipeline.decisions import Continuity
 from pipeline.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
 from pipeline.places import moment_text
 from pipeline.runs.capture import capture
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
@@ -66,7 +66,7 @@ def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
     put(pair.a, 1, v=7)
     follower.choose(place, "the disk was full")
     follower.run()
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     [gap] = follower.ledger.gaps(SOURCE)
     assert (gap.begin, gap.end, gap.tables) == (begin, place, ("shop.t",))
     assert (gap.author, "the disk was full" in gap.reason) == ("somebody", True)
@@ -77,7 +77,7 @@ def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
     take(pair.a, 2)
     put(pair.a, 2, v=3)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.a)
 
 
@@ -99,7 +99,7 @@ def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
     follower.choose("earliest")
     for _ in range(2):
         names = ["earliest", "somebody"]
-        error = refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND, names)
+        error = refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND, names)
         assert "`lockstep start-at" in error.hint
         assert _open(follower) == "earliest"
     words = error.hint.partition("`lockstep start-at ")[2]
@@ -115,7 +115,7 @@ def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
 def test_a_place_that_is_not_there(pair: Pair, follower: Follower, place: str) -> None:
     """StartUnreachable with the reason; the choice is kept, and the next one counts."""
     follower.choose(place)
-    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
+    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
     assert _open(follower) == place
     follower.choose(_head(pair))
     follower.run()
@@ -127,7 +127,7 @@ def test_the_cursors_own_place_is_no_gap(pair: Pair, follower: Follower) -> None
     follower.choose(_head(pair))
     put(pair.a, 3)
     assert follower.run().transactions == 1
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     assert follower.ledger.gaps(SOURCE) == []
     require_same(follower, pair.a)
@@ -148,7 +148,7 @@ def test_a_set_chosen_equal_to_the_cursors_is_no_gap(pair: Pair, follower: Follo
     assert follower.run().transactions == 1
     assert newest(follower).decision.continuity is Continuity.GAP
     follower.choose(f"gtid:{read}")
-    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND)
+    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
 
 
 def test_a_set_with_holes_is_read_but_for_the_set(pair: Pair, follower: Follower) -> None:
@@ -165,9 +165,9 @@ def test_a_set_with_holes_is_read_but_for_the_set(pair: Pair, follower: Follower
 def test_a_set_of_another_history_is_not_reachable(pair: Pair, follower: Follower) -> None:
     """A set that the server never executed is no place on it."""
     follower.choose("gtid:33333333-3333-3333-3333-333333333333:1-5")
-    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE)
+    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE)
     follower.choose(f"gtid:{uuid_of(pair.a)}:1-999999")
-    refused(follower, StartUnreachable, Rule.CHOSEN_START_UNREACHABLE)
+    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE)
 
 
 def test_a_moment_is_a_place_too(pair: Pair, follower: Follower) -> None:
@@ -191,7 +191,7 @@ def test_where_a_run_ended_is_a_place_too(pair: Pair, follower: Follower) -> Non
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.a)
     follower.choose("run:abc-123")
-    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND, ["run:abc-123"])
+    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND, ["run:abc-123"])
 
 
 def test_before_anything_is_acknowledged_any_choice_is_open(pair: Pair) -> None:
@@ -232,7 +232,7 @@ def test_a_run_that_died_leaves_the_choice_open(
         with pytest.raises(LedgerUnavailable):
             follower.run()
     follower.run()
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     assert _open(follower) is None
     assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 4]
     [gap] = follower.ledger.gaps(SOURCE)
@@ -250,7 +250,7 @@ def test_a_place_on_another_server(pair: Pair, follower: Follower) -> None:
     put(pair.b, 3)
     follower.choose(f"{name}:{offset}")
     follower.run()
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.b)
 
@@ -262,4 +262,4 @@ def test_a_place_behind_on_another_server(pair: Pair, follower: Follower) -> Non
     promote(pair.b)
     turn_to(follower, pair.b)
     follower.choose("binlog.000001:4")
-    refused(follower, StartBehindCursor, Rule.CHOSEN_START_BEHIND)
+    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)

@@ -1,5 +1,5 @@
 """Changes of type that leave every stored value as it is: the mirror is widened or rewritten,
-and nothing is set aside. A real server, whose SELECT is what the mirror must show."""
+and nothing is quarantined. A real server, whose SELECT is what the mirror must show."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READ_AGAIN = {
 }
 """The lake's own type holds more than the server's: the table is read again at once."""
 
-ASIDE = {
+QUARANTINED = {
     "time gets microseconds": ("time", "time(3)", ("'-838:59:59'", "null")),
     "binary grows": ("binary(2)", "binary(4)", ("'a'", "null")),
     "a long decimal gets digits": ("decimal(40,1)", "decimal(42,3)", ("1.5", "null")),
@@ -74,7 +74,7 @@ class Shop:
         """In each case's table, one after the other."""
         self.stand.execute(
             *(
-                one.format(
+                statement.format(
                     table=self.tables[case],
                     before=before,
                     after=after,
@@ -82,7 +82,7 @@ class Shop:
                     last=len(values) - 1,
                 )
                 for case, (before, after, values) in self.cases.items()
-                for one in statements
+                for statement in statements
             ),
             database=self.name,
         )
@@ -104,7 +104,7 @@ def test_they_are_followed(request: pytest.FixtureRequest, of: tuple[str, str]) 
     """Rows of before, of the same run, and behind: all as the server shows them."""
     stand, name = map(request.getfixturevalue, of)
     shop = Shop(stand, name, KEPT)
-    assert shop.report.set_aside == ()
+    assert shop.report.quarantined == ()
     assert shop.wrong() == {}
 
 
@@ -115,11 +115,13 @@ def test_they_are_read_again(mysql: MySqlStand, database: str) -> None:
     assert shop.wrong() == {}
 
 
-def test_others_are_set_aside(mysql: MySqlStand, database: str) -> None:
+def test_others_are_quarantined(mysql: MySqlStand, database: str) -> None:
     """By default: `on_rewrite` is a person's choice."""
-    aside = {one.table.name: one.reason for one in Shop(mysql, database, ASIDE).report.set_aside}
-    assert len(aside) == len(ASIDE)
-    assert all("stored values of v may have changed" in reason for reason in aside.values())
+    quarantined = {
+        one.table.name: one.reason for one in Shop(mysql, database, QUARANTINED).report.quarantined
+    }
+    assert len(quarantined) == len(QUARANTINED)
+    assert all("stored values of v may have changed" in reason for reason in quarantined.values())
 
 
 def test_a_column_that_comes_again_is_another(mysql: MySqlStand, database: str) -> None:
@@ -127,5 +129,5 @@ def test_a_column_that_comes_again_is_another(mysql: MySqlStand, database: str) 
     shop = Shop(mysql, database, {case: (one[0], one[0], one[2]) for case, one in ANOTHER.items()})
     shop.cases = ANOTHER
     shop.put("alter table {table} drop column v, add column v {after}")
-    assert shop.follower.run().set_aside == ()
+    assert shop.follower.run().quarantined == ()
     assert shop.wrong() == {}

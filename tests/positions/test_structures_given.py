@@ -92,9 +92,9 @@ def test_what_is_owed_is_not_forgotten_where_it_stops_again(shop: Shop) -> None:
     given = "create table a (id int primary key, v int, s2 varchar(20)"
     shop.release("a", f"{given})")
     report = shop.run()
-    (aside,) = report.set_aside
-    assert aside.remedy is Remedy.RELEASED_RESNAPSHOT
-    assert aside.hint.endswith("; a release reads it from the source")
+    (quarantined,) = report.quarantined
+    assert quarantined.remedy is Remedy.RELEASED_RESNAPSHOT
+    assert quarantined.hint.endswith("; a release reads it from the source")
     assert "reads a from the source" in shop.release("a", f"{given}, w int)").replace(
         f"{shop.name}.", ""
     )
@@ -142,7 +142,7 @@ def test_a_release_is_told_without_being_given(shop: Shop) -> None:
     assert shop.release("a", created(shop)) == told.next
     bare = foresee_release(work, Asked(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.next
-    with pytest.raises(LedgerRefused, match="only a table that is set aside is released"):
+    with pytest.raises(LedgerRefused, match="only a table that is quarantined is released"):
         foresee_release(work, Asked(shop.table("b"), "ann", ""))
 
 

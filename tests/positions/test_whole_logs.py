@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from assets.sessions import RunRecord, Session
+from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import (
     StreamEndedEarly,
@@ -107,9 +107,9 @@ class Site:
         return self.follower.work()
 
 
-def session(follower: Follower) -> Session:
-    return Session(
-        site=Site(follower),
+def session(follower: Follower) -> RunSession:
+    return RunSession(
+        adapters=Site(follower),
         source=SOURCE,
         holder="test",
         run_id="run",

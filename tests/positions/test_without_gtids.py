@@ -9,7 +9,7 @@ import pytest
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower, by_time
 from tests.positions.servers import (
@@ -56,11 +56,11 @@ def test_without_gtids_another_server_is_refused(bare: Pair) -> None:
     put(bare.a, 2)
     _promoted(bare, follower)
     names = [uuid_of(bare.a), uuid_of(bare.b), "its gtid_mode is OFF"]
-    error = refused(follower, SourceChanged, Rule.SOURCE_CHANGED, names)
+    error = refused(follower, SourceChanged, StartRule.SOURCE_CHANGED, names)
     assert "on_source_changed = 'timestamp'" in error.hint
     follower.choose("earliest")
     follower.run()
-    require_rule(follower, Rule.CHOSEN_START)
+    require_rule(follower, StartRule.CHOSEN_START)
     require_same(follower, bare.b)
 
 
@@ -103,7 +103,7 @@ def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
     _promoted(bare, follower)
     put(bare.b, 4)
     assert follower.run().transactions == 5
-    require_rule(follower, Rule.SEARCH_BY_TIME)
+    require_rule(follower, StartRule.SEARCH_BY_TIME)
     decision = newest(follower).decision
     assert (decision.continuity, decision.follows) == (Continuity.OVERLAP, 1)
     assert decision.gap_tables == ()
@@ -112,7 +112,7 @@ def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
     assert follower.ledger.gaps(SOURCE) == []
     put(bare.b, 5)
     follower.run()
-    require_rule(follower, Rule.RESUME_SAME_SERVER)
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, bare.b)
 
 
@@ -173,7 +173,7 @@ def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: 
     put(bare.a, 2)
     _promoted(bare, follower)
     follower.run()
-    require_rule(follower, Rule.SEARCH_BY_TIME)
+    require_rule(follower, StartRule.SEARCH_BY_TIME)
     assert newest(follower).decision.continuity is Continuity.OVERLAP
     require_same(follower, bare.b)
 
@@ -186,7 +186,7 @@ def test_a_log_that_begins_later_is_refused(bare: Pair) -> None:
     follower.run()
     put(bare.a, 2)
     _promoted(bare, follower)
-    error = refused(follower, MomentOutOfRange, Rule.SEARCH_BY_TIME, ["reaches from"])
+    error = refused(follower, MomentOutOfRange, StartRule.SEARCH_BY_TIME, ["reaches from"])
     assert f"`lockstep start-at earliest --source {SOURCE} --reason " in error.hint
     follower.choose("earliest")
     follower.run()
@@ -198,7 +198,7 @@ def test_without_a_commit_time_there_is_nothing_to_search_for(bare: Pair) -> Non
     follower = follow(bare.a, start="latest", policies=by_time(60))
     follower.run()
     _promoted(bare, follower)
-    refused(follower, SourceChanged, Rule.SOURCE_CHANGED)
+    refused(follower, SourceChanged, StartRule.SOURCE_CHANGED)
 
 
 def test_with_gtids_time_is_not_asked(pair: Pair) -> None:
@@ -208,7 +208,7 @@ def test_with_gtids_time_is_not_asked(pair: Pair) -> None:
     follower = follow(pair.a, policies=by_time(60))
     follower.run()
     turn_to(follower, pair.b)
-    refused(follower, SourceDiverged, Rule.SOURCE_DIVERGED)
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED)
 
 
 def test_a_lapsed_cursor_goes_on_by_time(pair: Pair) -> None:
@@ -226,5 +226,5 @@ def test_a_lapsed_cursor_goes_on_by_time(pair: Pair) -> None:
     put(pair.b, 3)
     turn_to(follower, pair.b)
     follower.run()
-    require_rule(follower, Rule.SEARCH_BY_TIME)
+    require_rule(follower, StartRule.SEARCH_BY_TIME)
     require_same(follower, pair.b)

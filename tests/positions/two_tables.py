@@ -73,7 +73,7 @@ class Shop:
 
     def states(self) -> list[BatchState]:
         """Oldest first."""
-        return [one.state for one in self.follower.ledger.batches(SOURCE, limit=100)[::-1]]
+        return [batch.state for batch in self.follower.ledger.batches(SOURCE, limit=100)[::-1]]
 
 
 def open_shop(mysql: MySqlStand, database: str) -> Shop:

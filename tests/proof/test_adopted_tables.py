@@ -103,7 +103,7 @@ def test_one_that_differs_is_not_taken_over_nor_the_others(shop: Shop) -> None:
     told = found.found[TableName(shop.name, "keyed")]
     assert isinstance(told, TableDifference)
     assert told.different == 1
-    assert [one.name for one in shop.follower.ledger.table_states(SOURCE)] == ["other"]
+    assert [state.name for state in shop.follower.ledger.table_states(SOURCE)] == ["other"]
     shop.load("keyed", [{"id": 1}], SCHEMA.set(1, pa.field("w", pa.string())))
     told = compare_tables(shop.follower.work(), shop.tables).found[TableName(shop.name, "keyed")]
     assert isinstance(told, NotCompared)

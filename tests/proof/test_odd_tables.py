@@ -47,7 +47,7 @@ def test_structures_change_while_others_write(mysql: MySqlStand, database: str, 
                     hot.follower.run()
                 found = hot.verify()
                 assert not found.differs, found
-                proven += sum(one.equal for one in found.tables)
+                proven += sum(table.equal for table in found.tables)
                 time.sleep(0.05)
         hot.follower.run()
         assert hot.verify().equal
@@ -111,7 +111,7 @@ def test_empty_tables(mysql: MySqlStand, database: str) -> None:
     spoil(follower, TableName(database, "emptied"), lambda rows: rows.append({"id": 9}))
     spoil(follower, TableName(database, "keyless"), lambda rows: rows.append({"v": None}))
     mysql.execute("set sql_log_bin = 0", "insert into never values (1)", database=database)
-    found = {one.table.name: one for one in verify(follower.work()).tables}
+    found = {table.table.name: table for table in verify(follower.work()).tables}
     assert [(name, one.only_in_source, one.only_in_lake) for name, one in found.items()] == [
         ("emptied", 0, 1),
         ("keyless", 0, 1),

@@ -83,8 +83,8 @@ def test_a_hot_table_is_proven_while_it_is_written(
             before = sum(committed)
             found = hot.verify()
             assert found.equal, found
-            assert {one.proof for one in found.tables} <= {Proof.EXACT, Proof.PREFIX}
-            places.append(next(one.at for one in found.tables if one.table == hot.table))
+            assert {table.proof for table in found.tables} <= {Proof.EXACT, Proof.PREFIX}
+            places.append(next(table.at for table in found.tables if table.table == hot.table))
             while sum(committed) == before:
                 pass  # they go on
     assert all(place is not None and place.gtids for place in places)
@@ -101,7 +101,7 @@ def test_a_wrong_row_is_found_while_it_is_written(
     spoil(hot.follower, hot.table, spoiled)  # type: ignore[arg-type]
     with writers(stand, own, ["hot"]):
         found = hot.verify()
-    told = {one.table.name: one for one in found.tables}
+    told = {table.table.name: table for table in found.tables}
     assert told["quiet"].equal
     assert not told["hot"].equal
     assert told["hot"].only_in_source + told["hot"].only_in_lake + told["hot"].different in (1, 2)
@@ -129,7 +129,7 @@ def test_a_table_that_was_altered_is_not_proven(stand: MySqlStand, own: str) -> 
     assert [one.table for one in found.not_proven] == [hot.table]
     assert "altered" in found.not_proven[0].reason
     assert "`lockstep run`" in found.not_proven[0].hint
-    assert [one.table.name for one in found.tables if one.equal] == ["quiet"]
+    assert [table.table.name for table in found.tables if table.equal] == ["quiet"]
     assert not found.differs
     hot.follower.run()
     assert hot.verify().equal
@@ -144,6 +144,6 @@ def test_rows_of_which_the_log_has_a_part(mysql: MySqlStand, database: str) -> N
     assert [one.table for one in found.not_proven] == [hot.table]
     assert "binlog_row_image = FULL" in found.not_proven[0].hint
     spoil(hot.follower, hot.table, lambda rows: rows[200].update(d=None))
-    [wrong] = [one for one in hot.verify().tables if not one.equal]
+    [wrong] = [table for table in hot.verify().tables if not table.equal]
     assert wrong.different == 1
     assert [row.columns for row in wrong.rows] == [("d",)]

@@ -46,7 +46,9 @@ class Case:
         if self.database:
             yield f"create database `{self.database}`"
             yield f"use `{self.database}`"
-        yield from (one for one in self.statements)  # a tuple takes nothing that is sent
+        yield from (
+            statement for statement in self.statements
+        )  # a tuple takes nothing that is sent
         if self.made is not None:
             yield from self.made()
 
@@ -67,7 +69,7 @@ def in_databases(cases: Iterable[Case], names: Iterator[str]) -> list[Case]:
     found = []
     for case in cases:
         name = next(names)
-        statements = tuple(one.replace("{db}", name) for one in case.statements)
+        statements = tuple(statement.replace("{db}", name) for statement in case.statements)
         found.append(replace(case, statements=statements, database=name, like=f"{name}%"))
     return found
 

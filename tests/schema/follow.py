@@ -58,20 +58,21 @@ def _alone(case: Case) -> Case:
 
 
 def report(done: Sequence[Outcome], cases: int, refused: Sequence[str]) -> str:
-    """What was set aside, by reason, what is wrong, and how many."""
+    """What was quarantined, by reason, what is wrong, and how many."""
     lines = []
-    aside = [one for one in done if one.kind == "set aside"]
-    reasons = Counter(one.why[0] for one in aside)
+    quarantined = [one for one in done if one.kind == "quarantined"]
+    reasons = Counter(one.why[0] for one in quarantined)
     for reason, count in reasons.most_common():
-        first = next(one for one in aside if one.why[0] == reason)
-        lines.append(f"set aside {count} times: {reason}\n    {_short(first.statement)}")
+        first = next(one for one in quarantined if one.why[0] == reason)
+        lines.append(f"quarantined {count} times: {reason}\n    {_short(first.statement)}")
     for one in done:
         if one.kind == "wrong":
             lines += [f"wrong: {one.case}: {_short(one.statement)}", *map("    {}".format, one.why)]
     numbers = counted(done)
     lines.append(
-        f"{cases} sequences: {numbers['followed']} statements followed, {numbers['set aside']} set"
-        f" aside, {numbers['wrong']} wrong; {sum(one.maps for one in done)} table maps compared;"
+        f"{cases} sequences: {numbers['followed']} statements followed, {numbers['quarantined']}"
+        f" quarantined, {numbers['wrong']} wrong; {sum(one.maps for one in done)} table maps "
+        f"compared;"
         f" {len(refused)} statements refused by the server"
     )
     return "\n".join(lines)

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import read_outline, read_structure, read_table_map
 from pipeline.errors import TableError
 from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences
-from pipeline.schema.context import ServerFacts
+from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
 from pipeline.schema.model import ServerSchema, TableSchema
@@ -39,7 +39,7 @@ _NO_KEY: Final = b"\x08\x00"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`kind`: followed, set aside or wrong. `maps`: TABLE_MAPs that were compared."""
+    """`kind`: followed, quarantined or wrong. `maps`: TABLE_MAPs that were compared."""
 
     case: str
     statement: str
@@ -55,7 +55,7 @@ class _Followed:
 
     schema: ServerSchema
     effects: list[Effect]
-    aside: list[str]
+    quarantined: list[str]
     wrong: list[str]
     texts: list[str]
     lost: bool = False
@@ -74,14 +74,16 @@ def outcomes(
 
 
 def counted(found: Iterable[Outcome]) -> Counter[str]:
-    """How many statements were followed, set aside or wrong."""
+    """How many statements were followed, quarantined or wrong."""
     return Counter(one.kind for one in found)
 
 
 # -- following --------------------------------------------------------------------
 
 
-def follow(ran: Sequence[Ran], log: Iterable[Logged | Mapped], facts: ServerFacts) -> list[Outcome]:
+def follow(
+    ran: Sequence[Ran], log: Iterable[Logged | Mapped], facts: ServerDialect
+) -> list[Outcome]:
     """Each statement that was run, followed by what the log has of it."""
     empty = ServerSchema(lower_case_table_names=facts.lower_case_table_names)
     waiting = iter(log)
@@ -102,7 +104,7 @@ def follow(ran: Sequence[Ran], log: Iterable[Logged | Mapped], facts: ServerFact
                 _check(current, state, facts)
             current = next(waiting, None)
         # What was lost is read anew, so that the next statement can be followed.
-        lost = state.aside or state.wrong
+        lost = state.quarantined or state.wrong
         schema = replace(one.server, unknown=frozenset()) if lost else state.schema
         if state.texts or state.wrong:
             found.append(_outcome(one, state))
@@ -110,13 +112,13 @@ def follow(ran: Sequence[Ran], log: Iterable[Logged | Mapped], facts: ServerFact
 
 
 def _outcome(one: Ran, state: _Followed) -> Outcome:
-    kind = "wrong" if state.wrong else "set aside" if state.aside else "followed"
+    kind = "wrong" if state.wrong else "quarantined" if state.quarantined else "followed"
     text = " ;; ".join(state.texts) or one.sent
-    why = tuple(state.wrong or state.aside)
+    why = tuple(state.wrong or state.quarantined)
     return Outcome(one.case, text, kind, why, tuple(state.effects), state.maps)
 
 
-def _take(item: Logged | Mapped, state: _Followed, facts: ServerFacts) -> None:
+def _take(item: Logged | Mapped, state: _Followed, facts: ServerDialect) -> None:
     match item:
         case Logged():
             state.texts.append(item.text)
@@ -131,7 +133,7 @@ def _step(statement: Logged, state: _Followed) -> None:
         case Irrelevant():
             return
         case NotUnderstood(reason, may_touch):
-            state.aside.append(f"not understood: {reason} (may touch {may_touch})")
+            state.quarantined.append(f"not understood: {reason} (may touch {may_touch})")
             state.lost = state.lost or may_touch is None
             state.schema = forget(state.schema, may_touch or ())
             return
@@ -140,12 +142,12 @@ def _step(statement: Logged, state: _Followed) -> None:
     state.effects += done.effects
     for effect in done.effects:
         if isinstance(effect, NotFollowed):
-            state.aside.append(f"not followed: {effect.table}: {effect.reason}")
+            state.quarantined.append(f"not followed: {effect.table}: {effect.reason}")
         if isinstance(effect, UnknownTable):
-            state.aside.append(f"unknown table: {effect.table}: {effect.statement}")
+            state.quarantined.append(f"unknown table: {effect.table}: {effect.statement}")
 
 
-def _check(mapped: Mapped, state: _Followed, facts: ServerFacts) -> None:
+def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
     """A TABLE_MAP is that of the structure that was followed."""
     name = read_table_map(mapped.raw).table
     ours = state.schema.table(name)
@@ -158,7 +160,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerFacts) -> None:
     state.maps += 1
     try:
         outline = read_outline(mapped.raw, facts.flavour)
-        if Part.NAMES not in outline.said:
+        if OptionalField.NAMES not in outline.said:
             unlike = disagreements(outline, row_structure(ours))
             state.wrong += [f"{name}: in the log: {one}" for one in unlike]
             return
@@ -166,7 +168,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerFacts) -> None:
     except TableError as error:
         # Compressed columns are not read from the log; all else is worth a look.
         if not any(column.compressed for column in ours.columns):
-            state.aside.append(f"its TABLE_MAP cannot be read: {name}: {error}")
+            state.quarantined.append(f"its TABLE_MAP cannot be read: {name}: {error}")
         return
     structure = row_structure(ours)
     if facts.mariadb and not ours.primary_key:

@@ -14,7 +14,7 @@ from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import EventType
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.logged_statements import statement_text
-from pipeline.schema.context import ServerFacts, StatementContext, read_context
+from pipeline.schema.context import ServerDialect, StatementContext, read_context
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 
@@ -38,7 +38,7 @@ class Mapped:
     raw: bytes
 
 
-def facts_of(stand: MySqlStand) -> ServerFacts:
+def facts_of(stand: MySqlStand) -> ServerDialect:
     """What the log does not tell, asked of the server."""
     ((version, names, engine),) = stand.rows(
         "select version(), @@lower_case_table_names, @@default_storage_engine"
@@ -46,10 +46,12 @@ def facts_of(stand: MySqlStand) -> ServerFacts:
     numbers = [int(part) for part in version.split("-")[0].split(".")]
     number = numbers[0] * 10000 + numbers[1] * 100 + numbers[2]
     flavour = "mariadb" if "MariaDB" in version else "mysql"
-    return ServerFacts(number, flavour, int(names), engine)
+    return ServerDialect(number, flavour, int(names), engine)
 
 
-def logged(stand: MySqlStand, start: Coordinates, facts: ServerFacts) -> Iterator[Logged | Mapped]:
+def logged(
+    stand: MySqlStand, start: Coordinates, facts: ServerDialect
+) -> Iterator[Logged | Mapped]:
     """The statements and TABLE_MAPs from `start` on, BEGIN and COMMIT left out."""
     dump = server(stand).dump(start)
     try:
@@ -64,7 +66,7 @@ def logged(stand: MySqlStand, start: Coordinates, facts: ServerFacts) -> Iterato
         dump.close()
 
 
-def _statement(body: bytes, facts: ServerFacts, end: Coordinates) -> Logged:
+def _statement(body: bytes, facts: ServerDialect, end: Coordinates) -> Logged:
     reader = Reader(body, "a QUERY event")
     reader.take(8)
     length = reader.integer(1)

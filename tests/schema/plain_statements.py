@@ -153,10 +153,10 @@ def wider(column: ColumnSchema) -> str | None:
             return "double"
         case "enum":
             members = (*column.members, f"m{len(column.members)}")
-            return f"enum({', '.join(repr(one) for one in members)})"
+            return f"enum({', '.join(repr(member) for member in members)})"
         case "set":
             members = (*column.members, f"m{len(column.members)}")
-            return f"set({', '.join(repr(one) for one in members)})"
+            return f"set({', '.join(repr(member) for member in members)})"
         case kind if kind in _INTEGERS[:-1]:
             following = _INTEGERS[_INTEGERS.index(kind) + 1]
             return f"{following} unsigned" if column.unsigned else following

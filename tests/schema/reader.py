@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from pipeline.errors import Remedy
 from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
-from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.acknowledge import quarantined_tables
 from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.verify_rows import verify
@@ -61,7 +61,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(one.remedy is Remedy.RESNAPSHOT for one in tables_set_aside(self.work())):
+        if any(table.remedy is Remedy.RESNAPSHOT for table in quarantined_tables(self.work())):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
@@ -110,8 +110,8 @@ class Reader(Follower):
     def _structure(self, table: TableName, number: int) -> TableStructure:
         return self.ledger.schema_version(SOURCE, table, number).structure
 
-    def aside(self) -> dict[TableName, str]:
-        return {one.table: one.reason for one in tables_set_aside(self.work())}
+    def quarantined(self) -> dict[TableName, str]:
+        return {table.table: table.reason for table in quarantined_tables(self.work())}
 
     def read_anew(self) -> set[TableName]:
         """Tables that some batch read from the source, or would have: one that was dropped before
@@ -126,7 +126,7 @@ class Reader(Follower):
     def wrong(self) -> list[str]:
         """How its mirrors and its history are not what the server has."""
         mirrors = verify(self.work())
-        found = [f"{one.table}: {one.examples}" for one in mirrors.tables if not one.equal]
+        found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
         history = verify_schema(self.work())
         wrong = (*history.folded, *history.differing)
         return found + [f"{one.table} at {one.at}: {'; '.join(one.sentences)}" for one in wrong]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.evolve import Evolved, evolve
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -13,7 +13,7 @@ from pipeline.table import TableName
 
 MYSQL = StatementContext(database="shop", server_collation="utf8mb4_0900_ai_ci")
 MARIADB = StatementContext(
-    facts=ServerFacts(101118, "mariadb"),
+    facts=ServerDialect(101118, "mariadb"),
     database="shop",
     server_collation="utf8mb4_general_ci",
     utf8mb4_collation="utf8mb4_general_ci",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import DamagedEvent, UnsupportedEvent
-from pipeline.schema.context import ServerFacts, StatementContext, read_context
+from pipeline.schema.context import ServerDialect, StatementContext, read_context
 
-_MYSQL = ServerFacts(90704, "mysql")
-_MARIADB = ServerFacts(101118, "mariadb")
+_MYSQL = ServerDialect(90704, "mysql")
+_MARIADB = ServerDialect(101118, "mariadb")
 
 
-def _read(status: str, facts: ServerFacts = _MYSQL) -> StatementContext:
+def _read(status: str, facts: ServerDialect = _MYSQL) -> StatementContext:
     return read_context(bytes.fromhex(status.replace(" ", "")), facts, "shop")
 
 
@@ -80,7 +80,7 @@ def test_two_phases(flags: str, phase: str | None) -> None:
 def test_nothing() -> None:
     """Without variables a server's own defaults hold."""
     assert _read("").explicit_timestamps
-    assert not read_context(b"", ServerFacts(50744, "mysql")).explicit_timestamps
+    assert not read_context(b"", ServerDialect(50744, "mysql")).explicit_timestamps
     assert read_context(b"", _MARIADB).utf8mb4_collation == "utf8mb4_general_ci"
 
 

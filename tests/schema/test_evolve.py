@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import (
     Changed,
@@ -163,7 +163,7 @@ def test_dropped_databases() -> None:
     schema = after([_A]).schema.with_unknown(named("u"))
     done = after(["drop database shop"], schema=schema)
     assert {named("a"), named("u")} == {
-        one.table for one in done.effects if isinstance(one, Dropped)
+        effect.table for effect in done.effects if isinstance(effect, Dropped)
     }
     assert ServerSchema() == done.schema
 
@@ -195,7 +195,7 @@ def test_without_a_character_set() -> None:
 
 def test_lower_case_names() -> None:
     """Where the server keeps names in lower case, statements may write them in any."""
-    context = replace(MYSQL, facts=ServerFacts(lower_case_table_names=1))
+    context = replace(MYSQL, facts=ServerDialect(lower_case_table_names=1))
     schema = replace(EMPTY, lower_case_table_names=1)
     done = after([_A.replace(" a ", " SHOP.A "), "alter table Shop.a drop b"], context, schema)
     assert {named("a")} == done.schema.tables.keys()

@@ -42,6 +42,6 @@ def test_a_table_goes_before_it_was_read(mysql: MySqlStand) -> None:
             f"drop table {name}_x.briefly",
         )
         reader.run()
-        assert reader.aside() == {}
+        assert reader.quarantined() == {}
         assert reader.mirror(f"{name}_x.briefly") == []
         assert reader.ledger.unfinished(SOURCE) == []

@@ -60,7 +60,7 @@ def test_tokens(text: str, context: StatementContext, expected: list[tuple[str, 
 def test_places() -> None:
     """A token tells where in the text it stands."""
     text = "add `a` /* x */ int"
-    assert [text[one.start : one.end] for one in tokens(text, MYSQL)] == ["add", "`a`", "int"]
+    assert [text[token.start : token.end] for token in tokens(text, MYSQL)] == ["add", "`a`", "int"]
 
 
 def test_national_strings() -> None:

@@ -45,7 +45,7 @@ _LONG: Final = settings(
 
 def _check(stand: MySqlStand, seed: int, tables: int) -> None:
     """Each statement that is taken leads to the server's table, and a row that is there tells
-    which column became which; nothing is set aside."""
+    which column became which; nothing is quarantined."""
     facts = facts_of(stand)
     chance = Random(seed)
     name = stand.fresh_name()
@@ -124,9 +124,9 @@ def _otherwise(
     if isinstance(read, Irrelevant | NotUnderstood):
         return [f"not followed: {read}"]
     done = evolve(before, read, context)
-    aside = [one.reason for one in done.effects if isinstance(one, NotFollowed)]
-    if aside:
-        return aside
+    quarantined = [effect.reason for effect in done.effects if isinstance(effect, NotFollowed)]
+    if quarantined:
+        return quarantined
     [theirs] = after.tables.values()
     ours = done.schema.table(theirs.name)
     if ours is None:
@@ -142,7 +142,7 @@ def _otherwise(
 
 
 def _row(done: Evolved, table: TableSchema, row: dict[str, str]) -> list[Any]:
-    changed = [one for one in done.effects if isinstance(one, Changed | Renamed)]
+    changed = [effect for effect in done.effects if isinstance(effect, Changed | Renamed)]
     origins = changed[-1].columns_from if changed else tuple(row)
     found = []
     for column, origin in zip(table.columns, origins, strict=True):

@@ -1,4 +1,4 @@
-"""Statements that chance makes: followed on real servers or set aside, never wrong."""
+"""Statements that chance makes: followed on real servers or quarantined, never wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _check(stand: MySqlStand, seed: int, *, mariadb: bool) -> None:
     name = f"{stand.fresh_name()}_x"
     made = functools.partial(random_steps, seed, name, _STATEMENTS, mariadb=mariadb)
     case = Case(f"seed {seed}", (), name, f"{name}%", made=made)
-    wrong = [one for one in outcomes(stand, [case], []) if one.kind == "wrong"]
+    wrong = [outcome for outcome in outcomes(stand, [case], []) if outcome.kind == "wrong"]
     for one in wrong:
         note(f"{one.statement}\n    " + "\n    ".join(one.why))
     assert wrong == []
@@ -43,14 +43,14 @@ def _settings(examples: int, *, same: bool = False) -> settings:
 @given(_SEEDS)
 @_settings(12, same=True)
 def test_mysql(mysql: MySqlStand, seed: int) -> None:
-    """Whatever MySQL accepts leads to the tables it has, or is set aside."""
+    """Whatever MySQL accepts leads to the tables it has, or is quarantined."""
     _check(mysql, seed, mariadb=False)
 
 
 @given(_SEEDS)
 @_settings(12, same=True)
 def test_mariadb(mariadb: MySqlStand, seed: int) -> None:
-    """Whatever MariaDB accepts leads to the tables it has, or is set aside."""
+    """Whatever MariaDB accepts leads to the tables it has, or is quarantined."""
     _check(mariadb, seed, mariadb=True)
 
 
@@ -58,7 +58,7 @@ def test_mariadb(mariadb: MySqlStand, seed: int) -> None:
 @given(_SEEDS)
 @_settings(1_000)
 def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
-    """Thousands of statements, each followed or set aside."""
+    """Thousands of statements, each followed or quarantined."""
     _check(mysql, seed, mariadb=False)
 
 
@@ -66,5 +66,5 @@ def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
 @given(_SEEDS)
 @_settings(1_000)
 def test_mariadb_for_long(mariadb: MySqlStand, seed: int) -> None:
-    """Thousands of statements, each followed or set aside."""
+    """Thousands of statements, each followed or quarantined."""
     _check(mariadb, seed, mariadb=True)

@@ -48,7 +48,9 @@ def test_types_that_the_log_tells() -> None:
         Column("f", "year", unsigned=True),
     )
     told = schema_of(TableStructure(named("t"), columns, ("c",)), utf8mb4="utf8mb4_general_ci")
-    assert [(one.type, one.length, one.collation, one.compressed) for one in told.columns] == [
+    assert [
+        (column.type, column.length, column.collation, column.compressed) for column in told.columns
+    ] == [
         ("tinytext", None, "latin1_swedish_ci", False),
         ("longblob", None, None, False),
         ("varchar", 10, "utf8mb4_general_ci", False),

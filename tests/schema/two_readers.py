@@ -41,23 +41,23 @@ def wrong(
     later.run_whole()
     found = [f"along: {told}" for told in along.wrong()]
     found += [f"later: {told}" for told in later.wrong()]
-    found += _set_aside(along, later)
+    found += _quarantined(along, later)
     both = compared(along, later)
     if both.rows < 2 * statements:
         found.append(f"only {both.rows} rows were compared")
     return found + list(both.differences)
 
 
-def _set_aside(along: Reader, later: Reader) -> Iterator[str]:
+def _quarantined(along: Reader, later: Reader) -> Iterator[str]:
     """The same tables, for the same reasons. A table that one of them read from the source
-    behind a statement that nobody can follow, it has no reason to set aside."""
-    here, there = along.aside(), later.aside()
+    behind a statement that nobody can follow, it has no reason to quarantine."""
+    here, there = along.quarantined(), later.quarantined()
     for table in sorted(here.keys() | there.keys()):
         other = later if table in here else along
         if (table in here) != (table in there) and table in other.read_anew():
             continue
         if here.get(table) != there.get(table):
-            yield f"{table} is set aside: {here.get(table)}, later {there.get(table)}"
+            yield f"{table} is quarantined: {here.get(table)}, later {there.get(table)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,12 @@ def compared(along: Reader, later: Reader) -> Compared:
     changelog only: those that are in both are equal.
     """
     here, there = along.changelogs(), later.changelogs()
-    partly = along.read_anew() | later.read_anew() | along.aside().keys() | later.aside().keys()
+    partly = (
+        along.read_anew()
+        | later.read_anew()
+        | along.quarantined().keys()
+        | later.quarantined().keys()
+    )
     folders = {changelog_path(SOURCE, table).removeprefix(CHANGES) for table in partly}
     differences: list[str] = []
     both = 0
@@ -141,9 +146,9 @@ def _history(reader: Reader) -> dict[TableName, list[SchemaVersion]]:
     first = ledger.batches(SOURCE, limit=ALL)[-1].id
     return {
         table: [
-            replace(one, version=0, statement=None, batch=0)
-            for one in ledger.schema_versions(SOURCE, table)
-            if one.origin is not Origin.BASELINE or one.batch == first
+            replace(version, version=0, statement=None, batch=0)
+            for version in ledger.schema_versions(SOURCE, table)
+            if version.origin is not Origin.BASELINE or version.batch == first
         ]
         for table in ledger.last_versions(SOURCE)
     }

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from pipeline.batch import TRANSITIONS, Batch, BatchKind, BatchState, Cursor
 from pipeline.decisions import Continuity, Lease
-from pipeline.position import Coordinates, Lineage, Position, Reign
+from pipeline.position import Coordinates, Position, Reign, ServerLineage
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal
 from tests.twins.books import ENDED, UNFINISHED, MemoryBooks, MemorySubject, covers
-from tests.twins.lives import forget
+from tests.twins.life_events import forget
 from tests.twins.loads import forget_loads
 from tests.twins.prepared import abandon_prepared
 from tests.twins.writes import version_set_of
@@ -89,12 +89,12 @@ class MemoryBatches(MemorySubject):
                 return batch
         return None
 
-    def lineage(self, source: str) -> Lineage:
+    def lineage(self, source: str) -> ServerLineage:
         found: list[Reign] = []
         for batch in self.books.live(source):
             if not found or found[-1].server_uuid != batch.start.server_uuid:
                 found.append(Reign(batch.start.server_uuid, batch.id))
-        return Lineage(tuple(found))
+        return ServerLineage(tuple(found))
 
     def begin_batch(
         self,

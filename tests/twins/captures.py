@@ -14,7 +14,7 @@ from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from resources.postgres.refusals import refusal
-from tests.twins import lives
+from tests.twins import life_events
 from tests.twins.batches import may_move
 from tests.twins.books import ENDED, MemoryBooks, MemorySubject
 from tests.twins.loads import load_of, record_loads
@@ -42,10 +42,10 @@ class MemoryCaptures(MemorySubject):
                 rejoined=[carry_out(books, begun, one) for one in record.orders_done],
                 tables=record.tables,
                 handovers=record.handovers,
-                set_aside=record.set_aside,
+                quarantined=record.quarantined,
                 loaded=[one.table for one in record.joined],
             )
-            lives.record(books, lease.source, told, begun)
+            life_events.record(books, lease.source, told, begun)
             record_handovers(books, begun, record)
             record_loads(books, begun, record)
             _record_events(books, begun, record)
@@ -57,9 +57,9 @@ class MemoryCaptures(MemorySubject):
             _may_capture(books, begun, record)
             books.segments[batch] = record.segments
             books.source_parts[batch] = _source_parts(record)
-            for aside in record.set_aside:
-                lives.count_behind(books, lease.source, aside.table)
-            lives.count_behind_of_loading(books, lease.source)
+            for quarantined in record.quarantined:
+                life_events.count_behind(books, lease.source, quarantined.table)
+            life_events.count_behind_of_loading(books, lease.source)
             books.batches[batch] = replace(
                 begun,
                 state=BatchState.CAPTURED,
@@ -156,7 +156,7 @@ def _record_events(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> N
         raise refusal("snapshots_once")
     numbers = [event.sequence for event in record.events]
     numbers += [part.low_sequence for part in record.snapshots if not _joins(books, batch, part)]
-    if any(not batch.base <= one <= batch.base + record.changes for one in numbers):
+    if any(not batch.base <= number <= batch.base + record.changes for number in numbers):
         raise refusal("batches_sequences_within")
     books.events[batch.id] = tuple(sorted(record.events, key=lambda event: event.table))
     books.snapshots[batch.id] = tuple(sorted(record.snapshots, key=lambda part: part.table))
@@ -208,11 +208,11 @@ def _scopes(books: MemoryBooks, source: str) -> list[CaptureScope]:
 def _record_set_witnesses(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> None:
     if record.set_witnesses and batch.state is not BatchState.CAPTURING:
         raise refusal("set_witnesses_while_capturing")
-    if len({one.origin for one in record.set_witnesses}) < len(record.set_witnesses):
+    if len({witness.origin for witness in record.set_witnesses}) < len(record.set_witnesses):
         raise refusal("set_witnesses_once")
-    for one in record.set_witnesses:
-        if one.committed_at < 0:
+    for witness in record.set_witnesses:
+        if witness.committed_at < 0:
             raise refusal("set_witnesses_moment_counts")
-        if (one.committed_at == 0) != bool(one.digest):
+        if (witness.committed_at == 0) != bool(witness.digest):
             raise refusal("set_witnesses_told")
     books.set_witnesses[batch.id] = record.set_witnesses

@@ -98,7 +98,7 @@ class MemoryConsumers:
 
     def _live(self, source: str) -> list[ConsumerEntry]:
         entries = self._books.consumers.values()
-        return [one for one in entries if one.source == source and not one.dropped]
+        return [entry for entry in entries if entry.source == source and not entry.dropped]
 
     def _known(self, source: str, name: str) -> ConsumerEntry:
         for consumer in self._live(source):
@@ -123,9 +123,9 @@ class MemoryConsumers:
         entries = self._books.deliveries.values()
         return max(
             (
-                one.batches[-1]
-                for one in entries
-                if one.consumer == consumer.id and one.state in states
+                entry.batches[-1]
+                for entry in entries
+                if entry.consumer == consumer.id and entry.state in states
             ),
             default=consumer.start_batch,
         )
@@ -142,9 +142,9 @@ class MemoryConsumers:
 
     def _out(self, consumer: ConsumerEntry) -> list[DeliveryEntry]:
         return [
-            one
-            for one in self._books.deliveries.values()
-            if one.consumer == consumer.id and one.state is DeliveryState.OUT
+            delivery
+            for delivery in self._books.deliveries.values()
+            if delivery.consumer == consumer.id and delivery.state is DeliveryState.OUT
         ]
 
     def _of(self, consumer: ConsumerEntry, delivery: int) -> DeliveryEntry:

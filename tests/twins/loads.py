@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.load import Chunk, ChunkRows, Followed, Load, Reading
+from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal
@@ -30,9 +30,9 @@ class MemoryLoads(MemorySubject):
 
     def open_loads(self, source: str) -> list[Load]:
         entries = self.books.loads.values()
-        return [one.load for one in entries if one.source == source and one.open]
+        return [entry.load for entry in entries if entry.source == source and entry.open]
 
-    def begin_load(self, lease: Lease, load: int, reading: Reading) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         with self._step(lease) as books:
             entry = _open(books, lease.source, load)
             if entry.load.reading not in (None, reading):
@@ -45,7 +45,7 @@ class MemoryLoads(MemorySubject):
             if known is None or not known.open or known.load.reading is None:
                 raise refusal("load_chunks_while_reading")
             chunks = known.load.chunks
-            if any(one.number == number for one in chunks):
+            if any(chunk.number == number for chunk in chunks):
                 raise refusal("load_chunks_pk")
             if (number == 0) != (range.after is None):
                 raise refusal("load_chunks_begin")
@@ -95,7 +95,7 @@ def forget_loads(books: MemoryBooks, batch: Batch) -> None:
     """The batch is abandoned: what it said of loads is undone, what was read is kept."""
     for number, entry in list(books.loads.items()):
         if entry.joined_batch == batch.id:
-            others = (one for one in books.loads.values() if one is not entry and one.open)
+            others = (load for load in books.loads.values() if load is not entry and load.open)
             newer = any(
                 (one.source, one.load.table) == (entry.source, entry.load.table) for one in others
             )

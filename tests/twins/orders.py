@@ -1,6 +1,6 @@
 """What people order about tables, in memory: `pipeline.ports.orders`.
 
-And where that leaves the tables; what a capture sets aside is in `tables`.
+And where that leaves the tables; what a capture quarantines is in `tables`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.table_state import (
 )
 from resources.postgres.refusals import refusal
 from tests.twins.books import MemoryBooks, MemorySubject, OrderEntry
-from tests.twins.lives import captures_end, count_behind, record
+from tests.twins.life_events import captures_end, count_behind, record
 
 
 class MemoryOrders(MemorySubject):

@@ -48,8 +48,9 @@ class MemoryRevisions(MemorySubject):
 
     def revision_count(self, batch: int) -> int:
         return sum(
-            one.state == "settled" and any(part.batch == batch for part in one.revision.segments)
-            for one in self.books.revisions.values()
+            revision.state == "settled"
+            and any(part.batch == batch for part in revision.revision.segments)
+            for revision in self.books.revisions.values()
         )
 
     def _ended(self, lease: Lease, revision: Revision, state: str) -> bool:

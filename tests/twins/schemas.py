@@ -39,10 +39,10 @@ class MemorySchemas(MemorySubject):
         if any(of == source and _live(books, one.batch) for of, one in books.databases):
             return True
         return any(
-            one.origin is Origin.BASELINE and _live(books, one.batch)
+            version.origin is Origin.BASELINE and _live(books, version.batch)
             for (of, _), versions in books.versions.items()
             if of == source
-            for one in versions
+            for version in versions
         )
 
     def last_versions(self, source: str) -> dict[TableName, int]:
@@ -60,7 +60,7 @@ class MemorySchemas(MemorySubject):
 
     def _schema_at(self, source: str, table: TableName, wanted: _Until) -> SchemaVersion | None:
         versions = self.schema_versions(source, table)
-        found = [one for one in versions if wanted(one.batch, one.since)]
+        found = [version for version in versions if wanted(version.batch, version.since)]
         return found[-1] if found else None
 
     def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
@@ -76,7 +76,9 @@ class MemorySchemas(MemorySubject):
 
     def referring_schemas(self, source: str) -> list[SchemaVersion]:
         return [
-            one for one in self.newest_schemas(source) if one.schema and one.schema.foreign_keys
+            schema
+            for schema in self.newest_schemas(source)
+            if schema.schema and schema.schema.foreign_keys
         ]
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
@@ -134,10 +136,10 @@ def record_history(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> N
         named = _number(numbers, database.statement, "database")
         stored = replace(database, statement=named, batch=batch.id)
         books.databases.append((batch.source, stored))
-    for one in history.versions:
-        _require_told(one)
-        named = _number(numbers, one.statement, "table")
-        _record_version(books, batch.source, replace(one, statement=named, batch=batch.id))
+    for version in history.versions:
+        _require_told(version)
+        named = _number(numbers, version.statement, "table")
+        _record_version(books, batch.source, replace(version, statement=named, batch=batch.id))
 
 
 def _number(numbers: list[int], index: int | None, kind: str) -> int | None:

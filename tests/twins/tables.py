@@ -8,12 +8,12 @@ from dataclasses import replace
 from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorEvent
-from pipeline.life.told import quarantined
+from pipeline.life.told import quarantine_event
 from pipeline.table import TableName
-from pipeline.table_state import Extent, SetAside, TableCondition, TableState
+from pipeline.table_state import Extent, Quarantine, TableCondition, TableState
 from resources.postgres.refusals import refusal
 from tests.twins.books import UNFINISHED, MemoryBooks, MemorySubject
-from tests.twins.lives import captures_end, count_behind, record
+from tests.twins.life_events import captures_end, count_behind, record
 
 
 class MemoryTables(MemorySubject):
@@ -29,7 +29,9 @@ class MemoryTables(MemorySubject):
             if live and number >= found.get(one.table, (0, one))[0]:
                 found[one.table] = (number, one)
         states = self.table_states(source)
-        gone = {one.table for one in states.values() if one.condition is TableCondition.DROPPED}
+        gone = {
+            state.table for state in states.values() if state.condition is TableCondition.DROPPED
+        }
         return [
             one
             for table, (_, one) in sorted(found.items())
@@ -41,14 +43,16 @@ class MemoryTables(MemorySubject):
             known = books.batch(lease.source, batch)
             record_extents(books, known, [Extent(table, None) for table in tables])
 
-    def set_aside(self, lease: Lease, set_aside: SetAside) -> None:
+    def quarantine(self, lease: Lease, quarantined: Quarantine) -> None:
         with self._step(lease) as books:
             stopped = captures_end(books, lease.source)
-            if stopped is not None and set_aside.at is not None:
-                stopped = replace(stopped, at=set_aside.at)
-            record(books, lease.source, [(set_aside.table, quarantined(set_aside, stopped))])
-            count_behind(books, lease.source, set_aside.table)
-            books.give_up(lease.source, set_aside.table)
+            if stopped is not None and quarantined.at is not None:
+                stopped = replace(stopped, at=quarantined.at)
+            record(
+                books, lease.source, [(quarantined.table, quarantine_event(quarantined, stopped))]
+            )
+            count_behind(books, lease.source, quarantined.table)
+            books.give_up(lease.source, quarantined.table)
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         with self._step(lease) as books:
@@ -60,24 +64,24 @@ def record_handovers(books: MemoryBooks, batch: Batch, record: CaptureRecord) ->
     """Mirrors that change hands in a capture."""
     if record.handovers and batch.state is not BatchState.CAPTURING:
         raise refusal("handovers_while_capturing")
-    for one in record.handovers:
+    for handover in record.handovers:
         if len(books.of_source(batch.source, *UNFINISHED)) > 1:
             raise refusal("handovers_alone")
-        if one.generation != one.before.generation + 1:
+        if handover.generation != handover.before.generation + 1:
             raise refusal("handovers_generation")
-        if (one.shows is None) != (one.delta_version is None):
+        if (handover.shows is None) != (handover.delta_version is None):
             raise refusal("handovers_whole")
-        key = (batch.source, one.table)
+        key = (batch.source, handover.table)
         if key not in books.states:
             raise refusal("handovers_table")
         known = [version.version for version in books.versions.get(key, ())]
-        if one.shows is not None and one.shows not in known:
+        if handover.shows is not None and handover.shows not in known:
             raise refusal("handovers_shows")
     books.handovers[batch.id] = record.handovers
 
 
 def record_extents(books: MemoryBooks, batch: Batch, extents: Sequence[Extent]) -> None:
-    for one in extents:
-        if one.empty is not None and one.begins is None:
+    for extent in extents:
+        if extent.empty is not None and extent.begins is None:
             raise refusal("extents_empty_of_partial")
-        books.extents.append((batch.source, batch.id, one))
+        books.extents.append((batch.source, batch.id, extent))

@@ -12,7 +12,7 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 from resources.postgres.refusals import refusal
 from tests.twins.books import ENDED, MERGEABLE, MemoryBooks, MemorySubject, covers
-from tests.twins.lives import count_behind, record
+from tests.twins.life_events import count_behind, record
 
 
 class MemoryWrites(MemorySubject):

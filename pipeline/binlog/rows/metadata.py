@@ -36,7 +36,7 @@ with binlog_row_metadata=FULL on the source"
 )
 
 
-class Part(Enum):
+class OptionalField(Enum):
     """What a table map may say besides types: each part with its fields."""
 
     NAMES = frozenset({_COLUMN_NAME})
@@ -71,7 +71,7 @@ class OptionalMetadata:
         self._what = f"the TABLE_MAP of {table}"
         self._fields = fields
 
-    def has(self, part: Part) -> bool:
+    def has(self, part: OptionalField) -> bool:
         """Whether the log says so much of the table."""
         return any(kind in self._fields for kind in part.value)
 

@@ -79,7 +79,7 @@ class TableDecoder:
         self._layouts = layouts
         self._schema = schema
         self._key = frozenset((*structure.primary_key, *key))
-        self._sizes = np.array([one.size for one in layouts], np.int64)
+        self._sizes = np.array([layout.size for layout in layouts], np.int64)
         self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
         self._updated = updated
         self._complete = True

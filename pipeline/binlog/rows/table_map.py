@@ -16,8 +16,8 @@ from pipeline.binlog.rows.metadata import (
     ENUM,
     METADATA_HINT,
     SET,
+    OptionalField,
     OptionalMetadata,
-    Part,
     Slot,
     optional_fields,
 )
@@ -97,7 +97,7 @@ class Outline:
     table: TableName
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
-    said: frozenset[Part]
+    said: frozenset[OptionalField]
 
 
 def read_table_map(raw: bytes) -> TableMap:
@@ -147,13 +147,13 @@ def read_outline(raw: bytes, flavour: str = "mysql") -> Outline:
     nulls = reader.take((len(codes) + 7) // 8)
     strings = _STRINGS | {_GEOMETRY} if flavour == "mariadb" else _STRINGS
     optional = OptionalMetadata(slots, str(table), dict(optional_fields(reader)), strings)
-    named = optional.has(Part.NAMES)
+    named = optional.has(OptionalField.NAMES)
     names = optional.names() if named else [""] * len(slots)
     columns = tuple(
         replace(column, name=name, nullable=bool(nulls[index >> 3] >> (index & 7) & 1))
         for index, (column, name) in enumerate(zip(optional.columns(), names, strict=True))
     )
-    said = frozenset(part for part in Part if optional.has(part))
+    said = frozenset(part for part in OptionalField if optional.has(part))
     key = tuple(columns[index].name for index in optional.primary_key()) if named else ()
     return Outline(table, columns, key, said)
 
@@ -165,7 +165,7 @@ def read_structure(raw: bytes, flavour: str = "mysql") -> TableStructure:
     type this version has never heard of.
     """
     outline = read_outline(raw, flavour)
-    if Part.NAMES not in outline.said:
+    if OptionalField.NAMES not in outline.said:
         raise TableError(
             "its log has no column names (binlog_row_metadata=MINIMAL)", hint=METADATA_HINT
         )

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from pipeline.binlog.stream.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 
 FIRST: Final = "<!-- made by pipeline.binlog.stream.diagram -->\n```mermaid\n"
 LAST: Final = "```\n"
@@ -28,12 +28,12 @@ def _grouped() -> dict[tuple[Phase, Phase], list[str]]:
     """One arrow for all inputs that lead from one phase to another."""
     found: dict[tuple[Phase, Phase], list[str]] = {}
     for (phase, event), (action, following) in TRANSITIONS.items():
-        if action is not Action.PASS or following is not phase:
+        if action is not BufferAction.PASS or following is not phase:
             found.setdefault((phase, following), []).append(_label(event, action))
     return found
 
 
-def _label(event: Input, action: Action) -> str:
+def _label(event: EventRole, action: BufferAction) -> str:
     words = event.words.replace(",", " or").replace(" …", "")
     return f"{words} / {action.words}"
 

@@ -37,7 +37,7 @@ _SIZE_AT: Final = 9
 
 
 @dataclass(slots=True)
-class Input:
+class InputBytes:
     """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`wire_format`)."""
 
     data: Bytes
@@ -47,7 +47,7 @@ class Input:
 
 
 @dataclass(slots=True)
-class LargeEvent(Input):
+class LargeEvent(InputBytes):
     """An event put together from so many packets, behind its status byte."""
 
     packets: int
@@ -60,7 +60,7 @@ class Wire:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
         self._large: _Large | None = None
         self._whole: LargeEvent | None = None
-        self._piece: Input | None = None
+        self._piece: InputBytes | None = None
 
     @property
     def empty(self) -> bool:
@@ -74,9 +74,9 @@ class Wire:
         if len(rest):
             begin -= len(rest)
             data[begin : begin + len(rest)] = rest
-        self._piece = Input(data, begin, end, WIRE)
+        self._piece = InputBytes(data, begin, end, WIRE)
 
-    def next(self) -> Input | None:
+    def next(self) -> InputBytes | None:
         """What to read now; None when all is read."""
         if self._whole is not None:
             return self._whole
@@ -120,7 +120,7 @@ class _Large:
         self._last = False
         self._packets = 0
 
-    def take(self, piece: Input) -> LargeEvent | None:
+    def take(self, piece: InputBytes) -> LargeEvent | None:
         """Use up the piece's bytes; the whole event once it is there."""
         while True:
             if self._left == 0:
@@ -138,7 +138,7 @@ class _Large:
             if len(self._bytes) > MAX_EVENT_BYTES:
                 raise _too_large()
 
-    def _read_head(self, piece: Input) -> bool:
+    def _read_head(self, piece: InputBytes) -> bool:
         wanted = 4 - len(self._head)
         self._head += piece.data[piece.at : min(piece.at + wanted, piece.stop)].data
         piece.at = min(piece.at + wanted, piece.stop)
@@ -162,7 +162,7 @@ class Nested:
 
     def __init__(self, pieces: Iterator[Bytes]) -> None:
         self._pieces = pieces
-        self.input = Input(np.empty(0, np.uint8), 0, 0, NESTED)
+        self.input = InputBytes(np.empty(0, np.uint8), 0, 0, NESTED)
 
     def refill(self) -> bool:
         """Put the next piece behind what is unread; False if there is none.
@@ -184,7 +184,7 @@ class Nested:
             if len(pieces) == 1:
                 return False
         data = np.concatenate(pieces)
-        self.input = Input(data, 0, len(data), NESTED)
+        self.input = InputBytes(data, 0, len(data), NESTED)
         return True
 
 

@@ -82,7 +82,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TransactionGroup:
     """Complete transactions, in the order of the log.
 
     `transactions`: n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of tagged GTIDs.

@@ -58,7 +58,7 @@ _PHASES: Final = {
 }
 
 
-class Input(IntEnum):
+class EventRole(IntEnum):
     """What an event is to the rules."""
 
     GTID = 0
@@ -90,32 +90,32 @@ class Input(IntEnum):
 
 
 _INPUTS: Final = {
-    Input.GTID: "GTID",
-    Input.GROUP: "GTID of MariaDB",
-    Input.XA_GROUP: "GTID of MariaDB with an XID",
-    Input.BEGIN: "QUERY BEGIN",
-    Input.CHANGE: "TABLE_MAP, rows",
-    Input.COMMIT: "XID, QUERY COMMIT",
-    Input.ROLLBACK: "QUERY ROLLBACK",
-    Input.STATEMENT: "QUERY of any other kind",
-    Input.CREATE: "QUERY CREATE TABLE",
-    Input.SAVEPOINT: "QUERY SAVEPOINT",
-    Input.ROLLBACK_TO: "QUERY ROLLBACK TO",
-    Input.RELEASE: "QUERY RELEASE SAVEPOINT",
-    Input.XA_START: "QUERY XA START",
-    Input.XA_END: "QUERY XA END",
-    Input.XA_PREPARE: "XA_PREPARE",
-    Input.XA_ONE_PHASE: "XA_PREPARE in one phase",
-    Input.XA_COMMIT: "QUERY XA COMMIT",
-    Input.XA_ROLLBACK: "QUERY XA ROLLBACK",
-    Input.PAYLOAD: "TRANSACTION_PAYLOAD",
-    Input.PLACE: "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …",
-    Input.NOTE: "ROWS_QUERY, ANNOTATE_ROWS",
-    Input.HEARTBEAT: "HEARTBEAT",
+    EventRole.GTID: "GTID",
+    EventRole.GROUP: "GTID of MariaDB",
+    EventRole.XA_GROUP: "GTID of MariaDB with an XID",
+    EventRole.BEGIN: "QUERY BEGIN",
+    EventRole.CHANGE: "TABLE_MAP, rows",
+    EventRole.COMMIT: "XID, QUERY COMMIT",
+    EventRole.ROLLBACK: "QUERY ROLLBACK",
+    EventRole.STATEMENT: "QUERY of any other kind",
+    EventRole.CREATE: "QUERY CREATE TABLE",
+    EventRole.SAVEPOINT: "QUERY SAVEPOINT",
+    EventRole.ROLLBACK_TO: "QUERY ROLLBACK TO",
+    EventRole.RELEASE: "QUERY RELEASE SAVEPOINT",
+    EventRole.XA_START: "QUERY XA START",
+    EventRole.XA_END: "QUERY XA END",
+    EventRole.XA_PREPARE: "XA_PREPARE",
+    EventRole.XA_ONE_PHASE: "XA_PREPARE in one phase",
+    EventRole.XA_COMMIT: "QUERY XA COMMIT",
+    EventRole.XA_ROLLBACK: "QUERY XA ROLLBACK",
+    EventRole.PAYLOAD: "TRANSACTION_PAYLOAD",
+    EventRole.PLACE: "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …",
+    EventRole.NOTE: "ROWS_QUERY, ANNOTATE_ROWS",
+    EventRole.HEARTBEAT: "HEARTBEAT",
 }
 
 
-class Action(IntEnum):
+class BufferAction(IntEnum):
     """What the buffer does about an event."""
 
     REFUSE = 0
@@ -138,24 +138,24 @@ class Action(IntEnum):
 
 
 _ACTIONS: Final = {
-    Action.REFUSE: "refuse",
-    Action.BEGIN: "begin a transaction",
-    Action.KEEP: "keep",
-    Action.EMIT: "let the transaction out",
-    Action.EMIT_NOTHING: "let it out without its rows",
-    Action.MARK: "remember the place",
-    Action.DROP_TO_MARK: "drop what came after the place",
-    Action.PREPARE: "set the rows aside under the XID",
-    Action.EMIT_PREPARED: "let the prepared rows out",
-    Action.FORGET_PREPARED: "forget the prepared rows",
-    Action.UNPACK: "take the events inside",
-    Action.MOVE: "move the position",
-    Action.PASS: "nothing",
+    BufferAction.REFUSE: "refuse",
+    BufferAction.BEGIN: "begin a transaction",
+    BufferAction.KEEP: "keep",
+    BufferAction.EMIT: "let the transaction out",
+    BufferAction.EMIT_NOTHING: "let it out without its rows",
+    BufferAction.MARK: "remember the place",
+    BufferAction.DROP_TO_MARK: "drop what came after the place",
+    BufferAction.PREPARE: "keep the rows under the XID",
+    BufferAction.EMIT_PREPARED: "let the prepared rows out",
+    BufferAction.FORGET_PREPARED: "forget the prepared rows",
+    BufferAction.UNPACK: "take the events inside",
+    BufferAction.MOVE: "move the position",
+    BufferAction.PASS: "nothing",
 }
 
-_P, _I, _A = Phase, Input, Action
+_P, _I, _A = Phase, EventRole, BufferAction
 
-TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Action, Phase]]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]] = MappingProxyType(
     {
         (_P.BETWEEN, _I.GTID): (_A.BEGIN, _P.ANNOUNCED),
         (_P.BETWEEN, _I.GROUP): (_A.BEGIN, _P.OPEN),
@@ -201,7 +201,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Input], tuple[Action, Phase]]] = Mapping
 
 def compiled_table() -> npt.NDArray[np.int64]:
     """`TRANSITIONS` for compiled code: [phase, input] → (action, next phase)."""
-    table = np.zeros((len(Phase), len(Input), 2), np.int64)
+    table = np.zeros((len(Phase), len(EventRole), 2), np.int64)
     for (phase, event), (action, following) in TRANSITIONS.items():
         table[phase, event] = action, following
     return table

@@ -55,7 +55,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.next_event import check_event, find_event, is_artificial
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.row_events import keep
-from pipeline.binlog.stream.rules import Action, Input, Phase
+from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
 from pipeline.binlog.stream.text_buffer import keep_text
 from pipeline.binlog.stream.transaction_index import (
     begin_transaction,
@@ -110,26 +110,26 @@ def scan(
         if what < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return EVENT
         action, phase = rules[state[PHASE], what, 0], rules[state[PHASE], what, 1]
-        if action == Action.BEGIN:
+        if action == BufferAction.BEGIN:
             if state[TRANSACTIONS] + 1 >= len(transactions):
                 return FULL
             begin_transaction(wire, event, end, code, state, transactions)
-        elif action == Action.KEEP:
-            if what == Input.CHANGE:
+        elif action == BufferAction.KEEP:
+            if what == EventRole.CHANGE:
                 found = keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
                 if found != NONE:
                     return found
-            elif what == Input.NOTE:
+            elif what == EventRole.NOTE:
                 number = state[TRANSACTIONS]
                 one = transactions[number]
                 found = keep_text(wire, event, end, code, state, number, one, texts, text_index)
                 if found != NONE:
                     return found
-        elif action != Action.PASS and action != Action.EMIT:
+        elif action != BufferAction.PASS and action != BufferAction.EMIT:
             return EVENT
         _advance(wire, event, size, code, mode, state, transactions)
         state[PHASE] = phase
-        if action == Action.EMIT:
+        if action == BufferAction.EMIT:
             if mode != NESTED and state[CHECKSUM] == 0:
                 state[EVENT_CRC] = crc32(wire, event, size)
             emit(state, transactions, u32(wire, event), size if mode != NESTED else 0)
@@ -148,24 +148,24 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
             return _PYTHON
         text = body + _QUERY_HEAD + u16(wire, body + 11) + u8(wire, body + 8) + 1
         if end - text == 5 and u32(wire, text) == _BEGIN and u8(wire, text + 4) == 0x4E:
-            return Input.BEGIN.value
+            return EventRole.BEGIN.value
         if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == 0x5449:
-            return Input.COMMIT.value
+            return EventRole.COMMIT.value
         return _PYTHON
     if code == TABLE_MAP or 23 <= code <= 25 or 30 <= code <= 32 or code == PARTIAL_UPDATE:
-        return Input.CHANGE.value
+        return EventRole.CHANGE.value
     if code == XID:
-        return Input.COMMIT.value
+        return EventRole.COMMIT.value
     if code == GTID or code == ANONYMOUS_GTID:
-        return Input.GTID.value if end - body >= 25 else _PYTHON
+        return EventRole.GTID.value if end - body >= 25 else _PYTHON
     if code == MARIADB_GTID:
         if end - body < 13 or u8(wire, body + 12) & _XA_FLAGS or i64(wire, body) < 0:
             return _PYTHON
-        return Input.GTID.value if u8(wire, body + 12) & _STANDALONE else Input.GROUP.value
+        return EventRole.GTID.value if u8(wire, body + 12) & _STANDALONE else EventRole.GROUP.value
     if code == ROWS_QUERY or code == ANNOTATE:
-        return Input.NOTE.value
+        return EventRole.NOTE.value
     if code == HEARTBEAT or code == HEARTBEAT_V2:
-        return Input.HEARTBEAT.value
+        return EventRole.HEARTBEAT.value
     return _PYTHON
 
 

@@ -16,8 +16,8 @@ from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.control import Query
-from pipeline.binlog.stream.intake import Input
-from pipeline.binlog.stream.ring import Block, Integers, Ring, Run, packed
+from pipeline.binlog.stream.intake import InputBytes
+from pipeline.binlog.stream.ring import Block, Integers, Ring, TransactionGroup, packed
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.stream.transaction_index import is_at_stop
@@ -50,7 +50,7 @@ class Assembly:
         self.maps = TableMaps(wants, keeps)
         self.files: list[LogFile] = [start.file]
         self.sources: list[str] = []
-        self.input = Input(np.empty(0, np.uint8), 0, 0, WIRE)
+        self.input = InputBytes(np.empty(0, np.uint8), 0, 0, WIRE)
         self.state: Integers = np.zeros(registers.COUNT, np.int64)
         self.state[registers.CHECKSUM] = -1
         self.state[registers.SEQUENCE] = 1
@@ -271,7 +271,7 @@ class Assembly:
         self._coming = blocks
         stream.finish(self.state, self.ring.transactions, timestamp, size)
 
-    def run(self) -> Run:
+    def run(self) -> TransactionGroup:
         """Everything complete; its room is taken until `ack`."""
         count, events = self.complete, int(self.state[registers.COMPLETE_EVENTS])
         blocks = self._coming
@@ -281,7 +281,7 @@ class Assembly:
         elif blocks is None:
             blocks = iter((self.ring.block(0, events),) if events else ())
         complete = tuple(kept for kept in self._statements if kept[0] < count)
-        return Run(
+        return TransactionGroup(
             self.ring.transactions[:count].copy(),
             self.files,
             self.sources,

@@ -26,8 +26,8 @@ from pipeline.binlog.stream.damage import damage
 from pipeline.binlog.stream.description import Description
 from pipeline.binlog.stream.dump_refusals import is_end, refused_by
 from pipeline.binlog.stream.framing import read_event, read_first_event
-from pipeline.binlog.stream.intake import Input, LargeEvent, Wire
-from pipeline.binlog.stream.ring import Block, Ring, Run
+from pipeline.binlog.stream.intake import InputBytes, LargeEvent, Wire
+from pipeline.binlog.stream.ring import Block, Ring, TransactionGroup
 from pipeline.binlog.stream.rules import Phase, compiled_table
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES
 from pipeline.binlog.transactions.assembly import Assembly
@@ -180,7 +180,7 @@ class TransactionBuffer:
         if self.phase is Phase.BETWEEN and self._rare.nested is None:
             self.stopped = True
 
-    def get(self) -> Run | None:
+    def get(self) -> TransactionGroup | None:
         """Complete transactions, when enough are waiting, or all when reading is over;
         None when more bytes are needed, or nothing is left."""
         if self._out:
@@ -226,7 +226,7 @@ class TransactionBuffer:
         self._out = False
         self._assembly.ack()
 
-    def _hand_out(self) -> Run | None:
+    def _hand_out(self) -> TransactionGroup | None:
         """What is complete; None if all of it is to be left out."""
         run = self._assembly.run()
         self._ready = False
@@ -245,7 +245,7 @@ class TransactionBuffer:
         self._out = True
         return rest
 
-    def _place_before(self, run: Run) -> tuple[Coordinates, Witness] | None:
+    def _place_before(self, run: TransactionGroup) -> tuple[Coordinates, Witness] | None:
         begin, event = run.begin(0), self._rare.place
         if self._end == begin and self._witness is not None:
             return begin, self._witness
@@ -255,13 +255,13 @@ class TransactionBuffer:
 
     # -- one step --------------------------------------------------------------------
 
-    def _input(self) -> Input | None:
+    def _input(self) -> InputBytes | None:
         nested = self._rare.nested
         if nested is not None:
             return nested.input
         return self._wire.next()
 
-    def _scan(self, current: Input) -> int:
+    def _scan(self, current: InputBytes) -> int:
         assembly = self._assembly
         assembly.input = current
         assembly.state[registers.AT] = current.at
@@ -283,7 +283,7 @@ class TransactionBuffer:
         current.at = int(assembly.state[registers.AT])
         return code
 
-    def _turn(self, code: int, current: Input) -> bool:
+    def _turn(self, code: int, current: InputBytes) -> bool:
         """Do what the loop came back for; whether complete transactions must go out."""
         match code:
             case outcomes.MORE:
@@ -311,7 +311,7 @@ class TransactionBuffer:
                 raise damage(code, self._assembly.at)
         return False
 
-    def _more(self, current: Input) -> None:
+    def _more(self, current: InputBytes) -> None:
         nested = self._rare.nested
         if nested is None:
             if isinstance(current, LargeEvent):
@@ -327,7 +327,7 @@ class TransactionBuffer:
         self._rare.finish()
         self._stop_between()
 
-    def _event(self, current: Input) -> bool:
+    def _event(self, current: InputBytes) -> bool:
         state = self._assembly.state
         begin, size = int(state[registers.EVENT_AT]), int(state[registers.EVENT_SIZE])
         packet = current.data[begin : begin + size].tobytes()
@@ -349,7 +349,7 @@ class TransactionBuffer:
         if between and self._assembly.stops:
             self.stopped = True
 
-    def _huge(self, current: Input) -> bool:
+    def _huge(self, current: InputBytes) -> bool:
         """A row event larger than the ring goes straight into the transaction's file."""
         assembly = self._assembly
         if assembly.complete:
@@ -361,7 +361,7 @@ class TransactionBuffer:
         current.at = int(assembly.state[registers.AT])
         return False
 
-    def _map(self, current: Input) -> None:
+    def _map(self, current: InputBytes) -> None:
         state = self._assembly.state
         begin, end = int(state[registers.EVENT_AT]), int(state[registers.EVENT_SIZE])
         end += begin
@@ -370,7 +370,7 @@ class TransactionBuffer:
         table_map = read_table_map(current.data[begin:end].tobytes())
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
-    def _packet(self, current: Input) -> None:
+    def _packet(self, current: InputBytes) -> None:
         """A packet that holds no event: the end of the log, or a refusal."""
         packet = current.data[current.at + 4 : int(self._assembly.state[registers.NEXT])].tobytes()
         if not is_end(packet):

@@ -1,4 +1,4 @@
-"""What an event is to the rules: its `Input`, for events that Python looks at.
+"""What an event is to the rules: its `EventRole`, for events that Python looks at.
 
 Belongs here: telling it from an event's type, and from a statement's first words. Does not:
 what follows from it (`stream.rules`, `rare_events`); compiled code tells the many by itself
@@ -11,7 +11,7 @@ from typing import Final
 
 from pipeline.binlog.stream.control import Query, read_mariadb_gtid, read_query, read_xa_prepare
 from pipeline.binlog.stream.framing import Event, EventType
-from pipeline.binlog.stream.rules import Input
+from pipeline.binlog.stream.rules import EventRole
 
 _PLACES: Final = frozenset(
     {
@@ -25,49 +25,49 @@ _PLACES: Final = frozenset(
     }
 )
 _KINDS: Final = {
-    EventType.GTID: Input.GTID,
-    EventType.ANONYMOUS_GTID: Input.GTID,
-    EventType.GTID_TAGGED: Input.GTID,
-    EventType.XID: Input.COMMIT,
-    EventType.TRANSACTION_PAYLOAD: Input.PAYLOAD,
-    EventType.ROWS_QUERY: Input.NOTE,
-    EventType.MARIADB_ANNOTATE_ROWS: Input.NOTE,
-    EventType.VIEW_CHANGE: Input.NOTE,
-    EventType.HEARTBEAT: Input.HEARTBEAT,
-    EventType.HEARTBEAT_V2: Input.HEARTBEAT,
-    **dict.fromkeys(_PLACES, Input.PLACE),
+    EventType.GTID: EventRole.GTID,
+    EventType.ANONYMOUS_GTID: EventRole.GTID,
+    EventType.GTID_TAGGED: EventRole.GTID,
+    EventType.XID: EventRole.COMMIT,
+    EventType.TRANSACTION_PAYLOAD: EventRole.PAYLOAD,
+    EventType.ROWS_QUERY: EventRole.NOTE,
+    EventType.MARIADB_ANNOTATE_ROWS: EventRole.NOTE,
+    EventType.VIEW_CHANGE: EventRole.NOTE,
+    EventType.HEARTBEAT: EventRole.HEARTBEAT,
+    EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
+    **dict.fromkeys(_PLACES, EventRole.PLACE),
 }
 _STATEMENTS: Final = {
-    ("BEGIN",): Input.BEGIN,
-    ("COMMIT",): Input.COMMIT,
-    ("ROLLBACK",): Input.ROLLBACK,
+    ("BEGIN",): EventRole.BEGIN,
+    ("COMMIT",): EventRole.COMMIT,
+    ("ROLLBACK",): EventRole.ROLLBACK,
 }
 _XA: Final = {
-    "START": Input.XA_START,
-    "BEGIN": Input.XA_START,
-    "END": Input.XA_END,
-    "COMMIT": Input.XA_COMMIT,
-    "ROLLBACK": Input.XA_ROLLBACK,
+    "START": EventRole.XA_START,
+    "BEGIN": EventRole.XA_START,
+    "END": EventRole.XA_END,
+    "COMMIT": EventRole.XA_COMMIT,
+    "ROLLBACK": EventRole.XA_ROLLBACK,
 }
 
 
-def classify(event: Event) -> tuple[Input, Query | None]:
+def classify(event: Event) -> tuple[EventRole, Query | None]:
     """What an event is to the rules, and its statement if it is a QUERY."""
     if event.type is EventType.QUERY:
         query = read_query(event)
         return classify_statement(query.text), query
     if event.type is EventType.XA_PREPARE:
         _, one_phase = read_xa_prepare(event)
-        return (Input.XA_ONE_PHASE if one_phase else Input.XA_PREPARE), None
+        return (EventRole.XA_ONE_PHASE if one_phase else EventRole.XA_PREPARE), None
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         if gtid.prepares:
-            return Input.XA_GROUP, None
-        return (Input.GTID if gtid.standalone or gtid.xid else Input.GROUP), None
-    return _KINDS.get(event.type, Input.CHANGE), None
+            return EventRole.XA_GROUP, None
+        return (EventRole.GTID if gtid.standalone or gtid.xid else EventRole.GROUP), None
+    return _KINDS.get(event.type, EventRole.CHANGE), None
 
 
-def classify_statement(text: str) -> Input:
+def classify_statement(text: str) -> EventRole:
     """The server writes these words itself, in this spelling, in row format."""
     words = text[:80].upper().split()
     if (first := tuple(words)) in _STATEMENTS:
@@ -76,12 +76,12 @@ def classify_statement(text: str) -> Input:
         case ["XA", word] if word in _XA:
             return _XA[word]
         case ["SAVEPOINT", _]:
-            return Input.SAVEPOINT
+            return EventRole.SAVEPOINT
         case ["ROLLBACK", "TO" | "WORK"]:
-            return Input.ROLLBACK_TO
+            return EventRole.ROLLBACK_TO
         case ["RELEASE", "SAVEPOINT"]:
-            return Input.RELEASE
+            return EventRole.RELEASE
         case ["CREATE", "TABLE" | "OR"]:
-            return Input.CREATE
+            return EventRole.CREATE
         case _:
-            return Input.STATEMENT
+            return EventRole.STATEMENT

@@ -30,7 +30,7 @@ from pipeline.binlog.stream.intake import Nested
 from pipeline.binlog.stream.mariadb import changes_nothing_yet, plain_query, plain_rows
 from pipeline.binlog.stream.payload import payload_pieces
 from pipeline.binlog.stream.ring import Block
-from pipeline.binlog.stream.rules import TRANSITIONS, Action, Input, Phase
+from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.binlog.transactions.inputs import classify
 from pipeline.binlog.transactions.xa import PreparedTransactions
@@ -38,7 +38,9 @@ from pipeline.errors import DamagedEvent, UnsupportedStatement
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile
 
-_OF_PREPARED: Final = frozenset({Action.PREPARE, Action.EMIT_PREPARED, Action.FORGET_PREPARED})
+_OF_PREPARED: Final = frozenset(
+    {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
+)
 _WORD: Final = 20
 """Of a statement that is refused, so much is looked at for its first word."""
 
@@ -75,10 +77,10 @@ class RareEvents:
         phase = self._assembly.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
-        action, following = TRANSITIONS.get((phase, kind), (Action.REFUSE, phase))
-        if action is Action.REFUSE:
+        action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
+        if action is BufferAction.REFUSE:
             raise refused(event, phase, kind, query)
-        full = action is Action.BEGIN and self._assembly.full
+        full = action is BufferAction.BEGIN and self._assembly.full
         if self._assembly.complete and (full or _comes_alone(action, kind)):
             return False
         self._act(action, event, kind, query)
@@ -87,51 +89,55 @@ class RareEvents:
             self._assembly.maps.prepares(following is Phase.XA_OPEN)
         return True
 
-    def _act(self, action: Action, event: Event, kind: Input, query: Query | None) -> None:
+    def _act(
+        self, action: BufferAction, event: Event, kind: EventRole, query: Query | None
+    ) -> None:
         """What comes before the step over the event, the step, and what comes after."""
-        if action is Action.UNPACK:
+        if action is BufferAction.UNPACK:
             self._enter(event, Nested(payload_pieces(event)))
             return
-        if action is Action.KEEP and event.type in COMPRESSED_ROWS:
+        if action is BufferAction.KEEP and event.type in COMPRESSED_ROWS:
             self._enter(event, Nested(iter((plain_rows(event),))))
             return
-        if action is Action.MOVE:
+        if action is BufferAction.MOVE:
             self._move(event)
             return
-        if action is Action.BEGIN:
+        if action is BufferAction.BEGIN:
             self._begin(event)
         self._assembly.advance()
         if self._again and action in _OF_PREPARED:
             self._prepared.again = self._assembly.open_is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
-        elif action is Action.PREPARE:
+        elif action is BufferAction.PREPARE:
             xid, _ = read_xa_prepare(event)
             self._prepared.keep(xid, event.at, self._assembly.take_open(), self._assembly.maps)
             self._emit(event)
-        elif action is Action.EMIT:
+        elif action is BufferAction.EMIT:
             self._emit(event)
 
-    def _take_statement(self, action: Action, event: Event, kind: Input, query: Query) -> None:
+    def _take_statement(
+        self, action: BufferAction, event: Event, kind: EventRole, query: Query
+    ) -> None:
         assembly = self._assembly
         match action:
-            case Action.KEEP if kind is Input.CREATE:
+            case BufferAction.KEEP if kind is EventRole.CREATE:
                 assembly.keep(query)
-            case Action.MARK:
+            case BufferAction.MARK:
                 assembly.mark(savepoint_name(query.text))
-            case Action.DROP_TO_MARK:
+            case BufferAction.DROP_TO_MARK:
                 assembly.drop_to(savepoint_name(query.text))
-            case Action.EMIT:
-                if kind in (Input.STATEMENT, Input.CREATE) and not self._two_phase(event):
+            case BufferAction.EMIT:
+                if kind in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
                     assembly.keep(query)
                 self._emit(event)
-            case Action.EMIT_NOTHING:
+            case BufferAction.EMIT_NOTHING:
                 assembly.drop_open()
                 self._emit(event)
-            case Action.EMIT_PREPARED:
+            case BufferAction.EMIT_PREPARED:
                 xid = read_xid(query.text, event.at)
                 self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
-            case Action.FORGET_PREPARED:
+            case BufferAction.FORGET_PREPARED:
                 self._prepared.forget(read_xid(query.text, event.at))
                 self._emit(event)
             case _:
@@ -221,11 +227,11 @@ def _rotated(event: Event) -> tuple[LogFile, int]:
         raise damaged(f"the log rotates to {shown!r}, which is no log file", event.at) from None
 
 
-def _comes_alone(action: Action, kind: Input) -> bool:
+def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
     """Statements that may change a structure, and rows that come from a file, are runs of
     their own."""
-    statement = action is Action.EMIT and kind in (Input.STATEMENT, Input.CREATE)
-    return statement or action is Action.EMIT_PREPARED
+    statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
+    return statement or action is BufferAction.EMIT_PREPARED
 
 
 _NO_ROWS: Final = (
@@ -239,7 +245,7 @@ _DROPPED: Final = (
 
 
 def refused(
-    event: Event, phase: Phase, kind: Input, query: Query | None
+    event: Event, phase: Phase, kind: EventRole, query: Query | None
 ) -> DamagedEvent | UnsupportedStatement:
     """The error for an event that no rule allows in that phase."""
     if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.stream.ring import TRANSACTION, Block, Run
+from pipeline.binlog.stream.ring import TRANSACTION, Block, TransactionGroup
 from pipeline.binlog.transactions.identity import members
 from pipeline.gtid import GtidSet
 
@@ -29,7 +29,7 @@ class LeaveOut:
         self._new = False
         self.out_of_order = 0
 
-    def rest(self, run: Run) -> Run | None:
+    def rest(self, run: TransactionGroup) -> TransactionGroup | None:
         """The run without them; None if that is nothing."""
         keep = ~members(run.transactions, run.sources, self._gtids)
         first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)

@@ -4,7 +4,7 @@ Format: `my_datetime_packed_from_binary` and its kin in MySQL's `mysys/my_time.c
 big-endian, offset by half their range; a fraction in one byte per two digits); the forms
 before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`) are decimal numbers. A
 date that has a zero for its year, month or day exists in MySQL alone: it becomes NULL and is
-counted. One that no calendar has (February 31) sets the table aside.
+counted. One that no calendar has (February 31) quarantines the table.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import damages_of
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition, TableState
+from pipeline.table_state import Quarantine, TableCondition, TableState
 
 _DONE = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
 KIND = "hand-over"
@@ -133,12 +133,14 @@ def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)
     for table, said in plan.rereads:
-        work.ledger.set_aside(lease, SetAside.of(table, owed(said), place))
+        work.ledger.quarantine(lease, Quarantine.of(table, owed(said), place))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
     work.ledger.mark_merged(lease)
-    known = {one.folder for one in _changelogs(work)} | {one.mirror for one in states.values()}
+    known = {changelog.folder for changelog in _changelogs(work)} | {
+        state.mirror for state in states.values()
+    }
     unknown = [folder for folder in work.claims.tables(source) if folder not in known]
     moved_to = tuple(work.claims.move_away(folder, _stamp(work)) for folder in unknown)
     return replace(plan, restated=tuple(_restated(work, lease)), moved_to=moved_to)
@@ -226,16 +228,16 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     def held() -> None:
         work.ledger.require_held(lease)
 
-    for one in _changelogs(work):
+    for changelog in _changelogs(work):
         done = work.changelog.restate(
-            one.folder,
-            app_id=one.app_id,
-            batch=one.batch,
-            files=one.files,
-            words=restated_metadata(work, one.table, one.batch),
+            changelog.folder,
+            app_id=changelog.app_id,
+            batch=changelog.batch,
+            files=changelog.files,
+            words=restated_metadata(work, changelog.table, changelog.batch),
             held=held,
         )
-        looked[one.folder] = done.delta_version
+        looked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:
-            yield one.folder, done
+            yield changelog.folder, done
     work.ledger.note_looked(lease, looked)

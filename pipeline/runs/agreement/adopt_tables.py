@@ -68,8 +68,14 @@ def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
             found[table] = NotCompared(table, error.reason, error.hint)
     with_them = replace(
         shown,
-        states={**shown.states, **{one.table: one.state for one in candidates.values()}},
-        versions={**shown.versions, **{one.table: one.version for one in candidates.values()}},
+        states={
+            **shown.states,
+            **{candidate.table: candidate.state for candidate in candidates.values()},
+        },
+        versions={
+            **shown.versions,
+            **{candidate.table: candidate.version for candidate in candidates.values()},
+        },
     )
     found.update(compare(work, with_them, sorted(candidates)))
     equal = [
@@ -134,28 +140,35 @@ def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
 def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reason: str) -> None:
     """A batch behind the newest one, which ends where it begins."""
     ledger, cursor, source = work.ledger, compared.cursor, work.source.name
-    names = [str(one.table) for one in compared.candidates]
+    names = [str(candidate.table) for candidate in compared.candidates]
     ledger.decide(lease, Decision("hand-over", KIND, reason, {"tables": names}, author))
     here = cursor.position
     batch = ledger.begin_batch(lease, here, predecessor=cursor.batch, start_decision=None)
     numbers = ledger.last_versions(source)
     versions, handovers = [], []
-    for one in compared.candidates:
-        number = numbers.get(one.table, 0) + 1
+    for candidate in compared.candidates:
+        number = numbers.get(candidate.table, 0) + 1
         versions.append(
             SchemaVersion(
-                one.table,
+                candidate.table,
                 number,
                 here.at,
                 Knowledge.KNOWN,
                 Origin.CARRIED,
-                schema=one.schema.schema,
-                generation=one.schema.generation,
+                schema=candidate.schema.schema,
+                generation=candidate.schema.generation,
             )
         )
-        before = one.state
+        before = candidate.state
         handovers.append(
-            Handover(one.table, before.generation + 1, before.mirror, one.version, number, before)
+            Handover(
+                candidate.table,
+                before.generation + 1,
+                before.mirror,
+                candidate.version,
+                number,
+                before,
+            )
         )
     record = CaptureRecord(
         end=here,
@@ -166,14 +179,14 @@ def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reas
         segments=(),
         tables=tuple(
             replace(
-                one.before,
-                generation=one.generation,
-                mirror_version=one.shows,
-                adopted=one.delta_version,
+                handover.before,
+                generation=handover.generation,
+                mirror_version=handover.shows,
+                adopted=handover.delta_version,
             )
-            for one in handovers
+            for handover in handovers
         ),
-        set_aside=(),
+        quarantined=(),
         by_gtid=cursor.by_gtid,
         history=History((), tuple(versions)),
         handovers=tuple(handovers),
@@ -182,5 +195,5 @@ def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reas
     ledger.record_capture(lease, batch.id, record)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
-    looked = {one.state.mirror: one.version for one in compared.candidates}
+    looked = {candidate.state.mirror: candidate.version for candidate in compared.candidates}
     ledger.note_looked(lease, looked)

@@ -39,8 +39,8 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
     source = work.source.name
     folder = work.claims.read(source) if folder is None else folder
     batches = work.ledger.batches(source, limit=_NEWEST)
-    newest = next((one for one in batches if _captured(one)), None)
-    published = next((one for one in batches if one.state in _PUBLISHED), None)
+    newest = next((batch for batch in batches if _captured(batch)), None)
+    published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
     if isinstance(folder, Unclaimed) and not _expects_tables(work):
         published = None
     error = judge_claim(
@@ -71,7 +71,7 @@ def claim_folder(work: Workplace) -> Claim:
     source = work.source.name
     claim = Claim(source, work.ledger.identity(), work.clock())
     batches = work.ledger.batches(source, limit=_NEWEST)
-    newest = next((one for one in batches if _captured(one)), None)
+    newest = next((batch for batch in batches if _captured(batch)), None)
     if newest is not None:
         claim = claim.at(newest)
     work.claims.write(claim)
@@ -93,7 +93,7 @@ def _expects_tables(work: Workplace) -> bool:
     yet has none, whatever was acknowledged."""
     source = work.source.name
     states = work.ledger.table_states(source).values()
-    return bool(work.ledger.looked(source)) or any(one.mirror_version for one in states)
+    return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)
 
 
 def _captured(batch: Batch) -> bool:
@@ -101,7 +101,7 @@ def _captured(batch: Batch) -> bool:
 
 
 def _batch(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
-    known = {one.id: one for one in batches}
+    known = {batch.id: batch for batch in batches}
     if number in known:
         return known[number]
     found = work.ledger.live_batches(work.source.name, number, number)

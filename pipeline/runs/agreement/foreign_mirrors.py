@@ -25,7 +25,7 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> list[TableN
     source = work.source.name
     known = work.ledger.table_states(source).keys()
     looked = work.ledger.looked(source)
-    ordered = {one.table for one in work.ledger.open_loads(source)}
+    ordered = {load.table for load in work.ledger.open_loads(source)}
     return [
         table
         for table in tables

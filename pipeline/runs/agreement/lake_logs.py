@@ -4,7 +4,7 @@ Belongs here: gathering what the ledger knows of a table's log, and the sentence
 found there. Does not: the judgement (`pipeline.foreign_commits`), whose the folder is
 (`claim`).
 
-What concerns one table sets that table aside: somebody else's commit, a mirror that is lost or
+What concerns one table quarantines that table: somebody else's commit, a mirror that is lost or
 ends too early. A Lockstep's commit that this ledger does not know concerns the source: one of
 the two was restored, or two ledgers write to one lake.
 """
@@ -92,7 +92,9 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
     source = work.source.name
     look = work.changelog.look(folder, looked)
     batches = [
-        one.said["batches"][-1] for one in look.commits if one.said and "batches" in one.said
+        commit.said["batches"][-1]
+        for commit in look.commits
+        if commit.said and "batches" in commit.said
     ]
     positions = {
         batch.id: str(batch.end.at)
@@ -188,7 +190,7 @@ def why(work: Workplace, state: TableState, found: Found) -> str:
 
 
 def astray(work: Workplace) -> list[Parted]:
-    """Tables that the next run would set aside for what the logs of their mirrors show, or
+    """Tables that the next run would quarantine for what the logs of their mirrors show, or
     those of their changelogs, once it has something to publish there."""
     looked = work.ledger.looked(work.source.name)
     found = []

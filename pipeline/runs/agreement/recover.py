@@ -101,7 +101,7 @@ def _basis(work: Workplace) -> _Basis:
     places = Places(work)
     plan = decide(gathered.facts, places.reaches)
     if plan is None:
-        tables = ", ".join(str(one.table) for one in gathered.facts.mirrors)
+        tables = ", ".join(str(mirror.table) for mirror in gathered.facts.mirrors)
         why = "; ".join(places.why) or "no commit tells a place that all tables show"
         raise PositionPurged(
             f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
@@ -143,7 +143,7 @@ def _begun(work: Workplace) -> bool:
     states = work.ledger.table_states(source).values()
     folder = work.claims.read(source)
     mine = isinstance(folder, Claim) and folder.ledger == work.ledger.identity()
-    taken_over = bool(states) and all(one.adopted is not None for one in states)
+    taken_over = bool(states) and all(state.adopted is not None for state in states)
     if not mine and len(batches) == 1 and taken_over:
         return True
     raise ForeignCommit(
@@ -211,8 +211,8 @@ def _record(
         transactions=0,
         log_bytes=0,
         segments=(),
-        tables=tuple(_after(one) for one in handovers),
-        set_aside=(),
+        tables=tuple(_after(handover) for handover in handovers),
+        quarantined=(),
         by_gtid=placed.by_gtid,
         history=History((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),

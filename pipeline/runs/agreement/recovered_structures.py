@@ -43,13 +43,13 @@ class Structures:
 
     def generation(self, table: TableName) -> int:
         """Of the changelog that a table goes on with."""
-        return next(one.generation for one in self.versions if one.table == table)
+        return next(version.generation for version in self.versions if version.table == table)
 
 
 def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Placed) -> Structures:
     """Asks the server for its structures, and its log for what changed them since."""
-    baseline, between = quiet_baseline(work, placed.begun)
-    now = {one.name: one for one in baseline.tables}
+    baseline, between = quiet_baseline(work, placed.run_start)
+    now = {table.name: table for table in baseline.tables}
     touched = touched_between(between, list(now))
     there = {name for name in now if name not in touched or not touched[name].created}
     there |= {name for name, found in touched.items() if not found.created}
@@ -73,7 +73,9 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
         if work.source.patterns.matches(name) and name not in adopted
     )
     at = placed.told.at
-    databases = tuple(DatabaseVersion(one.name, at, one) for one in baseline.databases)
+    databases = tuple(
+        DatabaseVersion(database.name, at, database) for database in baseline.databases
+    )
     gone = frozenset(one.mirror.table for one in plan.adopted) - there
     return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
 
@@ -91,8 +93,12 @@ def _generation(
 ) -> int:
     """Of the changelog that the table goes on with: the newest that has something up to the
     batch, or one behind it, if that one's columns cannot take the structure's."""
-    own = {one.generation: one for one in changelogs}
-    up_to = [one.generation for one in changelogs if min(one.batches, default=0) <= batch]
+    own = {changelog.generation: changelog for changelog in changelogs}
+    up_to = [
+        changelog.generation
+        for changelog in changelogs
+        if min(changelog.batches, default=0) <= batch
+    ]
     number = max(up_to, default=min(own, default=1))
     while version.schema is not None and number in own:
         columns = work.mirrors.schema(own[number].folder, own[number].newest)

@@ -19,23 +19,23 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position, Witness
 from pipeline.recovery.facts import CursorSaid, Told
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_place import Found, find_place
+from pipeline.runs.find_place import ProvenPosition, find_place
 from pipeline.start.decision import compare_witness
-from pipeline.start.question import Rule, Start, WitnessReading, size_of
+from pipeline.start.question import Start, StartRule, WitnessReading, size_of
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the ledger goes on. `begun`: the same on this server, for what has to be asked of its
-    log."""
+    """Where the ledger goes on. `run_start`: the same on this server, for what has to be asked of
+    its log."""
 
     told: Told
     position: Position
     witness: Witness
     by_gtid: bool
-    begun: Begun
+    run_start: RunStart
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:
     return trusted and facts.gtid_mode == "ON"
 
 
-def _begun(told: Told, found: Found, facts: ServerFacts) -> Begun:
+def _begun(told: Told, found: ProvenPosition, facts: ServerFacts) -> RunStart:
     reason = f"the lake shows {told.at}"
-    decision = Start(Rule.RESUME_SAME_SERVER, reason, found.at)
+    decision = Start(StartRule.RESUME_SAME_SERVER, reason, found.at)
     start = Position(found.at, found.gtid_set, facts.server_uuid)
-    return Begun(decision, 0, start, found.witness, facts, leave_out=found.leave_out)
+    return RunStart(decision, 0, start, found.witness, facts, leave_out=found.leave_out)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.batch import Prepared, Xid
 from pipeline.bounds import RunBounds
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.capturing.known_tables import tables_of
@@ -27,7 +27,7 @@ class Basis:
     where it begins."""
 
     work: Workplace
-    begun: Begun
+    run_start: RunStart
     bounds: RunBounds
     batch: int
     tables: CapturedTables
@@ -37,7 +37,7 @@ class Basis:
 
 def basis_of(
     work: Workplace,
-    begun: Begun,
+    run_start: RunStart,
     bounds: RunBounds,
     batch: int,
     active: Collection[TableName],
@@ -45,25 +45,25 @@ def basis_of(
     """That of an ordinary batch; `active`: tables that it takes up again."""
     return Basis(
         work,
-        begun,
+        run_start,
         bounds,
         batch,
-        tables=tables_of(work, begun.start, batch, active),
-        structures=structures_at(work, begun),
+        tables=tables_of(work, run_start.start, batch, active),
+        structures=structures_at(work, run_start),
         prepared={one.xid: one for one in work.ledger.open_prepared(work.source.name)},
     )
 
 
-def bounds_of(work: Workplace, begun: Begun) -> RunBounds:
+def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
     """Where a run that begins there ends."""
     until = work.source.until
     if until is None:
-        return RunBounds.fixed(begun.facts, work.source.budget)
-    end = find_run_end(work, until, begun.facts, begun.start)
-    if begun.known_until is not None and end < begun.known_until:
+        return RunBounds.fixed(run_start.facts, work.source.budget)
+    end = find_run_end(work, until, run_start.facts, run_start.start)
+    if run_start.known_until is not None and end < run_start.known_until:
         work.progress.note(
             f"transactions that were read before surround {end}: the run ends after them, at "
-            f"{begun.known_until}"
+            f"{run_start.known_until}"
         )
-        end = begun.known_until
-    return RunBounds.fixed(begun.facts, work.source.budget, end)
+        end = run_start.known_until
+    return RunBounds.fixed(run_start.facts, work.source.budget, end)

@@ -13,7 +13,7 @@ from pipeline.batch import Batch, CaptureRecord
 from pipeline.changes.extents import Extents
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
@@ -43,22 +43,22 @@ class BatchCapture:
         self._batch = batch
         source = basis.work.source
         matches = source.patterns.matches
-        back = {one.table for one in taken_up.comebacks}
+        back = {comeback.table for comeback in taken_up.comebacks}
         captured = back.__contains__ if batch.catches_up else matches
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
             Numbers(batch.id, batch.base),
-            Rules(basis.work.clock, captured, source.lake, basis.work.set_aside),
+            Rules(basis.work.clock, captured, source.lake, basis.work.quarantine),
             taken_up,
             told=told,
             handing_over=handing_over,
             extents=extents,
         )
-        self.reading = Reading(
+        self.reading = LogReading(
             basis,
             self.segmenter,
-            # A table that is set aside may be back when a transaction is committed that is
+            # A table that is quarantined may be back when a transaction is committed that is
             # prepared.
             keeps=None if batch.catches_up else matches,
             cuts=None if handing_over is None else handing_over.cuts,
@@ -87,15 +87,15 @@ class BatchCapture:
             events=tuple(tables.events),
             orders_done=orders_done,
             tables=tuple(tables.touched.values()),
-            set_aside=tuple(tables.set_aside.values()),
+            quarantined=tuple(tables.quarantined.values()),
             by_gtid=by_gtid,
-            life=self._basis.begun.facts.life,
+            life=self._basis.run_start.facts.life,
         )
 
     def _loading(self) -> tuple[Progress, ...]:
         work = self._basis.work
         loads = work.ledger.open_loads(work.source.name)
-        return tuple(one.progress for one in loads if work.source.patterns.matches(one.table))
+        return tuple(load.progress for load in loads if work.source.patterns.matches(load.table))
 
     def report(
         self,
@@ -106,24 +106,24 @@ class BatchCapture:
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
         """Of a batch that was recorded, and whose capture `began` then."""
-        begun, batch = self._basis.begun, self._batch
+        run_start, batch = self._basis.run_start, self._batch
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch=batch.id,
-            rule=batch.kind.value if batch.catches_up else begun.decision.rule.value,
-            reason=begun.decision.reason,
-            start=begun.start,
+            rule=batch.kind.value if batch.catches_up else run_start.decision.rule.value,
+            reason=run_start.decision.reason,
+            start=run_start.start,
             end=record.end,
             transactions=record.transactions,
-            rows=sum(one.total for one in counts.values()),
+            rows=sum(count.total for count in counts.values()),
             log_bytes=record.log_bytes,
             counts=counts,
-            set_aside=record.set_aside,
+            quarantined=record.quarantined,
             softened=self.segmenter.softened + self.segmenter.unknown,
             repaired=repaired,
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - began,
-            continuity=begun.decision.continuity,
+            continuity=run_start.decision.continuity,
             cut=self.reading.cut,
             loading=self._loading(),
             loaded=self.segmenter.joining.loaded,

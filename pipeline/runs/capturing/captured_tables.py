@@ -26,7 +26,7 @@ from pipeline.table import TableName
 from pipeline.table_state import (
     GOING,
     Handover,
-    SetAside,
+    Quarantine,
     TableCondition,
     TableEvent,
     TableEventKind,
@@ -117,7 +117,7 @@ class CapturedTables:
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
         self.handovers: list[Handover] = []
-        self.set_aside: dict[TableName, SetAside] = {}
+        self.quarantined: dict[TableName, Quarantine] = {}
         self._held = {
             *(table for table, followed in loading.items() if not followed and table not in states),
             *(
@@ -126,14 +126,14 @@ class CapturedTables:
                 if state.condition is TableCondition.LOADING and not loading.get(table)
             ),
         }
-        self.rereads: dict[TableName, SetAside] = {}
-        """Those of `set_aside` that the next run reads from the source."""
+        self.rereads: dict[TableName, Quarantine] = {}
+        """Those of `quarantined` that the next run reads from the source."""
 
     def wanted(self, table: TableName) -> bool:
-        """Whether a table's rows are taken: it is not set aside."""
+        """Whether a table's rows are taken: it is not quarantined."""
         state = self._states.get(table)
-        aside = table in self.set_aside or table in self._held
-        return not aside and (state is None or state.condition in GOING)
+        quarantined = table in self.quarantined or table in self._held
+        return not quarantined and (state is None or state.condition in GOING)
 
     def known(self, table: TableName) -> bool:
         """Whether there is anything in the lake, or on its way there."""
@@ -164,7 +164,7 @@ class CapturedTables:
         """Whether the capture has anything of the table."""
         return (
             table in self.touched
-            or table in self.set_aside
+            or table in self.quarantined
             or any(name == table for name, _ in self._open)
             or any(event.table == table for event in self.events)
         )
@@ -218,21 +218,23 @@ class CapturedTables:
             TableEvent(table, kind, sequence, version.version, version.since, reason)
         )
 
-    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
+    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
         """The table goes no further than `at`."""
-        aside = SetAside.of(table, error, str(at), at)
-        self.set_aside[table] = aside
+        quarantined = Quarantine.of(table, error, str(at), at)
+        self.quarantined[table] = quarantined
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
         for (name, _), one in self._open.items():
             if name == table and one.before is not None:
                 self._take_back(one, one.before)
-        return aside
+        return quarantined
 
-    def put_aside_to_reread(self, table: TableName, at: Coordinates, error: TableError) -> SetAside:
+    def quarantine_to_reread(
+        self, table: TableName, at: Coordinates, error: TableError
+    ) -> Quarantine:
         """… and the next run reads it from the source."""
-        aside = self.rereads[table] = self.put_aside(table, at, error)
-        return aside
+        quarantined = self.rereads[table] = self.quarantine(table, at, error)
+        return quarantined
 
     def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
         """Keep rows until they are worth a row group, or memory runs short."""

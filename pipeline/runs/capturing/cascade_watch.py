@@ -21,7 +21,7 @@ from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import TableMap, read_layouts
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged
@@ -82,7 +82,7 @@ class Watch:
         return self._references
 
     def lost(
-        self, run: Run, block: Block, maps: Iterable[TableMap], flavour: str
+        self, run: TransactionGroup, block: Block, maps: Iterable[TableMap], flavour: str
     ) -> dict[TableName, Lost]:
         """What a block's events did to captured tables unseen. `maps`: by their numbers."""
         unseen = np.flatnonzero(unlogged(block.events))
@@ -130,6 +130,6 @@ class Watch:
         return {names[place]: row for place, row in found.items()}
 
 
-def _lost(run: Run, block: Block, table: TableName, harm: Harm) -> Lost:
+def _lost(run: TransactionGroup, block: Block, table: TableName, harm: Harm) -> Lost:
     transaction = int(block.events[harm.first, columns.TRANSACTION])
     return Lost(table, transaction, run.begin(transaction), harm.reason)

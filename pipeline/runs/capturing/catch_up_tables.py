@@ -44,10 +44,12 @@ class ComingBack:
     """The tables of one capture that come back."""
 
     def __init__(self, comebacks: Sequence[Comeback], structures: SchemaTracker) -> None:
-        self.lows = {one.table: one.low for one in comebacks}
+        self.lows = {comeback.table: comeback.low for comeback in comebacks}
         self._structures = structures
-        self._held = [one for one in comebacks if one.version is not None]
-        self._waiting = {one.table: one for one in comebacks if one.order.schema is not None}
+        self._held = [comeback for comeback in comebacks if comeback.version is not None]
+        self._waiting = {
+            comeback.table: comeback for comeback in comebacks if comeback.order.schema is not None
+        }
         self._stopped_by: dict[TableName, Consequence] = {}
         self.doubts: dict[TableName, str] = {}
         """Tables whose rows of before may have changed in a way that no log tells."""
@@ -141,13 +143,15 @@ def _without_schema(reason: str | None) -> str:
 
 def history_of(history: History, tables: Mapping[TableName, object]) -> History:
     """What was learnt of these tables, and the statements that say so."""
-    versions = [one for one in history.versions if one.table in tables]
-    told = sorted({one.statement for one in versions if one.statement is not None})
+    versions = [version for version in history.versions if version.table in tables]
+    told = sorted({version.statement for version in versions if version.statement is not None})
     numbers = {statement: number for number, statement in enumerate(told)}
     return History(
         tuple(history.statements[number] for number in told),
         tuple(
-            replace(one, statement=None if one.statement is None else numbers[one.statement])
-            for one in versions
+            replace(
+                version, statement=None if version.statement is None else numbers[version.statement]
+            )
+            for version in versions
         ),
     )

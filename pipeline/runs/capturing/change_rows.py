@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import commit_times
-from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.binlog.transactions.identity import gtid_texts
 from pipeline.changes.marks import (
     EventPlaces,
@@ -63,7 +63,7 @@ class Holding:
         self.rows = 0
 
     def hold(
-        self, run: Run, one: Decoded, first_sequence: Integers, marks: TransactionMarks
+        self, run: TransactionGroup, one: Decoded, first_sequence: Integers, marks: TransactionMarks
     ) -> None:
         """`first_sequence`: the number of each event's first image."""
         table = one.table
@@ -106,7 +106,7 @@ class Holding:
             self.unknown[f"{table.version.table}.{column}"] += count
 
 
-def marks_of(run: Run) -> TransactionMarks:
+def marks_of(run: TransactionGroup) -> TransactionMarks:
     """What all images of a run's transactions have in common."""
     names = pa.array([str(file) for file in run.files], pa.string())
     return TransactionMarks(
@@ -116,7 +116,7 @@ def marks_of(run: Run) -> TransactionMarks:
     )
 
 
-def _first_rows(table: CapturedTable, run: Run, one: Decoded) -> Integers:
+def _first_rows(table: CapturedTable, run: TransactionGroup, one: Decoded) -> Integers:
     """`_row` of each event's first row: 0, but where several events share a place in the
     log (inside a payload, or at an XA COMMIT) they are counted on."""
     offsets = one.events[:, columns.OFFSET]

@@ -29,7 +29,7 @@ from pipeline.ports.source import Baseline, ServerFacts
 from pipeline.position import Coordinates
 from pipeline.retries import STRUCTURES
 from pipeline.runs.agreement.obstacles import with_way_on
-from pipeline.runs.begin import Begun, read_witness_of
+from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.capturing.logged_statements import facts_of, logged_statements
 from pipeline.runs.context import Workplace
 from pipeline.schema import context
@@ -44,22 +44,22 @@ from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 
 
-def structures_at(work: Workplace, begun: Begun) -> SchemaTracker:
+def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
     """A tracker that knows what holds at the start. `SourceMoving` where structures change
     faster than they can be read."""
     ledger, source = work.ledger, work.source.name
-    folding = facts_of_server(begun.facts).lower_case_table_names
+    folding = facts_of_server(run_start.facts).lower_case_table_names
     if not ledger.has_history(source):
-        return _from_server(work, begun, folding)
-    if _goes_on(begun):
+        return _from_server(work, run_start, folding)
+    if _goes_on(run_start):
         return SchemaTracker(
             _Newest(ledger, source), lower_case_table_names=folding, generation=next_generation
         )
-    covering = _covering(work, begun)
-    if covering is None or begun.leave_out:
+    covering = _covering(work, run_start)
+    if covering is None or run_start.leave_out:
         # What is left out is not followed either: only the server tells what came of it.
-        return _from_server(work, begun, folding)
-    return _from_history(ledger, source, covering, begun.start.at, folding)
+        return _from_server(work, run_start, folding)
+    return _from_history(ledger, source, covering, run_start.start.at, folding)
 
 
 def _tracker(
@@ -85,25 +85,25 @@ def structures_behind(
     )
 
 
-def facts_of_server(facts: ServerFacts) -> context.ServerFacts:
+def facts_of_server(facts: ServerFacts) -> context.ServerDialect:
     """What the context of a statement needs of the server."""
     return facts_of(facts.version, facts.flavour, facts.settings)
 
 
-def _goes_on(begun: Begun) -> bool:
-    decision = begun.decision
+def _goes_on(run_start: RunStart) -> bool:
+    decision = run_start.decision
     return decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS
 
 
-def _covering(work: Workplace, begun: Begun) -> Batch | None:
+def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     """The batch that read the start's place. A log that was reset has the same places again,
     but not the same witness."""
-    start = begun.start
+    start = run_start.start
     found = work.ledger.batch_covering(work.source.name, start.server_uuid, start.at)
     if found is None or found.end is None or found.witness is None:
         return None
     cursor = Cursor(found.id, found.end, found.witness)
-    same = read_witness_of(work, cursor, begun.facts) is WitnessReading.SAME
+    same = read_witness_of(work, cursor, run_start.facts) is WitnessReading.SAME
     return found if same else None
 
 
@@ -153,7 +153,7 @@ class _Given:
         return self.holds.get(table)
 
     def all(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.holds.values() if one.knowledge is not Knowledge.DROPPED]
+        return [hold for hold in self.holds.values() if hold.knowledge is not Knowledge.DROPPED]
 
     def referring(self) -> Sequence[SchemaVersion]:
         return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
@@ -173,7 +173,7 @@ def _from_history(
 ) -> SchemaTracker:
     """What held there; what is another now is recorded once more."""
     then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
-    now = {one.table: one for one in ledger.newest_schemas(source)}
+    now = {schema.table: schema for schema in ledger.newest_schemas(source)}
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
     known = _Given(ledger, source, then, databases, ledger.last_versions(source))
     tracker = _tracker(known, folding)
@@ -183,24 +183,26 @@ def _from_history(
             continue
         tracker.carry(table, before, at)
     if databases != tuple(ledger.databases(source)):
-        tracker.begin_with((), (replace(one, since=at, statement=None) for one in databases))
+        tracker.begin_with(
+            (), (replace(database, since=at, statement=None) for database in databases)
+        )
     return tracker
 
 
 # -- from the server ----------------------------------------------------------------------
 
 
-def _from_server(work: Workplace, begun: Begun, folding: int) -> SchemaTracker:
-    baseline, between = quiet_baseline(work, begun)
-    return _seeded(work, baseline, between, begun.start.at, folding)
+def _from_server(work: Workplace, run_start: RunStart, folding: int) -> SchemaTracker:
+    baseline, between = quiet_baseline(work, run_start)
+    return _seeded(work, baseline, between, run_start.start.at, folding)
 
 
-def quiet_baseline(work: Workplace, begun: Begun) -> tuple[Baseline, list[LoggedStatement]]:
+def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
     """The server's structures, and the statements between the start and them, of which none came
     while they were read; `SourceMoving`."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
-        between = list(_statements_between(work, begun, begun.start.at, baseline.high))
+        between = list(_statements_between(work, run_start, run_start.start.at, baseline.high))
         if not any(_moves(one, baseline) for one in between):
             return baseline, between
     raise SourceMoving(
@@ -219,12 +221,12 @@ def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
 
 
 def _statements_between(
-    work: Workplace, begun: Begun, start: Coordinates, end: Coordinates
+    work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
     """The statements between two places of the log that may change a structure."""
     if start >= end:
         return
-    facts = facts_of_server(begun.facts)
+    facts = facts_of_server(run_start.facts)
     dump = work.server.dump(start)
     buffer = TransactionBuffer(
         start,
@@ -232,7 +234,7 @@ def _statements_between(
         wants=lambda _: False,
         spool=work.spool,
         limits=Limits(end),
-        leave_out=begun.leave_out,
+        leave_out=run_start.leave_out,
     )
     buffer.prepared.rowless = True
     try:
@@ -274,7 +276,9 @@ def _seeded(
     for name, found in touched.items():
         if not found.created:
             versions[name] = _unknown(name, start, found.last)
-    databases = tuple(DatabaseVersion(one.name, start, one) for one in baseline.databases)
+    databases = tuple(
+        DatabaseVersion(database.name, start, database) for database in baseline.databases
+    )
     numbers = work.ledger.last_versions(work.source.name)
     source = work.source.name
     known = _Given(work.ledger, source, versions, databases, numbers)

@@ -32,7 +32,7 @@ def tables_of(
     only, because the log behind it is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
-    loads = {one.table: one.followed is not None for one in work.ledger.open_loads(source)}
+    loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
     for table in active:
         loads.pop(table, None)
         if table in states:

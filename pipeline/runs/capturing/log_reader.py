@@ -16,7 +16,7 @@ from pipeline.binlog.search.set_witness import LastOfSources
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import commit_times
 from pipeline.binlog.stream.control import moment
-from pipeline.binlog.stream.ring import ANONYMOUS, Run
+from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
@@ -53,7 +53,7 @@ class Taker(Protocol):
 
     def changed(self, logged: LoggedStatement, followed: Followed) -> None: ...
 
-    def put(self, run: Run) -> None: ...
+    def put(self, run: TransactionGroup) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def refuse(error: UnsupportedStatement) -> None:
     raise error
 
 
-class Reading:
+class LogReading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
     told of a statement that a run does not go past; `keeps`: tables whose rows are kept
     while their transaction is prepared, wanted or not; `cuts`: why the run is to end before a
@@ -88,32 +88,32 @@ class Reading:
         warms: bool = True,
     ) -> None:
         self._work = work = basis.work
-        self._begun = begun = basis.begun
+        self._begun = run_start = basis.run_start
         self._bounds = bounds = basis.bounds
         self._structures = basis.structures
         self._taker = taker
         self._stops = stops
         self._cuts = cuts
         self._cut: _Cut | None = None
-        self._facts = facts_of_server(begun.facts)
+        self._facts = facts_of_server(run_start.facts)
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
         self._committed_at: int | None = None
         self._clock = self._told = monotonic()
         self._spark_wanted = warms
-        self._total = log_between(begun.start.at, bounds.end, begun.facts.binlogs)
-        self._dump = work.server.dump(begun.start.at)
+        self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
+        self._dump = work.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
-            begun.start.at,
+            run_start.start.at,
             begins=self._dump.begins,
             wants=self._wants,
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared,
-            created=begun.witness.file_created if begun.witness else 0,
+            created=run_start.witness.file_created if run_start.witness else 0,
             limits=self._limits(),
-            leave_out=begun.leave_out,
+            leave_out=run_start.leave_out,
             keeps=keeps,
         )
         taker.follow(self.buffer)
@@ -240,7 +240,7 @@ class Reading:
         taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
-    def _take(self, run: Run, statements: Sequence[LoggedStatement]) -> None:
+    def _take(self, run: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         for logged in statements:
             self._taker.reach(logged.begin)
             followed = self._structures.take(logged)
@@ -267,7 +267,7 @@ class Reading:
             total_bytes=self._total,
         )
 
-    def _note_gtids(self, run: Run) -> None:
+    def _note_gtids(self, run: TransactionGroup) -> None:
         self._gtids.add(run.transactions, run.sources)
         self.last_of_sources.add(run.transactions, run.sources, run.files)
         anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())

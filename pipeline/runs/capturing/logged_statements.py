@@ -12,10 +12,10 @@ from typing import Final
 
 from pipeline.binlog.stream.commit_times import SECOND, commit_times
 from pipeline.binlog.stream.control import moment
-from pipeline.binlog.stream.ring import SERVER, Run
+from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.schema.context import ServerFacts, read_context
+from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.logged import LoggedStatement
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
@@ -23,11 +23,11 @@ _OWN: Final = "utf8mb4"
 _SURROGATES: Final = 0xDC00
 
 
-def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerFacts:
+def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
     """What no event tells, from what the server said of itself."""
     found = _VERSION.match(version)
     major, minor, patch = map(int, found.groups()) if found else (9, 7, 4)
-    return ServerFacts(
+    return ServerDialect(
         version=major * 10_000 + minor * 100 + patch,
         flavour=flavour,
         lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
@@ -35,7 +35,7 @@ def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerF
     )
 
 
-def logged_statements(run: Run, facts: ServerFacts) -> list[LoggedStatement]:
+def logged_statements(run: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
     """The statements of a run that may change a structure, in the order of the log."""
     found = []
     for number, query in run.statements:

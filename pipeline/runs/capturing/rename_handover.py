@@ -66,9 +66,9 @@ class HandingOver:
         self._tables = basis.tables
         self._structures = basis.structures
         self._batch = basis.batch
-        begun, decision = basis.begun, basis.begun.decision
+        run_start, decision = basis.run_start, basis.run_start.decision
         goes_on = decision.predecessor is not None or (
-            decision.continuity is Continuity.CONTIGUOUS and not begun.leave_out
+            decision.continuity is Continuity.CONTIGUOUS and not run_start.leave_out
         )
         self._wanted = goes_on and basis.work.source.lake.renames is Renames.KEEP_PATH
         self._books: _Books | None = None

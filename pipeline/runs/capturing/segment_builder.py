@@ -1,6 +1,6 @@
 """Runs of whole transactions → the rows of changelogs, numbered.
 
-Belongs here: numbering images over all tables, and setting one table aside without touching
+Belongs here: numbering images over all tables, and quarantining one table without touching
 the others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
 do to tables (`table_changes`), what images carry (`change_rows`), files (`captured_tables`).
 """
@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.arrow_errors import for_one_table
 from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.changes.extents import Extents
 from pipeline.changes.marks import TransactionMarks
@@ -114,9 +114,9 @@ class Segmenter:
     def reach(self, at: Coordinates | None) -> None:
         self._following.reach(at)
 
-    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`."""
-        self._following.put_aside(table, at, error)
+        self._following.quarantine(table, at, error)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew behind the last change so far."""
@@ -125,7 +125,7 @@ class Segmenter:
     def _ask_again(self) -> None:
         self._decoding.buffer.maps.ask_again()
 
-    def put(self, run: Run) -> None:
+    def put(self, run: TransactionGroup) -> None:
         """Decode and number a run's rows."""
         marks = marks_of(run)
         counted = Counted(run, self._numbers.last, self._following.take_emptied())
@@ -137,7 +137,9 @@ class Segmenter:
         if self._told is not None:
             self._told.transactions(run, marks, counted)
 
-    def _put_block(self, run: Run, block: Block, marks: TransactionMarks, counted: Counted) -> None:
+    def _put_block(
+        self, run: TransactionGroup, block: Block, marks: TransactionMarks, counted: Counted
+    ) -> None:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
         lost = self._lost(run, block)
         decoded = self._decoded(run, block, lost)
@@ -151,7 +153,9 @@ class Segmenter:
             self._holding.hold(run, one, first_of[one.which], marks)
         self._numbers.changes += int(images_of.sum())
 
-    def _decoded(self, run: Run, block: Block, lost: dict[TableName, Lost]) -> list[Decoded]:
+    def _decoded(
+        self, run: TransactionGroup, block: Block, lost: dict[TableName, Lost]
+    ) -> list[Decoded]:
         """A block's rows by their tables, each table's in the order of the log."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.known):
@@ -168,7 +172,7 @@ class Segmenter:
         return decoded
 
     def _decoded_table(
-        self, run: Run, name: TableName, which: Integers, part: Block
+        self, run: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
         """Where one of a table's events is bad, none of this block counts: its changes end
         between two transactions, before the first one here."""
@@ -184,17 +188,17 @@ class Segmenter:
             with for_one_table("decode its rows"):
                 table, batches = self._decoding.decoded(part, at, self._tables)
         except TableError as error:
-            self._following.put_aside(name, at, error)
+            self._following.quarantine(name, at, error)
             return None
         except DamagedEvent as error:
             # Its event is framed and may be checked: nothing else in the log depends on it.
-            self._following.put_aside(name, at, TableError(error.message, hint=error.hint))
+            self._following.quarantine(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
 
     # -- rows that no log tells -----------------------------------------------------------
 
-    def _lost(self, run: Run, block: Block) -> dict[TableName, Lost]:
+    def _lost(self, run: TransactionGroup, block: Block) -> dict[TableName, Lost]:
         """Captured tables that the server changed in this block without a word in the log."""
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
         found = self._watch.lost(run, block, maps, flavour)

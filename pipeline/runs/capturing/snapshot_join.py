@@ -14,7 +14,7 @@ from enum import Enum, auto
 import numpy as np
 
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Coordinates
 from pipeline.runs.rejoining.resnapshot import Reread
@@ -50,8 +50,10 @@ class Joining:
     """The tables of `rereads` that still wait for their place in the log."""
 
     def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
-        followed = [one for one in rereads if one.load is not None and one.load.followed]
-        self._lows = {one.table: one for one in rereads if one not in followed}
+        followed = [
+            reread for reread in rereads if reread.load is not None and reread.load.followed
+        ]
+        self._lows = {reread.table: reread for reread in rereads if reread not in followed}
         self._highs = {one.table: one for one in followed if one.complete}
         self._partial = {one.table for one in followed}
         self._structures = structures
@@ -123,7 +125,7 @@ class Joining:
         return begun.sequence, begun.version
 
 
-def behind(run: Run, events: Integers, low: Coordinates) -> Integers:
+def behind(run: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
     """Which events belong to transactions that end behind a place."""
     rows = run.transactions[events[:, columns.TRANSACTION]]
     ends = rows[:, columns.END_OFFSET]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Integers, Run
+from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.changes.marks import TransactionMarks
 from pipeline.changes.source_tables import (
@@ -41,7 +41,7 @@ class Counted:
     """What a run's transactions changed, counted block by block; `before`: the number of the
     last change before the run, `marks`: of those that stand for its first transaction."""
 
-    def __init__(self, run: Run, before: int, marks: tuple[int, ...] = ()) -> None:
+    def __init__(self, run: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
         self._before, self._marks = before, marks
         self.rows: Integers = np.zeros(len(run.transactions), np.int64)
         self._images: Integers = np.zeros(len(run.transactions), np.int64)
@@ -90,7 +90,9 @@ class SourceRows:
         """A statement that the history has; `sequence`: the last change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
-    def transactions(self, run: Run, marks: TransactionMarks, counted: Counted) -> None:
+    def transactions(
+        self, run: TransactionGroup, marks: TransactionMarks, counted: Counted
+    ) -> None:
         """All of a run's."""
         places = TransactionPlaces(
             begin=run.transactions[:, columns.BEGIN_OFFSET],

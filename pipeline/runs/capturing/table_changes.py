@@ -1,7 +1,7 @@
 """What becomes of the tables of one capture: by statements, at places they wait for, by rows
 that nobody can decode.
 
-Belongs here: carrying out what follows from a statement, setting a table aside, the rows of
+Belongs here: carrying out what follows from a statement, quarantining a table, the rows of
 a changelog that stand for all rows of a table. Does not: what follows
 (`pipeline.schema.consequences`), rows of the log (`segment_builder`).
 """
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.changes.extents import Extents
-from pipeline.changes.marking import mark_row
+from pipeline.changes.marker_rows import mark_row
 from pipeline.errors import Remedy, TableError, ValueLeftOut
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.position import Coordinates
@@ -31,7 +31,7 @@ from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableEventKind
+from pipeline.table_state import Quarantine, TableEventKind
 
 _EVENTS: Final = {
     Action.CREATE: TableEventKind.CREATED,
@@ -68,7 +68,7 @@ class Rules:
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies: LakePolicies
-    on_set_aside: Callable[[SetAside], None]
+    on_quarantine: Callable[[Quarantine], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Following:
         self._completed_later = taken_up.completed
         self.joining = Joining(taken_up.rereads, structures)
         self.coming_back = ComingBack(taken_up.comebacks, structures)
-        whole = [one for one in taken_up.rereads if one.columns is None]
-        self._busy = {one.table for one in taken_up.rereads} | self.coming_back.lows.keys()
+        whole = [reread for reread in taken_up.rereads if reread.columns is None]
+        self._busy = {reread.table for reread in taken_up.rereads} | self.coming_back.lows.keys()
         self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
         """Where the rows of tables begin to count that are read from a place of their own."""
 
@@ -150,7 +150,7 @@ class Following:
         for passed in self.joining.passed(at):
             one, version = passed.reread, passed.version
             if one.error is not None:
-                self.put_aside(one.table, one.low, in_vain(one.error, one.columns))
+                self.quarantine(one.table, one.low, in_vain(one.error, one.columns))
             elif one.columns is not None:
                 self._completed(one, version)
             elif passed.what is Reached.HIGH:
@@ -161,19 +161,19 @@ class Following:
                 self._counts_from(one, version, passed.what)
 
     def rebuild(self, table: TableName, why: str) -> None:
-        """Its mirror is written anew from its changelog. One that was set aside or dropped
+        """Its mirror is written anew from its changelog. One that was quarantined or dropped
         meanwhile has no use for that."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self.wanted(table):
             self._happened(TableEventKind.REBUILT, version, why)
 
-    def put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`; where its rows are whole at the source alone, the
         next run reads it there."""
         if isinstance(error, ValueLeftOut):
             self._reread(table, at, owed(error.reason))
             return
-        self._rules.on_set_aside(self._tables.put_aside(table, at, error))
+        self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
     def end_at(self, lost: Mapping[TableName, Lost]) -> None:
@@ -184,7 +184,7 @@ class Following:
             if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, one.at, owed(one.reason))
             else:
-                self.put_aside(table, one.at, TableError(one.reason, hint=release_hint(table)))
+                self.quarantine(table, one.at, TableError(one.reason, hint=release_hint(table)))
 
     def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
         """What followed for tables whose mirrors went with their names."""
@@ -206,13 +206,13 @@ class Following:
 
     def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
         version, kind = self._structures.version(table), _EVENTS.get(one.action)
-        aside = one.action is Action.SET_ASIDE
-        if aside and one.rule != ENGINE_REFUSED and self.joining.is_read(table):
+        quarantined = one.action is Action.QUARANTINED
+        if quarantined and one.rule != ENGINE_REFUSED and self.joining.is_read(table):
             # Its structure may have been read behind the statement, and is read again.
             self._reread(table, logged.end, owed(one.reason))
-        elif aside:
+        elif quarantined:
             hint = engine_hint(table) if one.rule == ENGINE_REFUSED else release_hint(table)
-            self.put_aside(table, logged.begin, TableError(one.reason, hint=hint))
+            self.quarantine(table, logged.begin, TableError(one.reason, hint=hint))
         elif one.action is Action.REREAD:
             remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
             self._reread(table, logged.end, owed(one.reason, remedy))
@@ -235,7 +235,7 @@ class Following:
         self.joining.record(one, one.version, self._numbers.last)
 
     def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self._rules.on_set_aside(self._tables.put_aside_to_reread(table, at, error))
+        self._rules.on_quarantine(self._tables.quarantine_to_reread(table, at, error))
         self._wants_changed()
 
     def _take_word(self, one: Comeback, version: SchemaVersion) -> None:

@@ -24,21 +24,25 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     facts of after the moment in which tables were seen empty."""
     work, source = basis.work, basis.work.source
     extents = Extents(work.ledger.partial(source.name))
-    read = [one.table for one in basis.structures.history.versions if one.origin is Origin.BASELINE]
+    read = [
+        version.table
+        for version in basis.structures.history.versions
+        if version.origin is Origin.BASELINE
+    ]
     if not read:
         return extents, basis
-    before = {one.table for one in work.ledger.newest_schemas(source.name)}
+    before = {schema.table for schema in work.ledger.newest_schemas(source.name)}
     tables = [table for table in read if table not in before]
     empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
-    begun = replace(basis.begun, facts=work.server.facts())
-    extents.begin(tables, begun.start.at, empty, begun.facts.head)
-    return extents, replace(basis, begun=begun)
+    run_start = replace(basis.run_start, facts=work.server.facts())
+    extents.begin(tables, run_start.start.at, empty, run_start.facts.head)
+    return extents, replace(basis, run_start=run_start)
 
 
 def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Tables of the source that the lake can have but a part of, and whose rows nobody is reading
     from the source."""
-    reading = {one.table for one in ledger.open_loads(source)}
+    reading = {load.table for load in ledger.open_loads(source)}
     partial = (one for one in ledger.partial(source) if one.table not in reading)
     return tuple(one for one in partial if patterns.matches(one.table))
 
@@ -46,7 +50,9 @@ def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tupl
 def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Partial tables that were found equal: they are whole, whatever the log tells of them."""
     partial = {one.table for one in work.ledger.partial(work.source.name)}
-    return frozenset(one.table for one in report.tables if one.equal and one.table in partial)
+    return frozenset(
+        table.table for table in report.tables if table.equal and table.table in partial
+    )
 
 
 def note_equal(work: Workplace, lease: Lease, report: VerifyReport) -> None:

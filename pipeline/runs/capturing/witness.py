@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.binlog.rows.metadata import Part
+from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import Outline
 from pipeline.table import Column, TableStructure
 
@@ -45,27 +45,27 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
         for what, one, other in _parts(logged, known, outline.said):
             if one != other:
                 yield f"column {number} ({known.name}) {what}: {one}, {other}"
-    if Part.NAMES in outline.said and outline.primary_key != structure.primary_key:
+    if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
         keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
         yield f"primary key: {', '.join(keys)}"
 
 
 def _parts(
-    logged: Column, known: Column, said: frozenset[Part]
+    logged: Column, known: Column, said: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
-    charsets = Part.CHARSETS in said
-    if Part.NAMES in said:
+    charsets = OptionalField.CHARSETS in said
+    if OptionalField.NAMES in said:
         yield "name", logged.name, known.name
     yield "type", _type(logged, bare=not charsets), _type(known, bare=not charsets)
     yield "width", _width(logged), _width(known)
     yield "nullable", logged.nullable, known.nullable
-    if Part.SIGNS in said and known.type in _SIGNED:
+    if OptionalField.SIGNS in said and known.type in _SIGNED:
         yield "unsigned", logged.unsigned, known.unsigned
     if charsets and known.type in _STRINGS:
         yield "character set", logged.charset, known.charset
-    if Part.MEMBER_CHARSETS in said and known.type in _MEMBERS:
+    if OptionalField.MEMBER_CHARSETS in said and known.type in _MEMBERS:
         yield "character set", logged.charset, known.charset
-    if Part.MEMBERS in said and known.type in _MEMBERS:
+    if OptionalField.MEMBERS in said and known.type in _MEMBERS:
         yield "members", logged.members, known.members
 
 

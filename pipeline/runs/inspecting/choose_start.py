@@ -65,14 +65,14 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
 def _foreseen(work: Workplace, proposed: Override) -> Choice:
     abandoned = list(foreseen(work, proposed))
     cursor = cursor_after(work, abandoned)
-    looked = look(work, cursor, proposed)
-    decision = looked.decision
+    proposal = look(work, cursor, proposed)
+    decision = proposal.decision
     if isinstance(decision, Refusal):
         raise decision.error
     return Choice(
         proposed,
         abandoned=tuple(one.batch.id for one in abandoned),
-        position=looked.begun.start if looked.begun else None,
+        position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,
         gap_tables=tables_touched(work, decision),

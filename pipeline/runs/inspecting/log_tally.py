@@ -1,7 +1,7 @@
 """Runs of whole transactions → how much of what they hold; nothing of it is kept.
 
 Belongs here: rows, events and bytes per table, statements, the largest transaction, tables
-that a capture would set aside. Does not: reading the log (`log_reader`), decoding values,
+that a capture would quarantine. Does not: reading the log (`log_reader`), decoding values,
 writing anything.
 """
 
@@ -18,7 +18,7 @@ from pipeline.binlog.rows.images import AFTER, DELETE, INSERT
 from pipeline.binlog.rows.parts import by_map, by_table
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.unkept import UnkeptSpool
 from pipeline.errors import TableError
@@ -32,7 +32,7 @@ from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.shown import first_words
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 
 STATEMENTS: Final = 200
 """So many are kept; more are counted."""
@@ -82,7 +82,7 @@ class _Seen:
 
 class Tally:
     """Takes the runs of one buffer as a segmenter does. The basis says what a capture would
-    set aside, and by which structures its rows would be read."""
+    quarantine, and by which structures its rows would be read."""
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
@@ -96,7 +96,7 @@ class Tally:
         """Tables whose rows of before would not count any more."""
         self._out: list[_Seen] = []
         self.tables: dict[TableName, TableTally] = {}
-        self.set_aside: list[SetAside] = []
+        self.quarantined: list[Quarantine] = []
         self.statements: list[StatementSeen] = []
         self.more_statements = 0
         self.largest: Largest | None = None
@@ -109,7 +109,7 @@ class Tally:
 
     @property
     def rows(self) -> int:
-        return sum(one.counts.total for one in self.tables.values())
+        return sum(table.counts.total for table in self.tables.values())
 
     def keeping_nothing(self) -> Basis:
         """The basis of a reading whose transactions are counted where they do not fit."""
@@ -152,8 +152,8 @@ class Tally:
             self.more_statements += 1
 
     def _tell(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
-        if one.action is Action.SET_ASIDE:
-            self._put_aside(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
+        if one.action is Action.QUARANTINED:
+            self._quarantine(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
         elif one.action in (Action.CREATE, Action.EMPTY):
             self.replaced.add(table)
         elif one.action is Action.REREAD:
@@ -161,7 +161,7 @@ class Tally:
             self.rereads[table] = one.reason
             self._decoding.buffer.maps.drop(table)
 
-    def put(self, run: Run) -> None:
+    def put(self, run: TransactionGroup) -> None:
         rows = np.zeros(len(run.transactions), np.int64)
         ours = np.zeros(len(run.transactions), np.bool_)
         for block in run.blocks:
@@ -180,7 +180,7 @@ class Tally:
         last one handed out ends."""
         return self._seen(block, 1, lambda _: self._decoding.buffer.at)
 
-    def _look(self, block: Block, run: Run) -> _Seen:
+    def _look(self, block: Block, run: TransactionGroup) -> _Seen:
         return self._seen(block, len(run.transactions), run.begin)
 
     def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
@@ -198,7 +198,7 @@ class Tally:
                     for number, which, events in by_map(part)
                 ]
             except TableError as error:
-                self._put_aside(name, at, error)
+                self._quarantine(name, at, error)
                 continue
             for which, one in counted:
                 np.add.at(rows, of[which], one.rows)
@@ -212,8 +212,8 @@ class Tally:
         self._captured.opened(version, at)
         return decoder
 
-    def _put_aside(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self.set_aside.append(self._captured.put_aside(table, at, error))
+    def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.quarantined.append(self._captured.quarantine(table, at, error))
         self._decoding.buffer.maps.drop(table)
 
     def _add(self, seen: _Seen, rows: Integers) -> None:
@@ -221,7 +221,9 @@ class Tally:
         for table, found in seen.tables.items():
             self.tables[table] = self.tables.get(table, TableTally()) + found
 
-    def _take_transactions(self, run: Run, rows: Integers, ours: npt.NDArray[np.bool_]) -> None:
+    def _take_transactions(
+        self, run: TransactionGroup, rows: Integers, ours: npt.NDArray[np.bool_]
+    ) -> None:
         sizes = run.transactions[:, columns.LOG_BYTES]
         self.foreign += int((~ours).sum())
         self.foreign_bytes += int(sizes[~ours].sum())

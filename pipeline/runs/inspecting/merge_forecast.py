@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import TableError
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.log_tally import TableTally
 from pipeline.schema.row_keys import merge_key
@@ -21,7 +21,7 @@ from pipeline.table import TableName
 
 def foreseen_merges(
     work: Workplace,
-    begun: Begun,
+    run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
     replaced: Collection[TableName],
@@ -29,7 +29,7 @@ def foreseen_merges(
     """A sentence for each table with changes. `replaced`: those that are emptied, made or read
     anew meanwhile."""
     soft = work.source.lake.deletes == "soft"
-    continues = begun.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
+    continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     found = {}
     for table, tally in tables.items():

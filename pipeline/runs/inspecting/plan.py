@@ -20,23 +20,23 @@ from pipeline.hints import named, naming
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
 from pipeline.preflight import require_ready
-from pipeline.runs.acknowledge import tables_set_aside
-from pipeline.runs.begin import Begun, Looked, look
+from pipeline.runs.acknowledge import quarantined_tables
+from pipeline.runs.begin import RunStart, StartProposal, look
 from pipeline.runs.capturing.basis import basis_of, bounds_of
 from pipeline.runs.capturing.completeness import require_followed, require_whole
-from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.context import Workplace
 from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
 from pipeline.runs.inspecting.merge_forecast import foreseen_merges
 from pipeline.runs.loading.due import new_tables
-from pipeline.runs.rejoining.log_reach import Returns, returns_of
+from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
-from pipeline.table_state import SetAside
+from pipeline.table_state import Quarantine
 
 _BATCHES: Final = 1_000
 _RATED: Final = 10
@@ -75,7 +75,7 @@ class PlannedReading:
     statements: tuple[StatementSeen, ...]
     more_statements: int
     largest: Largest | None
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     merges: Mapping[TableName, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Plan:
     the tables that are still to be merged. `returns`: how tables that stopped come back;
     `loads`: tables that are read from the source for another reason; `loads_take`: about how long
     that takes, and how long the log is kept. `seconds`: to capture it, if earlier batches say how
-    fast that goes. `set_aside`: tables that already are. `busy`: a run that is going on
+    fast that goes. `quarantined`: tables that already are. `busy`: a run that is going on
     now."""
 
     abandoned: tuple[str, ...]
@@ -107,9 +107,9 @@ class Plan:
     reading: PlannedReading | None
     seconds: float | None
     refusal: LockstepError | None
-    set_aside: tuple[SetAside, ...]
+    quarantined: tuple[Quarantine, ...]
     busy: LeaseView | None
-    returns: Returns = field(default_factory=Returns)
+    returns: ReturnPlan = field(default_factory=ReturnPlan)
     loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
     loads_take: tuple[str, ...] = ()
 
@@ -123,20 +123,20 @@ def make_plan(work: Workplace) -> Plan:
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
-    returns = Returns()
+    returns = ReturnPlan()
     loads: dict[TableName, PlannedLoad] = {}
     take: tuple[str, ...] = ()
     try:
-        looked = _looked(work, abandoned)
+        proposal = _looked(work, abandoned)
         returns = returns_of(work, foreseen_orders(work))
-        start = _start(work, looked)
-        if isinstance(looked.decision, Refusal):
-            refusal = looked.decision.error
-        elif looked.begun is not None:
+        start = _start(work, proposal)
+        if isinstance(proposal.decision, Refusal):
+            refusal = proposal.decision.error
+        elif proposal.run_start is not None:
             with naming(work.source.name):
-                reading = _read(work, looked.begun, returns)
-                loads = _loads(work, looked.begun)
-                take = loads_take(work, looked.begun.facts, loads.values()) if loads else ()
+                reading = _read(work, proposal.run_start, returns)
+                loads = _loads(work, proposal.run_start)
+                take = loads_take(work, proposal.run_start.facts, loads.values()) if loads else ()
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -150,7 +150,7 @@ def make_plan(work: Workplace) -> Plan:
         reading=reading,
         seconds=_seconds(work, reading),
         refusal=None if refusal is None else named(refusal, work.source.name),
-        set_aside=tables_set_aside(work),
+        quarantined=quarantined_tables(work),
         busy=lease if lease is not None and lease.live else None,
         returns=returns,
         loads=loads,
@@ -163,18 +163,18 @@ def loads_take(
 ) -> tuple[str, ...]:
     """About how long the tables take to be read, and what the server's log leaves of the time for
     it, a sentence each."""
-    rows = sum(max((one.estimated or 0) - one.rows, 0) for one in loads)
+    rows = sum(max((load.estimated or 0) - load.rows, 0) for load in loads)
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {CURE}",)
     return (room.forecast(rows, plan.connections), *short)
 
 
-def _loads(work: Workplace, begun: Begun) -> dict[TableName, PlannedLoad]:
+def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]:
     """None in a run whose end a person fixed."""
     if work.source.until is not None:
         return {}
-    new = new_tables(work, begun)
+    new = new_tables(work, run_start)
     estimates = work.server.estimated_rows(new) if new else {}
     found = {table: PlannedLoad(one.why, 0, estimates.get(table)) for table, one in new.items()}
     for load in work.ledger.open_loads(work.source.name):
@@ -186,16 +186,16 @@ def next_start(work: Workplace) -> PlannedStart:
     """Where the next run would begin; its refusal is raised."""
     override = work.ledger.open_override(work.source.name)
     cursor = cursor_after(work, list(foreseen(work, override)))
-    looked = look(work, cursor, override)
-    if isinstance(looked.decision, Refusal):
-        raise looked.decision.error
-    return _start(work, looked)
+    proposal = look(work, cursor, override)
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    return _start(work, proposal)
 
 
 # -- the start --------------------------------------------------------------------------
 
 
-def _looked(work: Workplace, abandoned: list[Abandonment]) -> Looked:
+def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
     override = work.ledger.open_override(work.source.name)
     abandoned.extend(foreseen(work, override))
     cursor = cursor_after(work, abandoned)
@@ -226,11 +226,11 @@ def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | 
     return Cursor(batch.id, batch.end, batch.witness, resumable, newest.lapsed)
 
 
-def _start(work: Workplace, looked: Looked) -> PlannedStart:
-    decision = looked.decision
+def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
+    decision = proposal.decision
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
-    position = looked.begun.start if looked.begun else None
+    position = proposal.run_start.start if proposal.run_start else None
     tables = tables_touched(work, decision)
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
@@ -248,30 +248,30 @@ def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tup
 # -- what lies between start and end -------------------------------------------------------
 
 
-def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
-    bounds = bounds_of(work, begun)
+def _read(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> PlannedReading:
+    bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
     active = [order.table for order in returns.orders]
-    basis = basis_of(replace(work, segments=_NoSegments()), begun, bounds, batch, active)
+    basis = basis_of(replace(work, segments=_NoSegments()), run_start, bounds, batch, active)
     tally = Tally(basis)
     stops: list[LockstepError] = []
-    reading = Reading(tally.keeping_nothing(), tally, stops=stops.append)
+    reading = LogReading(tally.keeping_nothing(), tally, stops=stops.append)
     try:
         reading.run()
         if reading.spent is None:
-            require_whole(work, begun, bounds, reading.end.gtid_set)
-        require_followed(begun, reading)
+            require_whole(work, run_start, bounds, reading.end.gtid_set)
+        require_followed(run_start, reading)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         stops.append(error)
-    left = log_between(reading.end.at, bounds.end, begun.facts.binlogs)
+    left = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
     whole = not reading.spent or left <= 0
     return PlannedReading(
         end=reading.end,
-        why=_why(work, reading.spent, bounds.end, begun.facts.head),
+        why=_why(work, reading.spent, bounds.end, run_start.facts.head),
         runs=1 if whole else 1 + -(-left // max(reading.log_bytes, 1)),
         transactions=reading.transactions,
         log_bytes=reading.log_bytes,
@@ -281,11 +281,11 @@ def _read(work: Workplace, begun: Begun, returns: Returns) -> PlannedReading:
         statements=tuple(tally.statements),
         more_statements=tally.more_statements,
         largest=tally.largest,
-        set_aside=tuple(tally.set_aside),
+        quarantined=tuple(tally.quarantined),
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=foreseen_merges(work, begun, basis.structures, tally.tables, tally.replaced),
-        end_is_behind=bounds.end < begun.facts.head and bounds.reached(begun.start.at),
+        merges=foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
+        end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
     )
 
 

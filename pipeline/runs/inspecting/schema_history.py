@@ -191,7 +191,7 @@ def _began(ledger: Ledger, source: str, told: Sequence[ToldVersion]) -> datetime
     if told[0].statement is not None:
         return told[0].statement.committed_at
     batches = ledger.batches(source, limit=_BATCHES)
-    first = next((one for one in batches if one.id == told[0].version.batch), None)
+    first = next((batch for batch in batches if batch.id == told[0].version.batch), None)
     if first is None:
         return None
     if first.start.committed_at is not None:

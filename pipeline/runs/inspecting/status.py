@@ -16,7 +16,7 @@ from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
-from pipeline.runs.acknowledge import those_set_aside
+from pipeline.runs.acknowledge import quarantines_of
 from pipeline.runs.agreement.claim import lake_trouble
 from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.begin import gather
@@ -26,7 +26,7 @@ from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start
 from pipeline.start.question import Refusal, Start
-from pipeline.table_state import SetAside, TableCondition
+from pipeline.table_state import Quarantine, TableCondition
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
@@ -84,14 +84,14 @@ def stand(
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
-        set_aside=those_set_aside(states),
+        quarantined=quarantines_of(states),
         paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
-        loading=tuple(one.progress for one in ledger.open_loads(source)),
+        loading=tuple(load.progress for load in ledger.open_loads(source)),
         astray=() if isinstance(work, LockstepError) else _astray(work),
         proofs=tuple(ledger.proofs(source)),
     )
@@ -114,8 +114,8 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
     return lag(facts, cursor.position, now, since), room
 
 
-def _astray(work: Workplace) -> tuple[SetAside, ...]:
-    return tuple(SetAside(one.table, one.why, one.hint, "") for one in astray(work))
+def _astray(work: Workplace) -> tuple[Quarantine, ...]:
+    return tuple(Quarantine(one.table, one.why, one.hint, "") for one in astray(work))
 
 
 def _since(
@@ -123,7 +123,7 @@ def _since(
 ) -> datetime | None:
     """When nothing was behind the position, as far as that is known: a run looked and found
     nothing; or a start was taken and no commit was read, whose moment would tell."""
-    begun = next((one.created_at for one in batches if one.end == position), None)
+    begun = next((batch.created_at for batch in batches if batch.end == position), None)
     first = begun if position is not None and position.committed_at is None else None
     return looked(decisions, position) or first
 

@@ -20,7 +20,7 @@ from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoining.forecast import foretold, stopped_at
 from pipeline.runs.rejoining.rejoin import remedy_of
 from pipeline.runs.rejoining.reload import origin_of
-from pipeline.schema.context import ServerFacts, StatementContext
+from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.correspondence import why_refused
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
@@ -110,8 +110,8 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
     )
     if state.condition is not TableCondition.QUARANTINED:
         raise LedgerRefused(
-            f"{asked.table} is {state.condition}: only a table that is set aside is released.",
-            hint="`lockstep status` shows each table that is set aside or paused, and what to do.",
+            f"{asked.table} is {state.condition}: only a table that is quarantined is released.",
+            hint="`lockstep status` shows what is quarantined or paused, and what to do.",
         )
     place = stopped_at(work, order)
     if schema is not None and asked.renames:
@@ -174,7 +174,7 @@ def _known_now(ledger: Ledger, source: str, folding: int) -> ServerSchema:
 
 
 def read_definition(
-    statement: str, table: TableName, schema: ServerSchema, facts: ServerFacts
+    statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
 ) -> TableSchema:
     """One CREATE TABLE of that table, as `show create table` prints it → its structure;
     what it leaves open is the database's. `ConfigurationError` for anything else."""

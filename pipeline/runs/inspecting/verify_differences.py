@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
-from pipeline.proof.hashes import Hashes, Part, RowHasher
+from pipeline.proof.hashes import Hashes, RowHasher, RowShare
 from pipeline.proof.rows import FirstTouch, Tally, Wrong, pairs, together
 from pipeline.runs.context import RowDifference, TableDifference, Workplace
 from pipeline.runs.inspecting.verify_log import TableReader, read_log
@@ -53,7 +53,7 @@ def differences(
     parts = -(-max(told.source_rows, told.lake_rows, 1) // PART_ROWS)
     wrong = Wrong()
     for number in range(parts):
-        wrong |= _wrong(work, cursor, side, Part(number, parts))
+        wrong |= _wrong(work, cursor, side, RowShare(number, parts))
     if wrong.untold and not wrong.all:
         raise SourceMoving(
             f"{wrong.untold:,} rows changed since {cursor.position}, and the log has not all of "
@@ -72,7 +72,7 @@ def differences(
     )
 
 
-def _wrong(work: Workplace, cursor: Cursor, side: Side, part: Part) -> Wrong:
+def _wrong(work: Workplace, cursor: Cursor, side: Side, part: RowShare) -> Wrong:
     hasher = side.hasher
     with work.server.row_hashes(hasher.structure, part) as found:
         source = together(pairs(keys, rows) for keys, rows in found.batches)

@@ -18,7 +18,7 @@ from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Cursor
 from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Block, Integers, Run
+from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, together
 from pipeline.bounds import Budget, RunBounds
@@ -32,7 +32,7 @@ from pipeline.runs.capturing.basis import Basis, basis_of
 from pipeline.runs.capturing.cascade_watch import Watch
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.context import Workplace
 from pipeline.schema.consequences import Action, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
@@ -71,18 +71,18 @@ def read_log(
 ) -> dict[TableName, Unfollowed]:
     """Read from the cursor to the log's end, everything of these tables to their readers; the
     tables of which that could not be done. Raises what would end a run that reads there."""
-    looked = look(work, cursor, None)
-    if isinstance(looked.decision, Refusal):
-        raise looked.decision.error
-    assert looked.begun is not None, "a start that is not refused has a place"
-    begun = looked.begun
-    bounds = RunBounds.fixed(begun.facts, Budget())
-    basis = basis_of(replace(work, segments=_NoSegments()), begun, bounds, cursor.batch + 1, ())
+    proposal = look(work, cursor, None)
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    assert proposal.run_start is not None, "a start that is not refused has a place"
+    run_start = proposal.run_start
+    bounds = RunBounds.fixed(run_start.facts, Budget())
+    basis = basis_of(replace(work, segments=_NoSegments()), run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
-    reading = Reading(basis, taker)
+    reading = LogReading(basis, taker)
     reading.run()
-    require_whole(work, begun, bounds, reading.end.gtid_set)
-    require_followed(begun, reading)
+    require_whole(work, run_start, bounds, reading.end.gtid_set)
+    require_followed(run_start, reading)
     return taker.unfollowed
 
 
@@ -97,7 +97,7 @@ class LogOfTables:
         self._policies = basis.work.source.lake
         self._decoding = Decoding(basis.structures)
         self._watch = Watch(basis.structures, self.wanted)
-        self._start, self._gtids = basis.begun.start.gtid_set, GtidsRead()
+        self._start, self._gtids = basis.run_start.start.gtid_set, GtidsRead()
         self.unfollowed: dict[TableName, Unfollowed] = {}
         self.rows = 0
 
@@ -120,7 +120,7 @@ class LogOfTables:
         if self._watch.moved():
             self._decoding.buffer.maps.ask_again()
 
-    def put(self, run: Run) -> None:
+    def put(self, run: TransactionGroup) -> None:
         taken: set[TableName] = set()
         for block in run.blocks:
             for table, at, reason in self._lost(run, block):
@@ -137,7 +137,7 @@ class LogOfTables:
     def _gtids_before(self) -> GtidSet:
         return together(self._start, self._gtids.set())
 
-    def _take(self, name: TableName, part: Block, run: Run) -> bool:
+    def _take(self, name: TableName, part: Block, run: TransactionGroup) -> bool:
         reader = self._readers[name]
         at = run.begin(int(part.events[0, columns.TRANSACTION]))
         of = part.events[:, columns.TRANSACTION]
@@ -157,7 +157,9 @@ class LogOfTables:
             return False
         return True
 
-    def _lost(self, run: Run, block: Block) -> list[tuple[TableName, Coordinates, str]]:
+    def _lost(
+        self, run: TransactionGroup, block: Block
+    ) -> list[tuple[TableName, Coordinates, str]]:
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
         found = self._watch.lost(run, block, maps, flavour)
         return [(table, one.at, one.reason) for table, one in found.items() if self.wanted(table)]
@@ -172,7 +174,7 @@ class LogOfTables:
 class _Transactions:
     """A run's, as `pipeline.proof` asks of them. `before`: GTIDs read before it."""
 
-    run: Run
+    run: TransactionGroup
     before: Callable[[], GtidSet]
 
     @property

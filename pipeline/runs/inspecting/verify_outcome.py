@@ -17,7 +17,7 @@ from pipeline.runs.context import TableDifference, VerifyReport, Workplace
 from pipeline.runs.inspecting.verify_sample import verify_sample
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.table import TableName
-from pipeline.table_state import SetAside, TableCondition
+from pipeline.table_state import Quarantine, TableCondition
 
 
 def note(work: Workplace, report: VerifyReport) -> None:
@@ -41,24 +41,25 @@ def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
     except LockstepError as error:
         work.progress.note(f"no rows were compared: {error.message}")
         return None
-    for one in report.tables:
-        if not one.equal:
+    for table in report.tables:
+        if not table.equal:
             work.progress.note(
-                f"{one.table} DIFFERS from MySQL: {differing(one)} of {one.compared} rows that "
-                f"were compared; `lockstep verify {one.table}` finds all of them"
+                f"{table.table} DIFFERS from MySQL: {differing(table)} of {table.compared} rows "
+                f"that "
+                f"were compared; `lockstep verify {table.table}` finds all of them"
             )
     return report
 
 
 def compared(report: VerifyReport) -> Iterator[Compared]:
-    for one in report.tables:
-        whole = one.compared is None
-        if not one.equal:
-            yield Compared(one.table, whole, None, differing(one))
-        elif one.at is not None:
-            rows = one.source_rows if one.compared is None else one.compared
-            proven = Proven(one.proof, rows, one.at.at, one.at.gtids)
-            yield Compared(one.table, whole, proven, 0)
+    for table in report.tables:
+        whole = table.compared is None
+        if not table.equal:
+            yield Compared(table.table, whole, None, differing(table))
+        elif table.at is not None:
+            rows = table.source_rows if table.compared is None else table.compared
+            proven = Proven(table.proof, rows, table.at.at, table.at.gtids)
+            yield Compared(table.table, whole, proven, 0)
 
 
 def differing(one: TableDifference) -> int:
@@ -71,13 +72,13 @@ def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableNa
     written one by one: a mirror has one writer, and its changelog tells readers of every row."""
     states = work.ledger.table_states(work.source.name)
     wrong = []
-    for one in report.tables:
-        state = states.get(one.table)
-        if one.equal or state is None or state.condition is not TableCondition.ACTIVE:
+    for table in report.tables:
+        state = states.get(table.table)
+        if table.equal or state is None or state.condition is not TableCondition.ACTIVE:
             continue
-        count = differing(one)
+        count = differing(table)
         rows = "1 row" if count == 1 else f"{count:,} rows"
         error = owed(f"a comparison found {rows} that differ, and it is to be repaired")
-        work.ledger.set_aside(lease, SetAside.of(one.table, error, str(report.position.at)))
-        wrong.append(one.table)
+        work.ledger.quarantine(lease, Quarantine.of(table.table, error, str(report.position.at)))
+        wrong.append(table.table)
     return tuple(wrong)

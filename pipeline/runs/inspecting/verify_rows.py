@@ -30,7 +30,7 @@ from pipeline.ports.compared import SourceSum
 from pipeline.proof.hashes import RowSum
 from pipeline.proof.prefixes import Carried, Prefix
 from pipeline.proof.proven import Proof
-from pipeline.runs.acknowledge import tables_set_aside
+from pipeline.runs.acknowledge import quarantined_tables
 from pipeline.runs.context import (
     NotCompared,
     TableDifference,
@@ -67,7 +67,7 @@ class Summed:
 def verify(
     work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
 ) -> VerifyReport:
-    """Compare `tables`, or all that are captured and not set aside.
+    """Compare `tables`, or all that are captured and not quarantined.
 
     `SourceMoving` before the first run, and while captured batches wait for their merge. A
     table that cannot be compared is told of, and the others are.
@@ -108,7 +108,7 @@ def report(
         cursor.batch,
         cursor.position,
         tuple(one for one in ordered if isinstance(one, TableDifference)),
-        tables_set_aside(work),
+        quarantined_tables(work),
         seconds,
         tuple(one for one in ordered if isinstance(one, NotCompared)),
         tuple(
@@ -141,7 +141,7 @@ def _summed(work: Workplace, shown: Shown, table: TableName) -> Summed | Found:
     side = side_of(work, shown, table)
     source = work.server.row_sum(side.hasher.structure)
     if state is not None and state.condition in STOPPED and _moved(shown.cursor, source):
-        return Unfollowed(table, "it is set aside, and the source has moved on", AGAIN)
+        return Unfollowed(table, "it is quarantined, and the source has moved on", AGAIN)
     return Summed(side, source, side.mirror.summed(side.hasher))
 
 

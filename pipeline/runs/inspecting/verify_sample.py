@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pipeline.batch import Cursor
 from pipeline.ports.compared import SourceSample
-from pipeline.proof.hashes import Hashes, Part
+from pipeline.proof.hashes import Hashes, RowShare
 from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
@@ -61,7 +61,7 @@ def verify_sample(
 ) -> VerifyReport:
     """Compare so many rows of each of `tables`, or of `most_tables` that chance chose; as
     `verify` otherwise. Rows of a table without a key are not told from each other, and those of
-    a table that is set aside stand elsewhere: such a table is not proven."""
+    a table that is quarantined stand elsewhere: such a table is not proven."""
     clock = perf_counter()
     shown = what_the_lake_shows(work)
     names = chosen(work, tables, shown.states)
@@ -75,7 +75,7 @@ def verify_sample(
             sampled[table] = one
         else:
             found[table] = one
-    touched = {table: FirstTouch(Part()) for table in sampled}
+    touched = {table: FirstTouch(RowShare()) for table in sampled}
     readers = {
         table: TouchReader(one.side.hasher, touched[table]) for table, one in sampled.items()
     }
@@ -199,4 +199,4 @@ def _compared(
 
 def _pairs(side: Side, rows: pa.Table) -> Pairs:
     hasher = side.hasher
-    return together(pairs(hasher.keys(one), hasher.rows(one)) for one in rows.to_batches())
+    return together(pairs(hasher.keys(batch), hasher.rows(batch)) for batch in rows.to_batches())

@@ -18,7 +18,7 @@ from pipeline.errors import NothingMatches
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
-from pipeline.runs.begin import Begun, look
+from pipeline.runs.begin import RunStart, look
 from pipeline.runs.capturing.initial_schemas import (
     facts_of_server,
     quiet_baseline,
@@ -74,22 +74,22 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
-    begun = _begun(work, cursor)
+    run_start = _begun(work, cursor)
     batches = list(recorded(ledger, source))
-    folding = facts_of_server(begun.facts).lower_case_table_names
+    folding = facts_of_server(run_start.facts).lower_case_table_names
     folded = tuple(refold(batches, lower_case_table_names=folding))
-    baseline, structures = _now(work, begun)
-    names = sorted({*(one.name for one in baseline.tables), *ledger.last_versions(source)})
-    names = sorted({*names, *(one.table for one in structures.history.versions)})
+    baseline, structures = _now(work, run_start)
+    names = sorted({*(table.name for table in baseline.tables), *ledger.last_versions(source)})
+    names = sorted({*names, *(version.table for version in structures.history.versions)})
     versions = {name: structures.version(name) for name in names}
     differing = list(_differing(work, baseline, versions))
-    known = [one for one in versions.values() if one is not None]
-    seen = {one.name for one in baseline.tables}
+    known = [version for version in versions.values() if version is not None]
+    seen = {table.name for table in baseline.tables}
     unseen = [n for n in _missing(seen, versions) if not work.source.patterns.matches(n)]
     return SchemaVerification(
         at=baseline.high,
-        statements=sum(len(one.statements) for one in batches),
-        versions=sum(len(one.versions) for one in batches),
+        statements=sum(len(batch.statements) for batch in batches),
+        versions=sum(len(batch.versions) for batch in batches),
         folded=folded,
         compared=len(versions) - len(unseen),
         differing=tuple(differing),
@@ -99,13 +99,13 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     )
 
 
-def _begun(work: Workplace, cursor: Cursor) -> Begun:
+def _begun(work: Workplace, cursor: Cursor) -> RunStart:
     """Where the next run would go on: the witness proves that the log is the one read."""
-    looked = look(work, cursor, None)
-    if isinstance(looked.decision, Refusal):
-        raise looked.decision.error
-    assert looked.begun is not None, "a start that is not refused has a place"
-    return looked.begun
+    proposal = look(work, cursor, None)
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    assert proposal.run_start is not None, "a start that is not refused has a place"
+    return proposal.run_start
 
 
 # -- what is recorded -----------------------------------------------------------------------
@@ -142,7 +142,11 @@ def _recorded(
     if batch.predecessor is not None:
         return Recorded(batch.id, *told)
     start = batch.start.at
-    origins = {one.origin for one in versions if one.since == start and one.statement is None}
+    origins = {
+        version.origin
+        for version in versions
+        if version.since == start and version.statement is None
+    }
     then = batch.id
     if Origin.CARRIED in origins:
         then = max(
@@ -150,7 +154,7 @@ def _recorded(
         )
     databases = ledger.databases_at(batch.source, batch=then, place=start)
     # A table that was read anew has a baseline of its own; a whole one has databases.
-    whole = any(one.batch == batch.id and one.since == start for one in databases)
+    whole = any(database.batch == batch.id and database.since == start for database in databases)
     return Recorded(batch.id, *told, tuple(databases), whole=whole)
 
 
@@ -167,10 +171,10 @@ def _covers(earlier: Batch, batch: Batch) -> bool:
 # -- the server --------------------------------------------------------------------------
 
 
-def _now(work: Workplace, begun: Begun) -> tuple[Baseline, SchemaTracker]:
+def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
     """What the server has, and the newest versions followed to the same place."""
-    structures = structures_at(work, begun)
-    baseline, between = quiet_baseline(work, begun)
+    structures = structures_at(work, run_start)
+    baseline, between = quiet_baseline(work, run_start)
     for statement in between:
         structures.take(statement)
     return baseline, structures

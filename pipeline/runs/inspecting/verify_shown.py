@@ -61,7 +61,7 @@ def what_the_lake_shows(work: Workplace) -> Shown:
         states = ledger.table_states(source)
         versions = {table: work.mirrors.version(one.mirror) for table, one in states.items()}
         waiting = frozenset(ledger.pending(source))
-        loading = frozenset(one.table for one in ledger.open_loads(source))
+        loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
         if not batches and ledger.acknowledged_cursor(source) == cursor:
             facts = work.server.facts()
@@ -93,9 +93,9 @@ def chosen(
             )
         return sorted(tables)
     going = (TableCondition.ACTIVE, TableCondition.LOADING)
-    aside = {table for table, state in states.items() if state.condition not in going}
+    quarantined = {table for table, state in states.items() if state.condition not in going}
     matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - aside)
+    return sorted((matched | states.keys()) - quarantined)
 
 
 def side_of(work: Workplace, shown: Shown, table: TableName) -> Side:

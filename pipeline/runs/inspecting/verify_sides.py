@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Hashes, Part, RowHasher, RowSum
+from pipeline.proof.hashes import Hashes, RowHasher, RowShare, RowSum
 from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
 from pipeline.proof.rows import FirstTouch, Pairs, Tally, pairs, together
 from pipeline.proof.sampling import Span
@@ -74,11 +74,11 @@ class Mirror:
             found = found + hasher.summed(batch)
         return found
 
-    def pairs(self, hasher: RowHasher, part: Part) -> Pairs:
+    def pairs(self, hasher: RowHasher, part: RowShare) -> Pairs:
         """Those of a part of the rows."""
         return together(self._pairs(hasher, part))
 
-    def _pairs(self, hasher: RowHasher, part: Part) -> Iterator[Pairs]:
+    def _pairs(self, hasher: RowHasher, part: RowShare) -> Iterator[Pairs]:
         for batch in self.batches(hasher.schema):
             keys = hasher.keys(batch)
             inside = part.holds(keys)

@@ -74,7 +74,9 @@ def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
 
 def _acknowledged(ledger: Ledger, source: str) -> list[Batch]:
     """Oldest first."""
-    return [one for one in reversed(ledger.batches(source, limit=_ALL)) if _is_acknowledged(one)]
+    return [
+        batch for batch in reversed(ledger.batches(source, limit=_ALL)) if _is_acknowledged(batch)
+    ]
 
 
 def _is_acknowledged(batch: Batch) -> bool:
@@ -89,13 +91,13 @@ def _shown(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
         batch,
         _end(batch),
         tuple(ledger.version_set(source, batch.id)),
-        tuple(_explained(one, ends) for one in lacks),
+        tuple(_explained(lack, ends) for lack in lacks),
     )
 
 
 def _ends_of(ledger: Ledger, source: str, lacks: Sequence[MissingTable]) -> dict[int, Position]:
     """Where the batches end that have what is missing."""
-    numbers = [one.together for one in lacks if one.together is not None]
+    numbers = [lack.together for lack in lacks if lack.together is not None]
     if not numbers:
         return {}
     found = ledger.live_batches(source, min(numbers), max(numbers))
@@ -139,7 +141,7 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case Earliest():
             return batches[0]
         case AtMoment(moment):
-            return _last([one for one in batches if _by(one, moment)])
+            return _last([batch for batch in batches if _by(batch, moment)])
         case AtCoordinates(at):
             return _at(batches, at)
         case InFile(file, moment):
@@ -147,7 +149,7 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case AfterGtids(gtids):
             return _having(batches, gtids)
         case OfRun(run):
-            return _last([one for one in batches if (one.dagster_run or "").startswith(run)])
+            return _last([batch for batch in batches if (batch.dagster_run or "").startswith(run)])
         case Snapshot():
             raise NotYet(
                 "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
@@ -166,14 +168,14 @@ def _last(batches: Sequence[Batch]) -> Batch | None:
 def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
     """Files of several servers may have one name: the batch that read the place tells which is
     meant, the newest of them. None where none did."""
-    covering = [one for one in batches if _covers(one, at)]
+    covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
     ending = [one for one in covering if _end(one).at == at]
     if ending:
         same = _end(ending[-1])
-        return _last([one for one in batches if _end(one) == same])
-    return _last([one for one in batches if one.id < covering[-1].id])
+        return _last([batch for batch in batches if _end(batch) == same])
+    return _last([batch for batch in batches if batch.id < covering[-1].id])
 
 
 def _covers(batch: Batch, at: Coordinates) -> bool:
@@ -184,14 +186,14 @@ def _covers(batch: Batch, at: Coordinates) -> bool:
 
 def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
     """On the server that the file was read from last."""
-    through = [one for one in batches if _touches(one, file)]
+    through = [batch for batch in batches if _touches(batch, file)]
     if not through:
         return None
     server = _end(through[-1]).server_uuid
     there = [
-        one
-        for one in batches
-        if _end(one).server_uuid == server and _end(one).at.file.base == file.base
+        batch
+        for batch in batches
+        if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
     ]
     before = [one for one in there if _end(one).at.file.number < file.number]
     within = [one for one in there if _end(one).at.file == file and _by(one, moment)]
@@ -204,7 +206,7 @@ def _touches(batch: Batch, file: LogFile) -> bool:
 
 
 def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
-    return next((one for one in batches if _end(one).gtid_set.contains(gtids)), None)
+    return next((batch for batch in batches if _end(batch).gtid_set.contains(gtids)), None)
 
 
 # -- what is missing ------------------------------------------------------------------------
@@ -231,7 +233,7 @@ _WORDS: Final = {
         "it has a version once all its rows are read: `lockstep snapshot` reads on",
     ),
     Missing.QUARANTINED: (
-        "it was set aside",
+        "it was quarantined",
         "`lockstep status` says why, and what brings it back",
     ),
     Missing.PAUSED: ("it was paused", "`lockstep resume {table}` brings it back"),

@@ -13,9 +13,9 @@ from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.load import Load, why_void
 from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
-from pipeline.start.question import Rule
+from pipeline.start.question import StartRule
 from pipeline.table import TableName
 from pipeline.table_state import GOING, STOPPED, TableCondition, TableState
 
@@ -24,7 +24,7 @@ OLDER = "it is older than what is read of the log"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LoadReason:
     """Why a table is read from the source, and who says so."""
 
     why: str
@@ -37,12 +37,12 @@ def is_due(work: Workplace) -> bool:
     source = work.source.name
     states = work.ledger.table_states(source).values()
     return bool(
-        any(one.condition is TableCondition.LOADING for one in states)
-        or any(work.source.patterns.matches(one.table) for one in work.ledger.open_loads(source))
+        any(state.condition is TableCondition.LOADING for state in states)
+        or any(work.source.patterns.matches(load.table) for load in work.ledger.open_loads(source))
     )
 
 
-def new_tables(work: Workplace, begun: Begun) -> dict[TableName, Wanted]:
+def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReason]:
     """Tables that have rows which are older than what is read of the log, where those are wanted
     (`start = "snapshot"`), or that have none yet. One that is made in the log which is still
     to be read is not among them."""
@@ -50,8 +50,10 @@ def new_tables(work: Workplace, begun: Begun) -> dict[TableName, Wanted]:
         return {}
     source = work.source.name
     known = work.ledger.table_states(source).keys()
-    loads = {one.table for one in work.ledger.open_loads(source)}
-    there = [one.name for one in work.server.tables() if work.source.patterns.matches(one.name)]
+    loads = {load.table for load in work.ledger.open_loads(source)}
+    there = [
+        table.name for table in work.server.tables() if work.source.patterns.matches(table.name)
+    ]
     new = [one for one in there if one not in known and one not in loads]
     cursor = work.ledger.captured_cursor(source)
     if cursor is not None:
@@ -59,12 +61,12 @@ def new_tables(work: Workplace, begun: Begun) -> dict[TableName, Wanted]:
         found = {one: work.ledger.schema_at(source, one, batch=batch, place=place) for one in new}
         new = [one for one in new if found[one] is not None]
     kept_out = foreign_mirrors(work, new)
-    return dict.fromkeys((one for one in new if one not in kept_out), Wanted(OLDER))
+    return dict.fromkeys((one for one in new if one not in kept_out), LoadReason(OLDER))
 
 
-def order_new(work: Workplace, lease: Lease, begun: Begun) -> None:
+def order_new(work: Workplace, lease: Lease, run_start: RunStart) -> None:
     """Have new tables read by a later run; nothing is captured of them until then."""
-    for table, one in new_tables(work, begun).items():
+    for table, one in new_tables(work, run_start).items():
         work.ledger.order_load(lease, table, author=one.author, reason=one.why)
 
 
@@ -75,15 +77,15 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 
 
 def kept_loads(
-    work: Workplace, lease: Lease, begun: Begun, states: Mapping[TableName, TableState]
-) -> tuple[dict[TableName, Load], dict[TableName, Wanted]]:
+    work: Workplace, lease: Lease, run_start: RunStart, states: Mapping[TableName, TableState]
+) -> tuple[dict[TableName, Load], dict[TableName, LoadReason]]:
     """Open loads that go on; the others are given up, and begin again unless their tables
     stopped."""
-    found, again = dict[TableName, Load](), dict[TableName, Wanted]()
+    found, again = dict[TableName, Load](), dict[TableName, LoadReason]()
     for load in work.ledger.open_loads(work.source.name):
-        gap = load.followed is not None and _gap_since(work, begun, load.followed.batch)
-        uuid = begun.facts.server_uuid
-        why = why_void(load, states.get(load.table), uuid, begun.start.at, gap=gap)
+        gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
+        uuid = run_start.facts.server_uuid
+        why = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
         if why is None and load.complete:
             folder = snapshot_path(work.source.name, load.table)
             why = next(iter(work.segments.damaged(folder, load.files)), None)
@@ -93,22 +95,22 @@ def kept_loads(
         give_up(work, lease, load, why)
         state = states.get(load.table)
         if state is None or state.condition not in STOPPED:
-            again[load.table] = Wanted(load.reason, load.author)
+            again[load.table] = LoadReason(load.reason, load.author)
             if load.rows:
                 work.progress.note(f"{load.table} is read from the beginning again: {why}")
     return found, again
 
 
-def _gap_since(work: Workplace, begun: Begun, batch: int) -> bool:
+def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
     """Whether some of the log behind a batch was passed over, or read twice."""
-    if begun.decision.predecessor is None:
+    if run_start.decision.predecessor is None:
         return True
-    chain = work.ledger.live_batches(work.source.name, batch + 1, begun.decision.predecessor)
+    chain = work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
     return any(one.predecessor is None and not one.catches_up for one in chain)
 
 
-def lost_tables(begun: Begun, states: Mapping[TableName, TableState]) -> set[TableName]:
+def lost_tables(run_start: RunStart, states: Mapping[TableName, TableState]) -> set[TableName]:
     """Tables that cannot go on by the log, since part of it was purged unread."""
-    if begun.decision.rule is not Rule.TABLES_READ_AGAIN:
+    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
     return {table for table, one in states.items() if one.condition in GOING}

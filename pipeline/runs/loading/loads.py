@@ -17,14 +17,13 @@ from time import perf_counter
 from pipeline.decisions import Lease
 from pipeline.engines import why_refused
 from pipeline.errors import Remedy, StructureMoved, TableBusy, TableError
-from pipeline.load import Load, Reading
+from pipeline.load import Load, LoadBasis
 from pipeline.ports.source import Baseline
 from pipeline.retries import TABLE_READ
-from pipeline.runs.begin import Begun
+from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
-from pipeline.runs.loading.due import Wanted, give_up, kept_loads, lost_tables
-from pipeline.runs.loading.read_chunks import ChunkReader
-from pipeline.runs.loading.read_chunks import Reading as ChunksRead
+from pipeline.runs.loading.due import LoadReason, give_up, kept_loads, lost_tables
+from pipeline.runs.loading.read_chunks import ChunkReader, ChunksRead
 from pipeline.runs.rejoining.resnapshot import Reread, owed
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
@@ -33,46 +32,48 @@ from pipeline.table_state import TableCondition
 
 
 def load_tables(
-    work: Workplace, lease: Lease, begun: Begun, wanted: Mapping[TableName, Wanted]
+    work: Workplace, lease: Lease, run_start: RunStart, wanted: Mapping[TableName, LoadReason]
 ) -> list[Reread]:
     """Read the tables of `wanted`, those that somebody ordered, and those that earlier runs did
     not finish; until all is read, or the time for it in one run is over."""
-    room = LogRoom(kept_for(begun.facts.settings), work.source.snapshot.seconds)
+    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
     states = work.ledger.table_states(work.source.name)
-    lost = lost_tables(begun, states)
-    gone = Wanted("the log behind its rows is gone")
+    lost = lost_tables(run_start, states)
+    gone = LoadReason("the log behind its rows is gone")
     wanted = {**dict.fromkeys(lost, gone), **wanted}
-    kept, asked = kept_loads(work, lease, begun, states)
+    kept, asked = kept_loads(work, lease, run_start, states)
     asked |= wanted
     for table, state in states.items():
         if state.condition is TableCondition.LOADING and table not in kept:
-            asked.setdefault(table, Wanted("what was read of it counts no more"))
+            asked.setdefault(table, LoadReason("what was read of it counts no more"))
     loads = [one for one in kept.values() if work.source.patterns.matches(one.table)]
     for table, one in asked.items():
         if table not in kept:
             loads.append(work.ledger.order_load(lease, table, author=one.author, reason=one.why))
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{CURE}`")
-    read = _loaded(work, lease, begun, loads, until, room.piece_seconds)
+    read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
     head = work.server.facts().head
     waits = TableBusy("its turn to be read from the source has not come", hint=_AGAIN)
     done = {one.table for one in read}
     # They may not go on behind the gap.
-    left = [one for one in loads if one.table in lost and one.table not in done]
+    left = [load for load in loads if load.table in lost and load.table not in done]
     read += [Reread(one.table, one.reason, None, head, head, error=waits) for one in left]
     return read
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
     """Those whose tables this capture begins to follow."""
-    return [one for one in rereads if one.load is not None and one.load.followed is None]
+    return [
+        reread for reread in rereads if reread.load is not None and reread.load.followed is None
+    ]
 
 
 def _loaded(
     work: Workplace,
     lease: Lease,
-    begun: Begun,
+    run_start: RunStart,
     loads: Sequence[Load],
     until: float,
     piece_seconds: float,
@@ -83,10 +84,10 @@ def _loaded(
         waiting = [one for one in loads if one.table not in found.keys() | later]
         if not waiting:
             break
-        ready = _begun(work, lease, begun, waiting, found)
+        ready = _begun(work, lease, run_start, waiting, found)
         moved = []
         reader = ChunkReader(
-            work, lease, ready, start=begun.start.at, until=until, piece_seconds=piece_seconds
+            work, lease, ready, start=run_start.start.at, until=until, piece_seconds=piece_seconds
         )
         for read in reader.read():
             if isinstance(read.ended, StructureMoved):
@@ -113,7 +114,7 @@ _AGAIN = owed("", Remedy.RESNAPSHOT).hint
 def _begun(
     work: Workplace,
     lease: Lease,
-    begun: Begun,
+    run_start: RunStart,
     loads: Sequence[Load],
     found: dict[TableName, Reread],
 ) -> list[Load]:
@@ -130,7 +131,7 @@ def _begun(
             if load.table in found:
                 give_up(work, lease, load, "it cannot be read")
             continue
-        schema = next((one for one in baseline.tables if one.name == load.table), None)
+        schema = next((table for table in baseline.tables if table.name == load.table), None)
         refused = None if schema is None else why_refused(schema.engine)
         if schema is None or refused is not None:
             error = None
@@ -141,13 +142,13 @@ def _begun(
             )
             give_up(work, lease, load, refused or "it is gone")
             continue
-        if baseline.low < begun.start.at:
+        if baseline.low < run_start.start.at:
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
             found[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
             continue
-        uuid = begun.facts.server_uuid
-        reading = Reading(schema, uuid, baseline.low, estimates.get(load.table))
+        uuid = run_start.facts.server_uuid
+        reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table))
         work.ledger.begin_load(lease, load.id, reading)
         work.progress.note(f"{load.table} is read from the source: {load.reason}")
     open_now = {one.id: one for one in work.ledger.open_loads(work.source.name)}
@@ -158,16 +159,16 @@ def _baselines(
     work: Workplace, loads: Sequence[Load], found: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
     """All tables in one round of questions; one by one where that fails."""
-    names = [one.table for one in loads]
+    names = [load.table for load in loads]
     if len(names) > 1:
         try:
             baseline = work.server.baseline(names)
         except (TableError, StructureMoved):
             pass
         else:
-            there = {one.name for one in baseline.tables}
+            there = {table.name for table in baseline.tables}
             told = dict.fromkeys((name for name in names if name in there), baseline)
-            rest = [one for one in loads if one.table not in there]
+            rest = [load for load in loads if load.table not in there]
             return told | _one_by_one(work, rest, found)
     return _one_by_one(work, loads, found)
 

@@ -33,7 +33,7 @@ LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class Reading:
+class ChunksRead:
     """A load while its chunks are read. `size`: rows of the next chunk; `ended`: what ends it."""
 
     load: Load
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    reading: Reading
+    reading: ChunksRead
     chunk: Chunk
     rows: ChunkRows | TableError | StructureMoved
     asked: int
@@ -78,14 +78,14 @@ class ChunkReader:
         self._work, self._lease, self._start, self._until = work, lease, start, until
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
-        self._readings = [Reading(one, first_size(plan.pace)) for one in loads]
+        self._readings = [ChunksRead(load, first_size(plan.pace)) for load in loads]
         self._waiting = deque(self._readings)
         self._begun = False
         self._told_wait = ""
         self._looked = float("-inf")
         self._oldest: LogFile | None = None
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[ChunksRead]:
         connections = self._work.source.snapshot.connections
         running: set[Future[_Done]] = set()
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
@@ -105,7 +105,7 @@ class ChunkReader:
 
     # -- which is next --------------------------------------------------------------------
 
-    def _next(self) -> tuple[Reading, Chunk, int] | None:
+    def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
         """A chunk of the next table in turn; None where there is none, or no time. One is read in
         any case: whatever a run takes to begin, it leaves less to the next."""
         for _ in range(len(self._waiting)):
@@ -120,7 +120,7 @@ class ChunkReader:
                 return reading, chunk, reading.size
         return None
 
-    def _chunk(self, reading: Reading) -> Chunk | None:
+    def _chunk(self, reading: ChunksRead) -> Chunk | None:
         """One that is planned and not read, or a new one."""
         if not reading.goes_on:
             return None
@@ -135,7 +135,7 @@ class ChunkReader:
             reading.ended = error
             return None
 
-    def _planned(self, reading: Reading) -> Chunk:
+    def _planned(self, reading: ChunksRead) -> Chunk:
         load = reading.load
         assert load.reading is not None, "a load that is read has begun"
         after = load.chunks[-1].range.through if load.chunks else None
@@ -181,7 +181,7 @@ class ChunkReader:
 
     # -- reading it ------------------------------------------------------------------------
 
-    def _read(self, reading: Reading, chunk: Chunk, asked: int) -> _Done:
+    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _Done:
         """In a thread of its own."""
         try:
             rows, size = self._rows(reading.load, chunk)
@@ -233,6 +233,6 @@ class ChunkReader:
             self._waiting.append(reading)
         self._work.progress.load(tuple(one.load.progress for one in self._told()))
 
-    def _told(self) -> Iterator[Reading]:
+    def _told(self) -> Iterator[ChunksRead]:
         """Those that are being read, and those that just ended."""
-        return (one for one in self._readings if one.load.chunks)
+        return (reading for reading in self._readings if reading.load.chunks)

@@ -71,7 +71,7 @@ def folded_changes(
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,
-        parts=tuple(one.part for one in parts),
+        parts=tuple(part.part for part in parts),
         marks=("_committed_at",) if job.lineage.policies.deletes == "soft" else (),
         numbered=bool(job.lineage.asked),
         doubtful=sys.maxsize if job.again else job.task.plan.read_until,
@@ -89,8 +89,8 @@ def staged_fold(
     try:
         with _FOLDING:
             if buckets == 1:
-                pieces = (one.pieces(stores.segments, fold.marks) for one in parts)
-                files.add(fold, [pa.concat_tables(one) for one in pieces])
+                pieces = (part.pieces(stores.segments, fold.marks) for part in parts)
+                files.add(fold, [pa.concat_tables(piece) for piece in pieces])
             elif buckets:
                 _fold_buckets(stores, parts, fold, buckets, files)
         yield files.staged()

@@ -17,7 +17,7 @@ from datetime import datetime
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
-from pipeline.changes.lineage import ColumnsRead, Lineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnLineage, ColumnsRead, MirrorPolicies, lineage
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
 from pipeline.intent import Intent
@@ -72,7 +72,7 @@ class Job:
     """
 
     task: Task
-    lineage: Lineage
+    lineage: ColumnLineage
     key: tuple[str, ...]
     steps: tuple[MirrorStep, ...]
     folders: Mapping[int, str]
@@ -85,7 +85,7 @@ class Job:
 def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Task:
     """`batches`: those that the table's mirror lacks, oldest first; an open intent covers some
     of them. TableError where nothing is left of what it covered."""
-    covered = [one for one in batches if intent.first_batch <= one.id <= intent.last_batch]
+    covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
     plan = plan_merge(_parts(work, covered, intent.table))
@@ -115,7 +115,7 @@ def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Seque
 def _last_known(work: Workplace, table: TableName) -> int:
     """For a table that went before anything of it was merged: an empty mirror tells of it."""
     versions = work.ledger.schema_versions(work.source.name, table)
-    known = [one.version for one in versions if one.knowledge is Knowledge.KNOWN]
+    known = [version.version for version in versions if version.knowledge is Knowledge.KNOWN]
     if not known:
         raise owed("it is gone, and its structure was never known")
     return known[-1]
@@ -137,7 +137,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
         raise owed("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
-    known = {one.version: one for one in versions}
+    known = {version.version: version for version in versions}
     again = reads_again(work, task.batches)
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
     ends = [batch.end for batch in task.batches if batch.end is not None]
@@ -154,7 +154,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     )
 
 
-def _require_complete(plan: MergePlan, line: Lineage, key: tuple[str, ...]) -> None:
+def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
     """Columns that were read can be filled by the key they were read with."""
     assert plan.completion is not None
     primary = next(iter(line.keys[plan.completion.version]), ())
@@ -173,7 +173,9 @@ def _require_snapshot(work: Workplace, task: Task) -> None:
             raise owed("what was read of it was not merged in time")
 
 
-def _lineage(work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int) -> Lineage:
+def _lineage(
+    work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int
+) -> ColumnLineage:
     mirror = None
     if after >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(task.state.mirror, after)
@@ -200,9 +202,15 @@ def policies_of(work: Workplace) -> MirrorPolicies:
 def part_of(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
     """What a batch has of a table."""
     source = work.source.name
-    segments = tuple(one for one in work.ledger.segments(batch.id) if one.table == table)
-    events = tuple(one for one in work.ledger.table_events(source, batch.id) if one.table == table)
-    found = [one for one in work.ledger.snapshots(source, batch.id) if one.table == table]
+    segments = tuple(
+        segment for segment in work.ledger.segments(batch.id) if segment.table == table
+    )
+    events = tuple(
+        event for event in work.ledger.table_events(source, batch.id) if event.table == table
+    )
+    found = [
+        snapshot for snapshot in work.ledger.snapshots(source, batch.id) if snapshot.table == table
+    ]
     return BatchPart(batch.id, segments, events, found[0] if found else None)
 
 

@@ -22,9 +22,9 @@ from pipeline.ports.mirror_writes import (
     Count,
     Merge,
     MirrorWrite,
-    Part,
     Recount,
     Replace,
+    StagedFiles,
     Target,
 )
 from pipeline.ports.mirrors import MirrorCommit
@@ -111,7 +111,7 @@ def _write(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
     """The write, whose staged files last as long as the context."""
-    target, images = _target(job), tuple(one.part for one in parts)
+    target, images = _target(job), tuple(part.part for part in parts)
     match strategy.way:
         case Way.APPEND:
             yield Append(target, images)
@@ -145,14 +145,14 @@ def _target(job: Job) -> Target:
     )
 
 
-def _snapshot(work: Workplace, job: Job) -> tuple[Part, ...]:
+def _snapshot(work: Workplace, job: Job) -> tuple[StagedFiles, ...]:
     part = job.task.plan.snapshot
     if part is None:
         return ()
     return (job.lineage.part(part.version, snapshot_paths(work, part), snapshot=True),)
 
 
-def _completion(work: Workplace, job: Job) -> Part | None:
+def _completion(work: Workplace, job: Job) -> StagedFiles | None:
     part = job.task.plan.completion
     if part is None or not job.lineage.asked:
         return None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import images_above, row_images
-from pipeline.ports.mirror_writes import Part
+from pipeline.ports.mirror_writes import StagedFiles
 from pipeline.ports.segments import SegmentStore
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import Job
@@ -29,7 +29,7 @@ class SegmentPart:
     folder: str
     files: tuple[SegmentFile, ...]
     names: tuple[str, ...]
-    part: Part
+    part: StagedFiles
 
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
         """Their images that count, some at a time."""

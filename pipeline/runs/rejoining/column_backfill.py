@@ -53,7 +53,7 @@ def enough(work: Workplace, order: TableOrder, schema: TableSchema) -> Wanted | 
     if state.mirror_version is None or not structure.primary_key or not goes_on(work, state):
         return None
     if remedy_of(state) is not Remedy.BACKFILL:
-        return None  # it was set aside once more, for something else
+        return None  # it was quarantined once more, for something else
     try:
         versions = versions_between(work, order.table, state.mirror_version, newest.version)
         line = lineage(

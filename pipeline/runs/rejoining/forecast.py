@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pipeline.errors import LockstepError, Recovery
 from pipeline.runs.context import Workplace
 from pipeline.runs.recorded_statements import recorded_statements
-from pipeline.runs.rejoining.log_reach import Returns, returns_of
+from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.correspondence import may_rename_columns, why_unclear
@@ -79,7 +79,11 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
         earlier = ledger.schema_versions(source, order.table)
         known = [one.schema for one in earlier if one.version < held.version]
         before = next((one for one in reversed(known) if one is not None), None)
-    found = [one for one in recorded_statements(ledger, source) if one.begin == stopped.at]
+    found = [
+        statement
+        for statement in recorded_statements(ledger, source)
+        if statement.begin == stopped.at
+    ]
     if not found:
         return StoppedAt(before)
     logged = logged_statement(found[-1])
@@ -123,7 +127,7 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     return _told(order, returns, place.doubt(order))
 
 
-def _told(order: TableOrder, returns: Returns, doubt: str | None) -> str:
+def _told(order: TableOrder, returns: ReturnPlan, doubt: str | None) -> str:
     table = order.table
     way, then = returns.ways[table], returns.besides[table]
     if isinstance(way, ReadAgain):

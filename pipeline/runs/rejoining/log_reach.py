@@ -1,4 +1,4 @@
-"""Which way tables come back that were paused or set aside.
+"""Which way tables come back that were paused or quarantined.
 
 Belongs here: what the log can bring of them, and why it cannot bring the rest. Does not: the
 choice (`rejoin`), reading the log (`catch_up`), reading a table from the source (`resnapshot`).
@@ -21,9 +21,9 @@ from pipeline.runs.rejoining.rejoin import (
     AsIs,
     Backfill,
     CatchUp,
-    Gone,
-    Here,
     LogReach,
+    LogUnavailable,
+    NothingMissing,
     ReadAgain,
     Rebuild,
     Rejoin,
@@ -39,7 +39,7 @@ from pipeline.table_state import OrderKind, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Returns:
+class ReturnPlan:
     """How the tables of `orders` come back, and what they catch up to: `cursor`. `first`: where
     the log is read from for all of them, `prepared` the XA transactions that were open there.
     `waits`: tables that stay where they are in this run, and why they are read from the source
@@ -81,7 +81,7 @@ class Returns:
         return log_between(self.first.start.at, end, self.facts.binlogs)
 
 
-def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
+def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     """How the tables of these orders come back; writes nothing.
 
     What is read from the source belongs before an end of the log that nobody knew when the
@@ -101,9 +101,9 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
     return replace(_returns_of(work, kept), waits=waits)
 
 
-def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
+def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     if not orders:
-        return Returns()
+        return ReturnPlan()
     cursor = work.ledger.captured_cursor(work.source.name)
     states = work.ledger.table_states(work.source.name)
     facts = work.server.facts()
@@ -117,7 +117,7 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> Returns:
         else:
             gone = ReadAgain("the log with the rows of an XA transaction that it lacks is gone")
             ways = {t: gone if isinstance(way, CatchUp) else way for t, way in ways.items()}
-    return Returns(tuple(orders), ways, cursor, facts, prepared, first)
+    return ReturnPlan(tuple(orders), ways, cursor, facts, prepared, first)
 
 
 def _way(
@@ -132,7 +132,7 @@ def _way(
     if told is not None:
         return told
     reach = _reach(work, order, cursor, facts)
-    reload = order.kind is OrderKind.RELOAD and not isinstance(reach, Gone)
+    reload = order.kind is OrderKind.RELOAD and not isinstance(reach, LogUnavailable)
     return rejoin(order, state, reach, origin_of(work, state) if reload else None)
 
 
@@ -145,7 +145,7 @@ def _reach(
 ) -> LogReach:
     """What the log has to bring of a table, and can."""
     if order.stopped is None or cursor is None:
-        return Gone("nobody recorded where in the log it stopped")
+        return LogUnavailable("nobody recorded where in the log it stopped")
     low, end = order.stopped.at, cursor.position
     batch = None
     if low.file.base == end.at.file.base:
@@ -153,24 +153,28 @@ def _reach(
     since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
     chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
     if batch is None or any(one.predecessor is None and not one.catches_up for one in chain):
-        return Gone("the source was read from another server or another place since it stopped")
+        return LogUnavailable(
+            "the source was read from another server or another place since it stopped"
+        )
     if low == end.at and order.schema is None:
-        return Here()
+        return NothingMissing()
     if facts.server_uuid != end.server_uuid:
-        return Gone("another server answers than the one that was read when it stopped")
+        return LogUnavailable("another server answers than the one that was read when it stopped")
     if batch.end is None or batch.witness is None:
-        return Gone("the batch that it stopped in has no end")
+        return LogUnavailable("the batch that it stopped in has no end")
     if low == batch.end.at:
         span = Span(batch, batch.end, batch.witness, low)
     else:
         span = Span(batch, batch.start, None, low)
     if not _is_listed(span.start.at, facts):
-        return Gone(f"the log after its place is gone from the server ({span.start.at.file})")
+        return LogUnavailable(
+            f"the log after its place is gone from the server ({span.start.at.file})"
+        )
     if any(
         read_witness_of(work, one, facts) is not WitnessReading.SAME
         for one in (cursor, Cursor(batch.id, batch.end, batch.witness))
     ):
-        return Gone("the server's log is not the one that was read when it stopped")
+        return LogUnavailable("the server's log is not the one that was read when it stopped")
     return span
 
 
@@ -205,7 +209,7 @@ def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class TablesResumed:
     """Tables that an ordinary capture takes up again, and how; the log behind their places is
     read already. A reason of None is that of the order."""
 
@@ -218,7 +222,7 @@ class Back:
     def read(self) -> tuple[TableOrder, ...]:
         """Those that are read from the source, or some columns of them."""
         ways = (AsIs, Rebuild)
-        return tuple(one for one in self.orders if not isinstance(self.ways[one.table], ways))
+        return tuple(order for order in self.orders if not isinstance(self.ways[order.table], ways))
 
     @property
     def why(self) -> dict[TableName, str]:
@@ -233,8 +237,8 @@ class Back:
 
     @classmethod
     def of(
-        cls, due: Sequence[TableOrder], returns: Returns, refused: str | None, *, fixed: bool
-    ) -> Back:
+        cls, due: Sequence[TableOrder], returns: ReturnPlan, refused: str | None, *, fixed: bool
+    ) -> TablesResumed:
         """`due`: orders that are open behind the batch that caught up, or was `refused`. A
         table that it had to leave has a newer order, which says why. `fixed`: the run's end
         is, so that no table is read from the source."""
@@ -247,7 +251,7 @@ class Back:
 
 
 def _way_back(
-    order: TableOrder, returns: Returns, refused: str | None
+    order: TableOrder, returns: ReturnPlan, refused: str | None
 ) -> AsIs | Backfill | Rebuild | ReadAgain | None:
     way = returns.ways.get(order.table)
     if isinstance(way, CatchUp) and refused is not None:

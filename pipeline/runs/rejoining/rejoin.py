@@ -80,18 +80,18 @@ Rejoin = AsIs | Backfill | Rebuild | ReadAgain | CatchUp
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class NothingMissing:
     """The log has nothing that the table lacks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class LogUnavailable:
     """The log cannot bring it."""
 
     why: str
 
 
-LogReach = Here | Span | Gone
+LogReach = NothingMissing | Span | LogUnavailable
 
 
 # -- the choice ------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def only_the_source(order: TableOrder, state: TableState, *, goes_on: bool) -> R
 def rejoin(order: TableOrder, state: TableState, reach: LogReach, origin: Origin | None) -> Rejoin:
     """How the table comes back that `only_the_source` leaves to the log. `origin`: where the
     rows of a mirror come from that is to be reloaded; None for any other order."""
-    if isinstance(reach, Gone):
+    if isinstance(reach, LogUnavailable):
         return ReadAgain(reach.why)
     if isinstance(origin, FromSource):
         return ReadAgain(f"{order.author} has it reloaded, and {origin.why}")

@@ -51,10 +51,10 @@ def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> st
         line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
     except TableError as error:
         return error.reason
-    written = {one.schema_version for part in found.parts for one in part.segments}
+    written = {segment.schema_version for part in found.parts for segment in part.segments}
     if line.reread or line.asked:
         return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
-    known = {one.version for one in versions}
+    known = {version.version for version in versions}
     if line.key_of((written & known) | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None

@@ -4,7 +4,7 @@ Belongs here: whose turn it is, the reading, and where in the log it belongs. Do
 server is read consistently (`SourceServer.snapshot`), joining the rows with the log
 (`snapshot_join`).
 
-A table that a run could not follow by the log alone is set aside there, and read by the
+A table that a run could not follow by the log alone is quarantined there, and read by the
 next one: before the end of that run is fixed, so that the log up to the reading's high
 watermark is part of it. What the log holds of the table behind the low watermark wins.
 """
@@ -67,13 +67,13 @@ class Reread:
 
 
 def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
-    """What a table is set aside with only to be read from the source by the next run, which
+    """What a table is quarantined with only to be read from the source by the next run, which
     is told in the hint's words and knows it by the remedy."""
     return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
 
 
 def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """What a table is set aside with that could not be read, or those `columns` of it."""
+    """What a table is quarantined with that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
         return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
     return TableError(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.changes.layout import changelog_path
-from pipeline.changes.lineage import Lineage, lineage
+from pipeline.changes.lineage import ColumnLineage, lineage
 from pipeline.changes.merging import BatchPart, MergePlan
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import Part, PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import moments_of, policies_of, versions_between
 from pipeline.runs.replaying.revise import SegmentFound
@@ -32,7 +32,7 @@ class Kind:
     folder: str
     files: tuple[SegmentFile, ...]
     names: tuple[str, ...]
-    part: Part
+    part: StagedFiles
 
 
 def require_merged(state: TableState) -> None:
@@ -48,11 +48,11 @@ def require_merged(state: TableState) -> None:
         )
 
 
-def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> Lineage:
+def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
     """From the structures of the changes that count to that of the mirror."""
     table, final = state.table, state.mirror_version
     assert final is not None
-    history = [one.version for one in work.ledger.schema_versions(work.source.name, table)]
+    history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
     first = min((*plan.versions, final), key=history.index)
     versions = versions_between(work, table, first, final)
     line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
@@ -65,8 +65,8 @@ def with_fresh(part: BatchPart, fresh: Sequence[SegmentFound]) -> BatchPart:
     """With the files that are to stand in the place of others."""
     told = {(one.table, one.schema_version): one.fresh for one in fresh if one.batch == part.batch}
     segments = (
-        replace(one, files=told.get((one.table, one.schema_version), one.files))
-        for one in part.segments
+        replace(segment, files=told.get((segment.table, segment.schema_version), segment.files))
+        for segment in part.segments
     )
     return replace(part, segments=tuple(segments))
 
@@ -74,7 +74,7 @@ def with_fresh(part: BatchPart, fresh: Sequence[SegmentFound]) -> BatchPart:
 def kinds_of(
     work: Workplace,
     plan: MergePlan,
-    line: Lineage,
+    line: ColumnLineage,
     own: pa.Schema,
     table: TableName,
     waiting: frozenset[SegmentFile],

@@ -122,7 +122,7 @@ class _Mirror:
         batches = [one for one in known if one.id >= span[0].id]
         if not batches:
             return None
-        plan = plan_merge([with_fresh(part_of(work, one, table), fresh) for one in batches])
+        plan = plan_merge([with_fresh(part_of(work, batch, table), fresh) for batch in batches])
         ranges = tuple(
             (one.base, one.base + one.changes)
             for one in span

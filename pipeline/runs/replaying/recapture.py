@@ -19,18 +19,18 @@ from pipeline.bounds import RunBounds
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import Begun, read_witness_of
+from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
 from pipeline.runs.capturing.initial_schemas import structures_behind
-from pipeline.runs.capturing.log_reader import Reading
+from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Numbers, Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.segment import Segment
-from pipeline.start.question import Rule, Start, WitnessReading
+from pipeline.start.question import Start, StartRule, WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
 
@@ -58,7 +58,7 @@ def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | No
         return "it brought back tables that had stopped"
     events = work.ledger.table_events(work.source.name, batch.id)
     if work.ledger.snapshots(work.source.name, batch.id) or any(
-        one.kind is TableEventKind.REREAD for one in events
+        event.kind is TableEventKind.REREAD for event in events
     ):
         return "it has rows that were read from the source"
     if any(one.batch < batch.id for one in work.ledger.ended_prepared(batch.id)):
@@ -103,7 +103,7 @@ def _recaptured(
     then = _as_then(work, batch)
     recorded = ledger.segments(batch.id)
     events = ledger.table_events(source, batch.id)
-    captured = {one.table for one in recorded} | {one.table for one in events}
+    captured = {one.table for one in recorded} | {event.table for event in events}
     tables = CapturedTables(
         ScratchStore(work.segments, source),
         source=source,
@@ -123,35 +123,37 @@ def _recaptured(
         prepared={},
     )
     numbers = Numbers(batch.id, batch.base)
-    rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda aside: None)
+    rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
     segmenter = Segmenter(tables, basis.structures, numbers, rules)
-    Reading(basis, segmenter, keeps=then.source.patterns.matches, warms=False).run()
+    LogReading(basis, segmenter, keeps=then.source.patterns.matches, warms=False).run()
     segments = tables.finish()
     other = _told_otherwise(batch, numbers.changes, recorded, segments) or _happened_otherwise(
         events,
         tables.events,
-        learnt=any(one.table in captured for one in basis.structures.history.versions),
+        learnt=any(version.table in captured for version in basis.structures.history.versions),
     )
     return Recaptured(batch, segments) if other is None else AsRecorded(batch, other)
 
 
 def _as_then(work: Workplace, batch: Batch) -> Workplace:
     """With the patterns that the batch was captured with."""
-    scopes = [one for one in work.ledger.capture_scopes(work.source.name) if one.batch <= batch.id]
+    scopes = [
+        scope for scope in work.ledger.capture_scopes(work.source.name) if scope.batch <= batch.id
+    ]
     if not scopes:
         return work
     return replace(work, source=replace(work.source, patterns=scopes[-1].patterns))
 
 
-def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> Begun:
+def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     witness = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         witness = before[0].witness if before and before[0].end == batch.start else None
-    start = Start(Rule.RESUME_SAME_SERVER, f"batch {batch.id} is read again", batch.start.at)
+    start = Start(StartRule.RESUME_SAME_SERVER, f"batch {batch.id} is read again", batch.start.at)
     # One that went on by GTIDs began at a file's beginning, before transactions of its set.
     known = batch.start.gtid_set if batch.predecessor is None else GtidSet()
-    return Begun(start, 0, batch.start, witness, facts, leave_out=known, by_gtid=batch.by_gtid)
+    return RunStart(start, 0, batch.start, witness, facts, leave_out=known, by_gtid=batch.by_gtid)
 
 
 def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:

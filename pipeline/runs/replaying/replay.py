@@ -58,19 +58,19 @@ class ReplayReport:
 
     @property
     def segments(self) -> tuple[SegmentFound, ...]:
-        return tuple(found for one in self.batches for found in one.segments)
+        return tuple(found for batch in self.batches for found in batch.segments)
 
     @property
     def differs(self) -> bool:
         """Whether the lake has, or had, something else than the span says."""
-        standings = {one.standing for one in self.segments}
+        standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({Standing.DIFFERENT, Standing.DAMAGED})
-        return wrong or any(one.wrong for one in self.mirrors)
+        return wrong or any(mirror.wrong for mirror in self.mirrors)
 
     @property
     def left(self) -> tuple[SegmentFound, ...]:
         """Damaged files that nothing could be put in the place of."""
-        damaged = (one for one in self.segments if one.standing is Standing.DAMAGED)
+        damaged = (segment for segment in self.segments if segment.standing is Standing.DAMAGED)
         return tuple(one for one in damaged if not one.replaced)
 
 
@@ -118,7 +118,7 @@ def replay(
     try:
         read = _Reading(work, only, *_facts(work, chosen))
         batches = [read.batch(one) for one in _told(work, chosen)]
-        found = [one for batch in batches for one in batch.segments]
+        found = [segment for batch in batches for segment in batch.segments]
         revision = revise.begin(work, lease, found) if commit else None
         if revision is not None:
             revise.carry_out(work, lease, revision)
@@ -202,8 +202,8 @@ def _tables(
             )
     found = set()
     for batch in chosen:
-        found |= {one.table for one in work.ledger.segments(batch.id)}
-        found |= {one.table for one in work.ledger.table_events(batch.source, batch.id)}
+        found |= {segment.table for segment in work.ledger.segments(batch.id)}
+        found |= {event.table for event in work.ledger.table_events(batch.source, batch.id)}
     return tuple(sorted(found if only is None else found & only))
 
 
@@ -258,8 +258,8 @@ class _Reading:
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced = [one for one in report.segments if one.replaced]
-    wrong = sum(one.wrong for one in report.mirrors)
+    replaced = [segment for segment in report.segments if segment.replaced]
+    wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",
         "span-replayed",
@@ -267,8 +267,10 @@ def _decision(report: ReplayReport) -> Decision:
         f"replaced, {wrong} rows of mirrors put right",
         {
             "batches": [first.id, last.id],
-            "as_recorded": [one.batch.id for one in report.batches if one.as_recorded],
+            "as_recorded": [batch.batch.id for batch in report.batches if batch.as_recorded],
             "replaced": [f"{one.batch} {one.table} v{one.schema_version}" for one in replaced],
-            "mirrors": {str(one.table): one.wrong for one in report.mirrors if one.wrong},
+            "mirrors": {
+                str(mirror.table): mirror.wrong for mirror in report.mirrors if mirror.wrong
+            },
         },
     )

@@ -140,7 +140,7 @@ def begin(work: Workplace, lease: Lease, found: Sequence[SegmentFound]) -> Revis
 def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     """Bring the files to their changelogs, one commit each, and settle. `SegmentsLost` where a
     file is gone of which some changelog may have a part already."""
-    parts = [_Part.of(work, one) for one in revision.segments]
+    parts = [_Part.of(work, segment) for segment in revision.segments]
     scratch = ScratchStore(work.segments, work.source.name)
     work.ledger.require_held(lease)
     for part in parts:
@@ -171,7 +171,9 @@ class _Part:
 
     @classmethod
     def of(cls, work: Workplace, new: RevisedSegment) -> _Part:
-        [old] = [one for one in work.ledger.segments(new.batch) if new.is_of(new.batch, one)]
+        [old] = [
+            segment for segment in work.ledger.segments(new.batch) if new.is_of(new.batch, segment)
+        ]
         number = new.schema_version
         version = work.ledger.schema_version(work.source.name, new.table, number)
         return cls(new, old, version, _folder(work, old))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
 from pipeline.schema.evolving.clauses import Plan, merged, planned
-from pipeline.schema.evolving.columns import (
+from pipeline.schema.evolving.column_changes import (
     beside_convert,
     resolve_columns,
     with_timestamps,
@@ -108,10 +108,12 @@ def _check_rename(
 ) -> None:
     """Foreign keys of a table that points at itself get lost or astray where it is renamed
     and changed at once."""
-    if len(clauses) == 1 or not any(isinstance(one, RenameTo) for one in clauses):
+    if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
     own = any(key.references == table.name for key in table.foreign_keys)
-    added = {one.reference.references.name for one in clauses if isinstance(one, AddForeignKey)}
+    added = {
+        clause.reference.references.name for clause in clauses if isinstance(clause, AddForeignKey)
+    }
     if (own and context.facts.mariadb) or table.name.name in added:
         raise CannotFollow("it renames a table that points at itself")
 

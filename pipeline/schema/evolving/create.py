@@ -10,7 +10,11 @@ from dataclasses import replace
 
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen, of_collation
-from pipeline.schema.evolving.columns import resolve_columns, with_timestamps, with_zero_moments
+from pipeline.schema.evolving.column_changes import (
+    resolve_columns,
+    with_timestamps,
+    with_zero_moments,
+)
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.keys import resolve_keys, with_key_columns
 from pipeline.schema.evolving.prefixes import SHAPES, holds_shapes
@@ -61,11 +65,11 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
     options = change.options
     inherited = inherited_charset(schema, name.database)
     charset = chosen(options.charset, options.collation, inherited, context)
-    written = [one for one in change.elements if isinstance(one, WrittenColumn)]
+    written = [element for element in change.elements if isinstance(element, WrittenColumn)]
     names = {column.name.lower() for column in written}
     columns = with_timestamps(resolve_columns(written, charset, context), names, context)
     engine = options.engine or context.facts.default_engine
-    periods = [one for one in change.elements if isinstance(one, WrittenPeriod)]
+    periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
     pending, references = split(change.elements, context)
     keys = resolve_keys(pending, columns, engine, context.facts)
     found: tuple[ForeignKey, ...] = ()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.context import ServerFacts
+from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import GEOMETRIES, TEXTS, WITH_PREFIX, fitted_key
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema
@@ -22,7 +22,10 @@ _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
 
 
 def resolve_keys(
-    pending: Sequence[WrittenKey], columns: Sequence[ColumnSchema], engine: str, facts: ServerFacts
+    pending: Sequence[WrittenKey],
+    columns: Sequence[ColumnSchema],
+    engine: str,
+    facts: ServerDialect,
 ) -> tuple[KeySchema, ...]:
     """All keys of a table, those it had before first, then a statement's in its order."""
     by_name = {column.name.lower(): column for column in columns}
@@ -68,7 +71,7 @@ def pending_key(key: KeySchema) -> WrittenKey:
     return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
 
 
-def _needed(pending: Sequence[WrittenKey], facts: ServerFacts) -> list[WrittenKey]:
+def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
     """Without the keys made for foreign keys that another can stand in for."""
     ignored: set[int] = set()
     for at, key in enumerate(pending):
@@ -83,7 +86,7 @@ def _needed(pending: Sequence[WrittenKey], facts: ServerFacts) -> list[WrittenKe
     return [key for at, key in enumerate(pending) if at not in ignored]
 
 
-def _redundant(one: WrittenKey, other: WrittenKey, facts: ServerFacts) -> bool:
+def _redundant(one: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
     """Whether one of the two is generated and begins the other. MySQL needs it ascending."""
     if one.generated:
         both = other.generated and len(one.parts) > len(other.parts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
 from pipeline.schema.evolving.clauses import Plan
-from pipeline.schema.evolving.columns import BLOBS, TEXTS, converted, converted_text
+from pipeline.schema.evolving.column_changes import BLOBS, TEXTS, converted, converted_text
 from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
@@ -94,7 +94,7 @@ def _made_by_server(column: ColumnSchema) -> bool:
 def _taken_out(columns: list[Placed], name: str) -> Placed:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
-    moved = next(one for one in columns if one.column.name.lower() == name.lower())
+    moved = next(column for column in columns if column.column.name.lower() == name.lower())
     columns.remove(moved)
     return moved
 

@@ -35,7 +35,7 @@ from pipeline.schema.statements.changes import (
     RowsChange,
     SetOptions,
 )
-from pipeline.schema.statements.columns import read_column, read_definition
+from pipeline.schema.statements.column_definitions import read_column, read_definition
 from pipeline.schema.statements.create import read_period
 from pipeline.schema.statements.defaults import read_default
 from pipeline.schema.statements.keys import read_key, sees_key

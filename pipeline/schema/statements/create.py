@@ -17,7 +17,7 @@ from pipeline.schema.statements.changes import (
     CreateTable,
     DropKey,
 )
-from pipeline.schema.statements.columns import read_column
+from pipeline.schema.statements.column_definitions import read_column
 from pipeline.schema.statements.keys import read_key, read_parts, sees_key
 from pipeline.schema.statements.lexer import CannotRead
 from pipeline.schema.statements.options import read_option, read_options, skip_partitions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.context import ServerFacts
+from pipeline.schema.context import ServerDialect
 from pipeline.schema.statements.reader import StatementReader
 from pipeline.schema.statements.written import WrittenOptions
 
@@ -64,7 +64,7 @@ def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpti
     return _neutral(options, reader)
 
 
-def engine_name(written: str, facts: ServerFacts) -> str:
+def engine_name(written: str, facts: ServerDialect) -> str:
     """An engine under the name information_schema has for it."""
     word = written.upper()
     known = {**_AS_SERVER_SAYS, **_OTHER_ENGINES, **_NDB}

@@ -2,7 +2,7 @@
 
 Belongs here: names, lengths and the attributes that belong to the type (UNSIGNED,
 CHARACTER SET, BINARY …). Does not: what an omitted length or character set comes to
-where that depends on the table (`pipeline.schema.evolving.columns`).
+where that depends on the table (`pipeline.schema.evolving.column_changes`).
 
 Source: `type:` in `sql/sql_yacc.yy` of MySQL; MariaDB's `field_type`.
 """

@@ -1,6 +1,6 @@
 """Rules about what is inside the captured tables: types, character sets, keys, names.
 
-Most of these would set one table aside at its first row; `check` says so before.
+Most of these would quarantine one table at its first row; `check` says so before.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
 from pipeline.changes.layout import MARKS, changelog_names, changelog_path, mirror_path
 from pipeline.errors import TableError
-from pipeline.preflight.evidence import Looked
-from pipeline.preflight.findings import Fault, Fine, Rule, Verdict
+from pipeline.preflight.evidence import SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.table import Column, TableStructure
 
@@ -30,26 +30,26 @@ DELTA_REFUSES: Final = frozenset(" ,;{}()\n\t=")
 """Characters of a column's name that Delta takes only with column mapping."""
 
 
-def _types(looked: Looked) -> Iterator[Verdict]:
+def _types(looked: SourceEvidence) -> Iterator[Verdict]:
     refused = 0
     for structure in looked.structures:
         try:
             arrow_schema(structure)
         except TableError as error:
             refused += 1
-            yield Fault(f"would be set aside: {error.reason}", str(structure.name), error.hint)
+            yield Fault(f"would be quarantined: {error.reason}", str(structure.name), error.hint)
     if looked.structures and not refused:
         yield Fine("every type is read")
 
 
-def _charsets(looked: Looked) -> Iterator[Verdict]:
+def _charsets(looked: SourceEvidence) -> Iterator[Verdict]:
     refused = 0
     for structure in looked.structures:
         for column in structure.columns:
             reason = _unread_charset(column)
             if reason is not None:
                 refused += 1
-                yield Fault(f"would be set aside: {reason}", str(structure.name))
+                yield Fault(f"would be quarantined: {reason}", str(structure.name))
                 break
     if looked.structures and not refused:
         yield Fine("every character set is read")
@@ -70,14 +70,14 @@ def _key_columns(structure: TableStructure) -> list[Column]:
     return [column for column in structure.columns if column.name in structure.primary_key]
 
 
-def _key_floats(looked: Looked) -> Iterator[Verdict]:
+def _key_floats(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
         names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
         if names:
             yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
 
 
-def _key_twins(looked: Looked) -> Iterator[Verdict]:
+def _key_twins(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
         for column in _key_columns(structure):
             text = column.type in TEXT_TYPES
@@ -87,12 +87,12 @@ def _key_twins(looked: Looked) -> Iterator[Verdict]:
             if text:
                 why = f"is in {column.charset}, where different bytes may be the same text"
             yield Fault(
-                f"key column {column.name!r} {why}: such a value would set the table aside",
+                f"key column {column.name!r} {why}: such a value would quarantine the table",
                 str(structure.name),
             )
 
 
-def _key_dates(looked: Looked) -> Iterator[Verdict]:
+def _key_dates(looked: SourceEvidence) -> Iterator[Verdict]:
     modes = set((looked.setting("sql_mode") or "").split(","))
     if modes >= _NO_ZEROS:
         yield Fine("zero dates are not accepted by default")
@@ -101,12 +101,12 @@ def _key_dates(looked: Looked) -> Iterator[Verdict]:
         names = [column.name for column in _key_columns(structure) if column.type in _DATES]
         if names:
             yield Fault(
-                f"key column {names[0]!r} may hold a zero date, which would set the table aside",
+                f"key column {names[0]!r} may hold a zero date, which would quarantine the table",
                 str(structure.name),
             )
 
 
-def _folding(looked: Looked) -> Iterator[Verdict]:
+def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
     folded = defaultdict(list)
     for structure in looked.structures:
         folded[mirror_path("", structure.name).lower()].append(str(structure.name))
@@ -118,7 +118,7 @@ def _folding(looked: Looked) -> Iterator[Verdict]:
             )
 
 
-def _long_names(looked: Looked) -> Iterator[Verdict]:
+def _long_names(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
         parts = changelog_path("", structure.name).split("/")
         if max(map(len, parts)) > _LONGEST_PART:
@@ -128,17 +128,17 @@ def _long_names(looked: Looked) -> Iterator[Verdict]:
             )
 
 
-def _column_names(looked: Looked) -> Iterator[Verdict]:
+def _column_names(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
         bad = [c.name for c in structure.columns if not DELTA_REFUSES.isdisjoint(c.name)]
         if bad:
             yield Fault(
-                f"would be set aside: Delta refuses a character in the name of column {bad[0]!r}",
+                f"would be quarantined: Delta refuses a character in the name of column {bad[0]!r}",
                 str(structure.name),
             )
 
 
-def _marks(looked: Looked) -> Iterator[Verdict]:
+def _marks(looked: SourceEvidence) -> Iterator[Verdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in looked.structures
@@ -161,25 +161,25 @@ def _listed(words: Sequence[str], most: int = 3) -> str:
 
 
 CHECK_RULES: Final = (
-    Rule(
+    CheckRule(
         "types",
         TOPIC,
         "the type of each column",
         "warning",
-        "the table would be set aside at its first row",
+        "the table would be quarantined at its first row",
         "exclude the table, or change the column to a type of the MySQL manual's list",
         _types,
     ),
-    Rule(
+    CheckRule(
         "character sets",
         TOPIC,
         "the character set of each column",
         "warning",
-        "the table would be set aside at its first row",
+        "the table would be quarantined at its first row",
         "exclude the table, or convert the column to utf8mb4",
         _charsets,
     ),
-    Rule(
+    CheckRule(
         "floating-point keys",
         TOPIC,
         "FLOAT and DOUBLE in a PRIMARY KEY",
@@ -188,27 +188,27 @@ CHECK_RULES: Final = (
         "make the key a DECIMAL or an integer",
         _key_floats,
     ),
-    Rule(
+    CheckRule(
         "keys of equal text",
         TOPIC,
         "character sets of a PRIMARY KEY in which several codes mean one character "
         f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that are alike",
         "warning",
         "keys that differ in MySQL would be the same text in the lake: the first value that does "
-        "not come back byte for byte sets the table aside",
+        "not come back byte for byte quarantines the table",
         "convert the key's column to utf8mb4; give the members names that differ",
         _key_twins,
     ),
-    Rule(
+    CheckRule(
         "zero dates in keys",
         TOPIC,
         "DATE, DATETIME and TIMESTAMP in a PRIMARY KEY, and sql_mode",
         "warning",
-        "a zero or partial date has no value in the lake, and in a key it sets the table aside",
+        "a zero or partial date has no value in the lake, and in a key it quarantines the table",
         "add NO_ZERO_DATE and NO_ZERO_IN_DATE to the global sql_mode",
         _key_dates,
     ),
-    Rule(
+    CheckRule(
         "names and case",
         TOPIC,
         "names of captured tables that differ in case only",
@@ -217,7 +217,7 @@ CHECK_RULES: Final = (
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _folding,
     ),
-    Rule(
+    CheckRule(
         "long names",
         TOPIC,
         "names of captured databases and tables, as folders (bytes beyond ASCII count three)",
@@ -226,16 +226,16 @@ CHECK_RULES: Final = (
         "rename the table, or exclude it",
         _long_names,
     ),
-    Rule(
+    CheckRule(
         "column names",
         TOPIC,
         "names of columns (space , ; { } ( ) = tab newline)",
         "warning",
-        "the table would be set aside at its first row",
+        "the table would be quarantined at its first row",
         "rename the column, or exclude the table",
         _column_names,
     ),
-    Rule(
+    CheckRule(
         "changelog columns",
         TOPIC,
         f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …)",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from resources.postgres.ledger import PostgresLedger
 
 
-class Site:
+class Adapters:
     """The adapters of one lockstep.toml. To be used with `with`; safe from threads."""
 
     def __init__(self, settings: Settings, *, on_warning: Callable[[str], None]) -> None:
@@ -38,7 +38,7 @@ class Site:
         self._ledger: PostgresLedger | None = None
         self._lake: LakeRoom | None = None
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> Adapters:
         return self
 
     def __exit__(

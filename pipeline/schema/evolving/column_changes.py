@@ -103,7 +103,8 @@ def with_zero_moments(
     if not context.facts.mariadb:
         return tuple(columns)
     return tuple(
-        one if one.name.lower() in kept else _zero_by_mariadb(one, context) for one in columns
+        column if column.name.lower() in kept else _zero_by_mariadb(column, context)
+        for column in columns
     )
 
 
@@ -180,7 +181,7 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         if kind.members:
             if charset_of(context.connection_collation) == "binary" and column.charset in _WIDE:
                 raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
-            members = tuple(as_text(one, column.charset).rstrip(" ") for one in kind.members)
+            members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
     return fitted(column, sized=kind.sized and bool(kind.length or not context.facts.mariadb))
@@ -275,7 +276,9 @@ def _members_read_anew(column: ColumnSchema, charset: str) -> ColumnSchema:
     """Servers convert a column's values, and read the bytes of its members anew; those of
     bytes are kept as the text that they are in UTF-8."""
     try:
-        members = tuple(read_anew(one, column.charset or "", charset) for one in column.members)
+        members = tuple(
+            read_anew(member, column.charset or "", charset) for member in column.members
+        )
     except UnicodeError:
         why = f"what {column.name} has for members in {charset} is not known"
         raise CannotFollow(why) from None

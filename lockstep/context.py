@@ -25,7 +25,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Desk:
+class CommandContext:
     """The configuration's path, the streams, and whether JSON was asked for. `leave_if_asked`
     raises KeyboardInterrupt where a signal asked this process to end."""
 
