@@ -85,7 +85,7 @@ def update_catalogue(
         if entries == known and source in sources:
             return False
         sources[source] = {"tables": [asdict(entry) for entry in entries]}
-        _replace(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
+        replace_file(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
         return fingerprint({source: entries}) != fingerprint({source: known})
 
 
@@ -119,7 +119,8 @@ def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
     return tuple(found.values())
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """With this text: whoever reads it sees the old one or the new one, whole."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

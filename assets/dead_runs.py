@@ -2,18 +2,19 @@
 
 A run that is killed stays "started" in Dagster for ever. Whoever takes the source's lock
 next, and a sensor, report it. The ledger decides: a run is dead when it had a lease that
-is not held any more, or when it never took one within `GRACE`.
+is not held any more, or when it neither took one nor said that it waits for one within `GRACE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.names import SOURCE_TAG, lease_tag
+from assets.names import SOURCE_TAG, WAITS_TAG, lease_tag
 from pipeline.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
@@ -28,7 +29,9 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
-    """A Dagster run that is not at its end; `token` of the lease it had, if any."""
+    """A Dagster run that is not at its end; `token` of the lease it had, if any. `since`: its
+    process began, or said last that it waits for the lock; what it was queued for does not
+    count."""
 
     run_id: str
     token: int | None
@@ -56,7 +59,7 @@ def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWa
         RunUnderWay(
             run_id=record.dagster_run.run_id,
             token=_token(record.dagster_run.tags, source),
-            since=record.create_timestamp.astimezone(UTC),
+            since=_sign_of_life(record),
         )
         for record in records
     ]
@@ -97,6 +100,16 @@ def take_over(
         before.token, before.holder, before.dagster_run, before.taken_at, live=False
     )
     return report_dead(instance, others, gone, now)
+
+
+def _sign_of_life(record: dg.RunRecord) -> datetime:
+    began = record.update_timestamp.astimezone(UTC)
+    if record.start_time is not None:
+        began = datetime.fromtimestamp(record.start_time, UTC)
+    waits = record.dagster_run.tags.get(WAITS_TAG)
+    with suppress(TypeError, ValueError):
+        return max(began, datetime.fromisoformat(waits or ""))
+    return began
 
 
 def _token(tags: Mapping[str, str], source: str) -> int | None:

@@ -14,17 +14,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, fingerprint, read_catalogue
 from assets.checks.source import source_checks
+from assets.coverage import Coverage, read_coverage
 from assets.dead_runs import take_over
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
-from assets.names import SOURCE_TAG, UNTIL_TAG, job_name
+from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, job_name
 from assets.progress import LoggedProgress
+from assets.replays import heal_schedule, replay_asset, replay_job
 from assets.runs import SESSIONS, run_assets
 from assets.sensors.attention import Notify, attention_sensor
 from assets.sensors.dead_runs import dead_run_sensor
@@ -71,11 +74,16 @@ def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definiti
         source.name: read_catalogue(settings.state_folder, source.name)
         for source in settings.sources
     }
+    coverages = {
+        source.name: coverage
+        for source in settings.sources
+        if (coverage := read_coverage(settings.state_folder, source.name)) is not None
+    }
 
     def open_site() -> Adapters:
         return Adapters(settings, on_warning=_log.warning)
 
-    return build(settings, catalogue, open_site, notify=notify)
+    return build(settings, catalogue, open_site, coverages=coverages, notify=notify)
 
 
 def build(
@@ -83,30 +91,41 @@ def build(
     catalogue: Catalogue,
     open_site: OpenSite,
     *,
+    coverages: Mapping[str, Coverage] = MappingProxyType({}),
     record: Callable[[str], RunRecord] = RunRecord,
     watcher: Progress | None = None,
     notify: Notify | None = None,
 ) -> dg.Definitions:
     """Everything Dagster shows of these settings.
 
-    `catalogue`: the mirrors to declare, per source. `open_site` makes the adapters that a
-    run, a tick or a sensor works through, and closes them. `record` gives the place a
-    source's reports go to; `watcher` sees the progress as well as the log does.
+    `catalogue`: the mirrors to declare, per source; `coverages`: the past of those that have
+    one. `open_site` makes the adapters that a run, a tick or a sensor works through, and closes
+    them. `record` gives the place a source's reports go to; `watcher` sees the progress as well
+    as the log does.
     """
     names = [source.name for source in settings.sources]
     steps = [asset for name in names for asset in run_assets(settings, name)]
     mirrors = [
         asset for name in names for asset in mirror_assets(settings, name, catalogue.get(name, ()))
     ]
+    replays = [replay_asset(settings, name, covered) for name, covered in coverages.items()]
     triggers = [source for source in settings.sources if source.trigger is not None]
     return dg.Definitions(
-        assets=[*steps, *mirrors],
+        assets=[*steps, *mirrors, *replays],
         asset_checks=[source_checks(settings, name) for name in names],
-        jobs=[_job(settings, name) for name in names],
+        jobs=[
+            *(_job(settings, name) for name in names),
+            *(replay_job(settings, name) for name in coverages),
+        ],
         schedules=[
             source_schedule(source.name, source.schedule, open_site)
             for source in settings.sources
             if source.schedule is not None
+        ]
+        + [
+            heal_schedule(settings, source.name, coverages[source.name])
+            for source in settings.sources
+            if source.part.replay is not None and source.name in coverages
         ],
         sensors=[
             dead_run_sensor(tuple(names), open_site),
@@ -162,6 +181,9 @@ def _sessions(
             for dead in take_over(instance, lease, before, datetime.now(UTC)):
                 progress.note(f"Run {dead} had died; it is reported as failed.")
 
+        def on_wait() -> None:
+            instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
+
         def make(source: str) -> RunSession:
             return RunSession(
                 adapters=adapters,
@@ -173,6 +195,7 @@ def _sessions(
                 on_lease=on_lease,
                 record=record(source),
                 until=_until(run.tags),
+                on_wait=on_wait,
             )
 
         with open_site() as adapters:

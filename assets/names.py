@@ -18,8 +18,9 @@ SOURCE_TAG = "lockstep/source"
 CLI_TAG = "lockstep/cli"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
+WAITS_TAG = "lockstep/waits"
 """Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token; `UNTIL_TAG` a
-place, as `--until` takes it."""
+place, as `--until` takes it; `WAITS_TAG` the moment at which a run still waited for the lock."""
 
 _KEPT = "_-$ "
 
@@ -55,6 +56,11 @@ class SourceNames:
         return self._key("acknowledged")
 
     @property
+    def replayed(self) -> dg.AssetKey:
+        """The past, hour by hour."""
+        return self._key("replayed")
+
+    @property
     def steps(self) -> tuple[dg.AssetKey, ...]:
         """The keys of a run's steps, in order."""
         return self.captured, self.merged, self.acknowledged
@@ -83,6 +89,10 @@ def check_output_name(number: int) -> str:
 
 def job_name(source: str) -> str:
     return f"lockstep_{source}"
+
+
+def replay_job_name(source: str) -> str:
+    return f"{job_name(source)}_replay"
 
 
 def lease_tag(source: str) -> str:

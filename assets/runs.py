@@ -20,6 +20,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.coverage import note_coverage
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
@@ -84,6 +85,7 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
 
     def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
+        session.record.began = session.workplace().clock()
         try:
             report = session.run(capture)
         except LockstepError as error:
@@ -142,6 +144,8 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
         if report.acknowledged:
             note_tables(context, settings, work)
+        if not report.held:
+            note_coverage(context, settings, work, session.record.covered)
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)

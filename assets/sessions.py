@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from pipeline.decisions import Decision, Lease, LeaseView
@@ -24,6 +25,7 @@ from pipeline.runs.context import (
     Progress,
     Workplace,
 )
+from pipeline.runs.replaying.waiting import lock_when_free
 
 Result = TypeVar("Result")
 
@@ -40,22 +42,30 @@ class Site(Protocol):
 
 @dataclass(slots=True)
 class RunRecord:
-    """What happened in one run of one source, for who started it."""
+    """What happened in one run of one source, for who started it. `began`: before it looked where
+    the log ends."""
 
     source: str
+    began: datetime | None = None
     captured: CaptureReport | None = None
     merged: MergeReport | None = None
     acknowledged: AcknowledgeReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
 
+    @property
+    def covered(self) -> datetime | None:
+        """Up to when the source was read, if that was the log's end."""
+        report = self.captured
+        return self.began if report is not None and not report.short else None
+
 
 @dataclass(slots=True)
 class RunSession:
     """One source within one Dagster run. The lease is taken by the first step.
 
-    `on_lease` is told each new lease and the one before it. `pause` waits seconds. `until`:
-    where the run ends, if not at the log's head.
+    `on_lease` is told each new lease and the one before it, `on_wait` that somebody else's is
+    waited for. `pause` waits seconds. `until`: where the run ends, if not at the log's head.
     """
 
     adapters: Site
@@ -67,17 +77,19 @@ class RunSession:
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
     until: Place | None = None
+    on_wait: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
 
-    def run(self, step: Callable[[Workplace, Lease], Result]) -> Result:
+    def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
 
-        Every step may follow its own failure: it asks the ledger what is done.
+        Every step may follow its own failure: it asks the ledger what is done. `patient`: the
+        lease is waited for while another run has it, instead of `SourceBusy`.
         """
         for wait in STEP.tries(self.pause):
             try:
-                return step(*self._locked())
+                return step(*self._locked(patient))
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
                     self._begin_anew()
@@ -120,16 +132,23 @@ class RunSession:
         self._place = None
         self._held.close()
 
-    def _locked(self) -> tuple[Workplace, Lease]:
+    def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
         if self._place is None:
             work = self._make_workplace()
             before = work.ledger.lease(self.source)
+            ledger, asks = work.ledger, (self.source, self.holder)
             lease = self._held.enter_context(
-                work.ledger.lock(self.source, self.holder, self.run_id)
+                lock_when_free(ledger, *asks, self._waits, run=self.run_id)
+                if patient
+                else ledger.lock(*asks, self.run_id)
             )
             self._place = (work, lease)
             self.on_lease(lease, before)
         return self._place
+
+    def _waits(self, sentence: str) -> None:
+        self.progress.note(sentence)
+        self.on_wait()
 
     def _begin_anew(self) -> None:
         """The lock went with the connection: both are taken again, under a new token."""

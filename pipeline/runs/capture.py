@@ -137,6 +137,7 @@ def _idle(
         start_seconds=seconds,
         capture_seconds=0.0,
         end_is_behind=until is not None and bounds.end < run_start.facts.head,
+        short=until is not None,
     )
 
 

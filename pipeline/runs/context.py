@@ -97,7 +97,8 @@ class CaptureReport:
     `softened`: values that the lake shows otherwise, by "database.table.column": zero or
     partial dates that became NULL, texts with codes that have no character. `cut`: it
     ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
-    the end that a person fixed is not behind the start, whatever the log holds. `loading`:
+    the end that a person fixed is not behind the start, whatever the log holds. `short`: there
+    was more of the log when it began, for its end was fixed or a budget spent. `loading`:
     tables of which rows are still to be read from the source; `loaded`: those of which all were,
     and that count from this batch on."""
 
@@ -118,6 +119,7 @@ class CaptureReport:
     continuity: Continuity | None = None
     cut: bool = False
     end_is_behind: bool = False
+    short: bool = False
     loading: tuple[LoadProgress, ...] = ()
     loaded: tuple[LoadProgress, ...] = ()
 
@@ -151,6 +153,7 @@ class CaptureReport:
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
             cut=self.cut or other.cut,
+            short=other.short,
             loading=other.loading,
             loaded=(*self.loaded, *other.loaded),
         )

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, field_validator
 
+from pipeline.replay.partitions import Partitions
 from resources.config.part import Section, Text
 from resources.config.secrets import is_reference
 
@@ -29,6 +30,7 @@ class DagsterPart(Section):
     group: Word | None = None
     owners: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     tags: dict[Text, str] = Field(default_factory=dict)
+    partitions: Annotated[Partitions, Field(strict=False)] = Partitions.HOURLY
 
     @field_validator("webserver")
     @classmethod

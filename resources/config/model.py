@@ -165,6 +165,15 @@ def size_in_bytes(value: object) -> object:
     return int(match["number"]) * _UNITS[match["unit"]]
 
 
+def cron_expression(text: str) -> str:
+    """Five fields; ValueError for any other text."""
+    from croniter import croniter  # only files with a schedule pay for this import
+
+    if len(text.split()) != 5 or not croniter.is_valid(text):
+        raise ValueError(f"{text!r} is not a cron expression such as */10 * * * *")
+    return text
+
+
 class BoundsPart(Section):
     """Budgets of one run; each cuts between transactions."""
 
@@ -189,6 +198,18 @@ class TriggerPart(Section):
         if self.bytes is None and self.seconds is None:
             raise ValueError("trigger has neither bytes nor seconds")
         return self
+
+
+class ReplayPart(Section):
+    """What of the past is read once more by the clock: the last `span` of it."""
+
+    schedule: Text
+    span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, schedule: str) -> str:
+        return cron_expression(schedule)
 
 
 class SnapshotPart(Section):
@@ -241,6 +262,7 @@ class SourcePart(Section):
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
     bounds: BoundsPart = BoundsPart()
     trigger: TriggerPart | None = None
+    replay: ReplayPart | None = None
     snapshot: SnapshotPart = SnapshotPart()
     standby: StandbyPart | None = None
     on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
@@ -268,13 +290,7 @@ class SourcePart(Section):
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str | None) -> str | None:
-        from croniter import croniter  # only files with a schedule pay for this import
-
-        if schedule is not None and not (
-            len(schedule.split()) == 5 and croniter.is_valid(schedule)
-        ):
-            raise ValueError(f"{schedule!r} is not a cron expression such as */10 * * * *")
-        return schedule
+        return None if schedule is None else cron_expression(schedule)
 
     @model_validator(mode="after")
     def _plain_text_stays_at_home(self) -> SourcePart:

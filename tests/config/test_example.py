@@ -27,6 +27,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "sources.snapshot": model.SnapshotPart,
     "sources.standby": model.StandbyPart,
     "sources.trigger": model.TriggerPart,
+    "sources.replay": model.ReplayPart,
 }
 
 HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")

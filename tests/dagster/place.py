@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry
+from assets.coverage import Coverage, read_coverage
 from assets.definitions import build
 from assets.home import dagster_home, open_instance
 from assets.names import job_name
@@ -54,6 +55,8 @@ class MemorySite:
     books: MemoryLedger = field(default_factory=lambda: MemoryLedger(now))
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
+    later: timedelta = timedelta()
+    """How far its clock is ahead."""
 
     def ledger(self) -> Ledger:
         return self.books
@@ -73,7 +76,7 @@ class MemorySite:
             mirrors=MemoryMirrors(self.lake),
             claims=MemoryClaims(self.lake),
             progress=progress,
-            clock=now,
+            clock=lambda: now() + self.later,
         )
 
     @contextmanager
@@ -95,8 +98,16 @@ class Stand:
             self.adapters.settings,
             dict.fromkeys(names, entries),
             self.adapters.open,
+            coverages=self.coverages(),
             record=self._record,
         )
+
+    def coverages(self) -> dict[str, Coverage]:
+        """What a reload of the location finds of the past."""
+        settings = self.adapters.settings
+        names = [source.name for source in settings.sources]
+        found = {name: read_coverage(settings.state_folder, name) for name in names}
+        return {name: coverage for name, coverage in found.items() if coverage is not None}
 
     def run(self, source: str = "shop") -> dg.ExecuteInProcessResult:
         """The source's job, once."""

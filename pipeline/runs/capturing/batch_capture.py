@@ -107,6 +107,7 @@ class BatchCapture:
     ) -> CaptureReport:
         """Of a batch that was recorded, and whose capture `began` then."""
         run_start, batch = self._basis.run_start, self._batch
+        source = self._basis.work.source
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch=batch.id,
@@ -125,6 +126,7 @@ class BatchCapture:
             capture_seconds=perf_counter() - began,
             continuity=run_start.decision.continuity,
             cut=self.reading.cut,
+            short=self.reading.cut or self.reading.spent is not None or source.until is not None,
             loading=self._loading(),
             loaded=self.segmenter.joining.loaded,
         )

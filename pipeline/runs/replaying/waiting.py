@@ -19,21 +19,32 @@ _TELL_EVERY = 30
 
 @contextmanager
 def lock_when_free(
-    ledger: Leases, source: str, holder: str, tell: Callable[[str], None]
+    ledger: Leases,
+    source: str,
+    holder: str,
+    tell: Callable[[str], None],
+    *,
+    run: str | None = None,
 ) -> Iterator[Lease]:
-    """The source's lock, however long it takes; `tell` says whose end is waited for. Whoever
-    interrupts the waiting leaves nothing behind."""
+    """The source's lock, for the Dagster run `run` if that is who asks, however long it takes;
+    `tell` says whose end is waited for, again and again. Whoever interrupts the waiting leaves
+    nothing behind."""
     with ExitStack() as held:
-        yield _taken(held, ledger, source, holder, tell)
+        yield _taken(held, ledger, source, holder, tell, run)
 
 
 def _taken(
-    held: ExitStack, ledger: Leases, source: str, holder: str, tell: Callable[[str], None]
+    held: ExitStack,
+    ledger: Leases,
+    source: str,
+    holder: str,
+    tell: Callable[[str], None],
+    run: str | None,
 ) -> Lease:
     for number, _ in enumerate(REPLAY_LOCK.tries()):
         try:
-            return held.enter_context(ledger.lock(source, holder, None))
+            return held.enter_context(ledger.lock(source, holder, run))
         except SourceBusy as error:
             if number % _TELL_EVERY == 0:
-                tell(f"{error.message} It is waited for; Ctrl-C ends the waiting.")
+                tell(f"{error.message} It is waited for.")
     raise AssertionError("it is tried until it is taken")

@@ -1,0 +1,127 @@
+"""Which parts of a source's past are covered: told to Dagster, and kept beside lockstep.toml.
+
+Belongs here: `.lockstep/coverage.json`, and telling which partitions a run has closed. Does not:
+the asset that has the partitions (`replays`). The file is a copy for Dagster's page only, as the
+catalogue is: where it is lost, the first batch tells the beginning again, and partitions are told
+of again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+
+from assets.catalogue import replace_file
+from assets.declared import Declaration
+from pipeline.replay.partitions import Partitions
+from pipeline.runs.context import Workplace
+from resources.config import Settings
+from resources.file_lock import alone
+
+FILE: Final = "coverage.json"
+
+_AT_ONCE: Final = 200
+"""Partitions that one run tells of; Dagster takes milliseconds for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`begins`: the beginning of the partition that the first captured transaction is in; it only
+    moves back. `until`: the end of the last partition that Dagster was told of."""
+
+    begins: datetime
+    until: datetime
+
+    def closed(self, moment: datetime, partitions: Partitions, most: int) -> Iterator[datetime]:
+        """The beginnings of the partitions that are over at a moment and were not told yet, oldest
+        first, `most` of them."""
+        begin = self.until
+        for _ in range(most):
+            if begin + partitions.length > moment:
+                return
+            yield begin
+            begin += partitions.length
+
+
+def read_coverage(folder: Path, source: str) -> Coverage | None:
+    """None where nothing was captured yet, or the file is none of ours."""
+    entry = _read(folder).get(source, {})
+    try:
+        return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
+    except (TypeError, KeyError, ValueError):
+        return None
+
+
+def begin_coverage(folder: Path, source: str, first: datetime, partitions: Partitions) -> Coverage:
+    """With the partition of the first captured transaction among them: where that is earlier than
+    what was known, all behind it are told again. Partitions may be longer than they were."""
+    begin, before = partitions.begin_of(first), read_coverage(folder, source)
+    if before is None or begin < partitions.begin_of(before.begins):
+        known = Coverage(begin, begin)
+    else:
+        known = Coverage(*map(partitions.begin_of, (before.begins, before.until)))
+    _write(folder, source, known)
+    return known
+
+
+def extend_coverage(folder: Path, source: str, known: Coverage, until: datetime) -> None:
+    """Partitions up to there were told."""
+    _write(folder, source, replace(known, until=until))
+
+
+def _read(folder: Path) -> dict[str, dict[str, str]]:
+    try:
+        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(folder: Path, source: str, coverage: Coverage) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder / f"{FILE}.lock"):
+        entries = _read(folder)
+        told = {"begins": coverage.begins.isoformat(), "until": coverage.until.isoformat()}
+        if entries.get(source) != told:
+            replace_file(folder / FILE, json.dumps({**entries, source: told}, indent=1))
+
+
+def note_coverage(
+    context: dg.AssetExecutionContext,
+    settings: Settings,
+    work: Workplace,
+    began: datetime | None,
+) -> None:
+    """Tell Dagster of the partitions that are over and read: up to the moment at which this run
+    looked where the log ends, by this machine's clock; None: up to the last commit that was
+    read."""
+    source, partitions = work.source.name, settings.dagster.partitions
+    cursor = work.ledger.acknowledged_cursor(source)
+    first = None if cursor is None else _first_commit(work)
+    if cursor is None or first is None:
+        return
+    until = began or cursor.position.committed_at or first
+    names = Declaration.of(settings, source).names
+    known = begin_coverage(settings.state_folder, source, first, partitions)
+    told = known.until
+    for begin in known.closed(until, partitions, _AT_ONCE):
+        key = begin.strftime(partitions.key_format)
+        context.log_event(dg.AssetMaterialization(names.replayed, partition=key))
+        told = begin + partitions.length
+    extend_coverage(settings.state_folder, source, known, told)
+
+
+def _first_commit(work: Workplace) -> datetime | None:
+    """When the first transaction was committed that the source's first batch may have."""
+    batches = work.ledger.live_batches(work.source.name, 1, 1)
+    for batch in batches:
+        end = None if batch.end is None else batch.end.committed_at
+        first = batch.start.committed_at or end
+        return None if first is None else first.astimezone(UTC)
+    return None

@@ -1,0 +1,153 @@
+"""The past as partitions: what fills them, and replays of them. Only MySQL is real here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.coverage import begin_coverage, read_coverage
+from assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
+from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, replay_job_name
+from pipeline.replay.partitions import Partitions
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import QUIET, Stand, settings_for, stand_for
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+
+NAMES = SourceNames("shop")
+HOUR = timedelta(hours=1)
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+NIGHTLY = '[sources.replay]\nschedule = "0 3 * * *"\nspan = "2h"\n'
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with one table, whose past is replayed each night."""
+    mysql.execute("create table a (id int primary key, v int)", database=database)
+    start = str(head(mysql))
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start, extra=NIGHTLY)
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, server) as made:
+        yield made
+
+
+def filled(stand: Stand) -> list[str]:
+    """The partitions that Dagster takes for covered."""
+    return sorted(stand.instance.get_materialized_partitions(NAMES.replayed))
+
+
+def hours(first: datetime, count: int) -> list[str]:
+    begin = Partitions.HOURLY.begin_of(first)
+    return [(begin + number * HOUR).strftime("%Y-%m-%d-%H:%M") for number in range(count)]
+
+
+def replayed(stand: Stand, first: str, last: str) -> dg.ExecuteInProcessResult:
+    """A range of partitions as one run, as a backfill launches it."""
+    job = stand.definitions().resolve_job_def(replay_job_name("shop"))
+    return job.execute_in_process(
+        instance=stand.instance,
+        run_config=QUIET,
+        raise_on_error=False,
+        tags=dict(zip(RANGE, (first, last), strict=True)),
+    )
+
+
+def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """Hours that are over are told once, empty ones too, the open one not; a range of them is
+    one run that heals a wrong mirror, tells of each hour, and of nothing without a partition."""
+    assert stand.coverages() == {}, "nothing was captured: there is no past"
+    mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
+    began = datetime.now(UTC)
+    stand.run()
+    stand.adapters.later = 3 * HOUR
+    stand.run()
+    told = filled(stand)
+    assert told == hours(began, len(told))
+    assert len(told) >= 3
+    stand.run()
+    assert filled(stand) == told
+    mirror = stand.adapters.lake.tables["shop/" + database + "/a"]
+    mirror[-1] = replace(mirror[-1], rows=mirror[-1].rows.slice(0, 1))
+    done = replayed(stand, told[0], told[-1])
+    assert done.success
+    events = done.get_asset_materialization_events()
+    partitions = [event.partition for event in events if event.asset_key == NAMES.replayed]
+    assert partitions == told
+    shown = stand.adapters.lake.tables["shop/" + database + "/a"][-1].rows
+    assert sorted(shown.column("id").to_pylist()) == [1, 2]
+    first = events[0].materialization.metadata
+    assert first["rows put right"].value == 1
+    again = replayed(stand, told[0], told[0]).get_asset_materialization_events()
+    assert again[0].materialization.metadata["rows put right"].value == 0
+
+
+def test_a_replay_waits_for_the_source(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """While another run has it, it is not taken for dead; then it goes on."""
+    mysql.execute("insert into a values (1, 1)", database=database)
+    stand.run()
+    stand.adapters.later = HOUR
+    [first, *_] = hours(stand.coverages()["shop"].begins, 1)
+    with ThreadPoolExecutor(1) as threads, ExitStack() as held:
+        held.enter_context(stand.adapters.books.lock("shop", "a run", None))
+        waiting = threads.submit(replayed, stand, first, first)
+        while not (found := waits(stand)):
+            assert not waiting.done(), waiting.result().all_events
+        [run] = found
+        at = datetime.now(UTC) + GRACE / 2
+        assert why_dead(run, stand.adapters.books.lease("shop"), at) is None
+        assert why_dead(run, stand.adapters.books.lease("shop"), at + GRACE) is not None
+        held.close()
+        assert waiting.result().success
+
+
+def waits(stand: Stand) -> list[RunUnderWay]:
+    """The runs that said that they wait."""
+    records = stand.instance.get_run_records(dg.RunsFilter(tags={SOURCE_TAG: "shop"}))
+    said = {one.dagster_run.run_id for one in records if WAITS_TAG in one.dagster_run.tags}
+    return [run for run in runs_under_way(stand.instance, "shop") if run.run_id in said]
+
+
+def test_each_night_the_last_hours_are_one_run(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """The range of the closed partitions that the span touches; before the first is closed, a
+    sentence."""
+    mysql.execute("insert into a values (1, 1)", database=database)
+    stand.run()
+    coverage = stand.coverages()["shop"]
+    tick = stand.definitions().resolve_schedule_def("lockstep_shop_replay_schedule")
+    for passed, begins in ((4, (2, 3)), (1, (0, 0)), (0.5, None)):
+        at = coverage.begins + passed * HOUR
+        context = dg.build_schedule_context(stand.instance, scheduled_execution_time=at)
+        told = tick.evaluate_tick(context)
+        if begins is None:
+            assert told.skip_message == "no partition of shop is closed yet"
+            continue
+        [request] = told.run_requests or []
+        keys = [hours(coverage.begins + number * HOUR, 1)[0] for number in begins]
+        assert [request.tags[tag] for tag in RANGE] == keys
+
+
+def test_the_beginning_only_moves_back(tmp_path: Path) -> None:
+    """An earlier first transaction (a lake that was recovered) is told of; a later one is not."""
+    first = datetime(2026, 11, 22, 6, 30, tzinfo=UTC)
+    begun = begin_coverage(tmp_path, "shop", first, Partitions.HOURLY)
+    assert begun.begins == first.replace(minute=0)
+    assert begin_coverage(tmp_path, "shop", first + 9 * HOUR, Partitions.HOURLY) == begun
+    earlier = begin_coverage(tmp_path, "shop", first - 9 * HOUR, Partitions.HOURLY)
+    assert earlier.begins == begun.begins - 9 * HOUR
+    assert read_coverage(tmp_path, "shop") == earlier
+    longer = begin_coverage(tmp_path, "shop", first, Partitions.DAILY)
+    assert longer.begins == longer.until == earlier.begins.replace(hour=0)
+    (tmp_path / "coverage.json").write_text('{"shop": {"begins": 7}}')
+    assert read_coverage(tmp_path, "shop") is None
