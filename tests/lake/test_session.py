@@ -21,7 +21,9 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, Part, PartColumn, Target
+from pipeline.ports.mirror_writes import (
+    Append, FoldedChanges, Merge, PartColumn, StagedFiles, Target
+)
 from resources.lake.room import open_lake
 
 warnings = []
@@ -38,7 +40,7 @@ for number in (1, 2):
     changes = pa.table({"_change_type": ["insert"], "id": [number]})
     staged = room.mirrors.stage("x", changes)
     target = Target("m", schema, "app", number, "words")
-    part = Part((staged,), (PartColumn("id", pa.int64()),))
+    part = StagedFiles((staged,), (PartColumn("id", pa.int64()),))
     merge = Merge(target, ("id",), FoldedChanges((staged,)))
     room.mirrors.write(Append(target, (part,)) if number == 1 else merge)
     room.mirrors.unstage(staged)
