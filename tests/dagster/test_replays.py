@@ -66,13 +66,16 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     """Hours that are over are told once, empty ones too, the open one not; a range of them is
     one run that heals a wrong mirror, tells of each hour, and of nothing without a partition."""
     assert stand.coverages() == {}, "nothing was captured: there is no past"
+    before = datetime.now(UTC)
     mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
-    began = datetime.now(UTC)
+    around = {Partitions.HOURLY.begin_of(moment) for moment in (before, datetime.now(UTC))}
     stand.run()
+    begins = stand.coverages()["shop"].begins
+    assert begins in around
     stand.adapters.later = 3 * HOUR
     stand.run()
     told = filled(stand)
-    assert told == hours(began, len(told))
+    assert told == hours(begins, len(told))
     assert len(told) >= 3
     stand.run()
     assert filled(stand) == told
