@@ -221,8 +221,9 @@ def not_chosen() -> Refusal:
         StartRule.START_NOT_CHOSEN,
         StartNotChosen(
             "the source has no cursor and no start is configured",
-            hint="write start = 'earliest' (all logs the server has), start = 'latest' (from now "
-            "on, what came before is not read), or start = 'binlog.000012:4567' into lockstep.toml",
+            hint="write start = 'snapshot' (the tables as they are, and then the log) into "
+            "lockstep.toml; or 'earliest' (only the logs that the server has), 'latest' (from now "
+            "on, what came before is not read), or a place such as 'binlog.000012:4567'",
         ),
     )
 

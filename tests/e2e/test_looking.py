@@ -94,7 +94,7 @@ def test_a_refusal_is_a_plan_with_a_runs_exit_code(
     assert (start["level"], start["sentence"]) == ("refusal", plan["error"]["message"])
     ran = project.json("run", expect=5)["sources"]["shop"]
     assert (ran["error"], ran["exit_code"]) == (plan["error"], 5)
-    assert "start = 'earliest'" in plan["error"]["hint"]
+    assert "start = 'snapshot'" in plan["error"]["hint"]
     assert [one["kind"] for one in project.status()["decisions"]] == ["refusal"]
 
 

@@ -133,7 +133,7 @@ def test_a_pattern_that_matches_nothing(orders: str, project: Make) -> None:
 
 def test_no_start(orders: str, project: Make) -> None:
     """5: the choice loses data, so it must be written down."""
-    refused(project(orders, start=None), 5, "start = 'earliest'")
+    refused(project(orders, start=None), 5, "start = 'snapshot'")
 
 
 def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, project: Make) -> None:
