@@ -58,21 +58,13 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
         return None
 
 
-def begin_coverage(folder: Path, source: str, first: datetime, partitions: Partitions) -> Coverage:
+def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
     """With the partition of the first captured transaction among them: where that is earlier than
     what was known, all behind it are told again. Partitions may be longer than they were."""
-    begin, before = partitions.begin_of(first), read_coverage(folder, source)
+    begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
-        known = Coverage(begin, begin)
-    else:
-        known = Coverage(*map(partitions.begin_of, (before.begins, before.until)))
-    _write(folder, source, known)
-    return known
-
-
-def extend_coverage(folder: Path, source: str, known: Coverage, until: datetime) -> None:
-    """Partitions up to there were told."""
-    _write(folder, source, replace(known, until=until))
+        return Coverage(begin, begin)
+    return Coverage(*map(partitions.begin_of, (before.begins, before.until)))
 
 
 def _read(folder: Path) -> dict[str, dict[str, str]]:
@@ -83,7 +75,8 @@ def _read(folder: Path) -> dict[str, dict[str, str]]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(folder: Path, source: str, coverage: Coverage) -> None:
+def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
+    """Beside those of the other sources."""
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / f"{FILE}.lock"):
         entries = _read(folder)
@@ -108,20 +101,21 @@ def note_coverage(
         return
     until = began or cursor.position.committed_at or first
     names = Declaration.of(settings, source).names
-    known = begin_coverage(settings.state_folder, source, first, partitions)
+    folder = settings.state_folder
+    known = coverage_from(read_coverage(folder, source), first, partitions)
     told = known.until
     for begin in known.closed(until, partitions, _AT_ONCE):
         key = begin.strftime(partitions.key_format)
         context.log_event(dg.AssetMaterialization(names.replayed, partition=key))
         told = begin + partitions.length
-    extend_coverage(settings.state_folder, source, known, told)
+    write_coverage(folder, source, replace(known, until=told))
 
 
 def _first_commit(work: Workplace) -> datetime | None:
     """When the first transaction was committed that the source's first batch may have."""
-    batches = work.ledger.live_batches(work.source.name, 1, 1)
-    for batch in batches:
-        end = None if batch.end is None else batch.end.committed_at
-        first = batch.start.committed_at or end
-        return None if first is None else first.astimezone(UTC)
-    return None
+    batch = work.ledger.first_batch(work.source.name)
+    if batch is None:
+        return None
+    end = None if batch.end is None else batch.end.committed_at
+    first = batch.start.committed_at or end
+    return None if first is None else first.astimezone(UTC)

@@ -34,6 +34,9 @@ class Batches(Protocol):
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         """Batches of these ids and between, abandoned ones left out, oldest first."""
 
+    def first_batch(self, source: str) -> Batch | None:
+        """The source's oldest batch that is not abandoned. Ids are counted over all sources."""
+
     def batches_of(self, source: str, table: TableName) -> list[Batch]:
         """Live captured batches with segments or events of a table, oldest first."""
 

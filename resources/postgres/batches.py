@@ -37,6 +37,9 @@ class PostgresBatches(Books):
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         return self._batches("live_batches", source=source, first=first, last=last)
 
+    def first_batch(self, source: str) -> Batch | None:
+        return self._batch("first_batch", source=source)
+
     def batches_of(self, source: str, table: TableName) -> list[Batch]:
         return self._batches("batches_of", source=source, **of_table(table))
 

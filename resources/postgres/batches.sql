@@ -32,6 +32,13 @@ left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state <> 'abandoned' and b.id between %(first)s and %(last)s
 order by b.id
 
+-- name: first_batch
+select b.*, l.dagster_run, d.continuity from lockstep.batches b
+join lockstep.leases l on l.source = b.source and l.token = b.token
+left join lockstep.decisions d on d.id = b.start_decision
+where b.source = %(source)s and b.state <> 'abandoned'
+order by b.id limit 1
+
 -- name: batches_of
 select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token

@@ -12,7 +12,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.coverage import begin_coverage, read_coverage
+from assets.coverage import coverage_from, read_coverage, write_coverage
 from assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
 from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, replay_job_name
 from pipeline.replay.partitions import Partitions
@@ -66,6 +66,7 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     """Hours that are over are told once, empty ones too, the open one not; a range of them is
     one run that heals a wrong mirror, tells of each hour, and of nothing without a partition."""
     assert stand.coverages() == {}, "nothing was captured: there is no past"
+    stand.adapters.books.books.skip_to("batch", 0, 7)  # batches of other sources
     before = datetime.now(UTC)
     mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
     around = {Partitions.HOURLY.begin_of(moment) for moment in (before, datetime.now(UTC))}
@@ -144,13 +145,14 @@ def test_each_night_the_last_hours_are_one_run(
 def test_the_beginning_only_moves_back(tmp_path: Path) -> None:
     """An earlier first transaction (a lake that was recovered) is told of; a later one is not."""
     first = datetime(2026, 11, 22, 6, 30, tzinfo=UTC)
-    begun = begin_coverage(tmp_path, "shop", first, Partitions.HOURLY)
+    begun = coverage_from(None, first, Partitions.HOURLY)
     assert begun.begins == first.replace(minute=0)
-    assert begin_coverage(tmp_path, "shop", first + 9 * HOUR, Partitions.HOURLY) == begun
-    earlier = begin_coverage(tmp_path, "shop", first - 9 * HOUR, Partitions.HOURLY)
+    assert coverage_from(begun, first + 9 * HOUR, Partitions.HOURLY) == begun
+    earlier = coverage_from(begun, first - 9 * HOUR, Partitions.HOURLY)
     assert earlier.begins == begun.begins - 9 * HOUR
+    write_coverage(tmp_path, "shop", earlier)
     assert read_coverage(tmp_path, "shop") == earlier
-    longer = begin_coverage(tmp_path, "shop", first, Partitions.DAILY)
+    longer = coverage_from(earlier, first, Partitions.DAILY)
     assert longer.begins == longer.until == earlier.begins.replace(hour=0)
     (tmp_path / "coverage.json").write_text('{"shop": {"begins": 7}}')
     assert read_coverage(tmp_path, "shop") is None

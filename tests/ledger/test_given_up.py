@@ -59,17 +59,16 @@ def test_a_write_is_settled_before_it_is_given_up_or_never(ledger: Ledger, lease
     assert [one.intent for one in ledger.settled(lease.source, first.id)] == [intent]
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_batches_by_their_ids(ledger: Ledger, lease: Lease, alone: bool) -> None:
+def test_batches_by_their_ids(ledger: Ledger, lease: Lease) -> None:
     """Live ones only, whatever their state, oldest first."""
     first = first_captured(ledger, lease, ORDERS)
     second = next_captured(ledger, lease, ORDERS)
     third = next_captured(ledger, lease)
     ledger.abandon(lease, third.id, "damaged")
     fourth = next_captured(ledger, lease)
-    if alone:
-        assert ledger.live_batches(lease.source, second.id, third.id) == [second]
-    else:
-        found = ledger.live_batches(lease.source, first.id, fourth.id)
-        assert found == [first, second, fourth]
+    assert ledger.first_batch(lease.source) == first
+    assert ledger.first_batch("another source") is None
+    assert ledger.live_batches(lease.source, second.id, third.id) == [second]
+    found = ledger.live_batches(lease.source, first.id, fourth.id)
+    assert found == [first, second, fourth]
     assert ledger.live_batches("another source", first.id, fourth.id) == []

@@ -49,6 +49,9 @@ class MemoryBatches(MemorySubject):
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         return [batch for batch in self.books.live(source) if first <= batch.id <= last]
 
+    def first_batch(self, source: str) -> Batch | None:
+        return next(iter(self.books.live(source)), None)
+
     def batches_of(self, source: str, table: TableName) -> list[Batch]:
         return [
             batch
