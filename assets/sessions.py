@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class Site(Protocol):
-    """What a run needs of the outside: `resources.adapters.Site`, or a twin in memory."""
+    """What a run needs of the outside: `resources.adapters.Adapters`, or a twin in memory."""
 
     def ledger(self) -> Ledger: ...
 

@@ -6,7 +6,7 @@ Belongs here: the values the ledger keeps of one table. Does not: its structures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -140,6 +140,17 @@ class Handover:
     delta_version: int | None
     shows: int | None
     before: TableState
+
+    def adopted(self) -> TableState:
+        """The table's state behind a batch that does nothing but take over its mirror and its
+        changelog as they are."""
+        return replace(
+            self.before,
+            generation=self.generation,
+            mirror=self.mirror,
+            mirror_version=self.shows,
+            adopted=self.delta_version,
+        )
 
 
 class OrderKind(StrEnum):

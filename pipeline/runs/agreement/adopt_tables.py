@@ -177,15 +177,7 @@ def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reas
         transactions=0,
         log_bytes=0,
         segments=(),
-        tables=tuple(
-            replace(
-                handover.before,
-                generation=handover.generation,
-                mirror_version=handover.shows,
-                adopted=handover.delta_version,
-            )
-            for handover in handovers
-        ),
+        tables=tuple(handover.adopted() for handover in handovers),
         quarantined=(),
         by_gtid=cursor.by_gtid,
         history=History((), tuple(versions)),

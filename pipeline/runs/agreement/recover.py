@@ -211,7 +211,7 @@ def _record(
         transactions=0,
         log_bytes=0,
         segments=(),
-        tables=tuple(_after(handover) for handover in handovers),
+        tables=tuple(handover.adopted() for handover in handovers),
         quarantined=(),
         by_gtid=placed.by_gtid,
         history=History((), basis.structures.versions, basis.structures.databases),
@@ -239,12 +239,3 @@ def _handover(work: Workplace, one: Adopted, version: int, generation: int) -> H
         changelog_generation=generation,
     )
     return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
-
-
-def _after(one: Handover) -> TableState:
-    return replace(
-        one.before,
-        generation=one.generation,
-        mirror_version=one.shows,
-        adopted=one.delta_version,
-    )
