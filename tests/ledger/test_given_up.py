@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.table_state import Quarantine, TableCondition
