@@ -33,7 +33,6 @@ RUNS: Final = 10
 
 CASES: Final = [
     ("mysql", 1),
-    ("mysql", 2),
     ("mariadb", 3),
     *(
         pytest.param(flavour, seed, marks=pytest.mark.soak)
