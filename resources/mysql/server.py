@@ -42,6 +42,7 @@ from resources.mysql.dump import (
 from resources.mysql.facts import read_facts
 from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
+from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
@@ -62,13 +63,20 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
+    """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
+    each other; a dump, a read of rows and all that changes its session has one of its own."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
+        self._questions = Questions(settings)
+
+    def close(self) -> None:
+        """End the session that is kept for questions; the next one opens another."""
+        self._questions.close()
 
     def facts(self) -> ServerFacts:
-        return read_facts(self._settings)
+        with self._questions.cursor() as cursor:
+            return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
 
     def survey(self) -> Survey:
         return take_survey(self._settings)
@@ -87,11 +95,11 @@ class MySqlServer:
         return MySqlDump(self._settings, *after_set(executed, own_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return prepared_xids(cursor)
 
     def tables(self) -> list[SourceTable]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             tables = list(ask(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
             for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
@@ -136,7 +144,7 @@ class MySqlServer:
                 return found
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     def snapshot(
@@ -168,7 +176,7 @@ class MySqlServer:
         return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
 
     def source_load(self) -> SourceLoad:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
