@@ -107,16 +107,15 @@ def test_a_statement_that_fails_half_way(bare: MySqlStand, shop: str) -> None:
     assert inserted(found, "m") == [7, 8, 9]
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_server_that_starts_anew_counts_its_tables_anew(
-    bare: MySqlStand, shop: str, how: str
-) -> None:
+def test_a_server_that_starts_anew_counts_its_tables_anew(bare: MySqlStand, shop: str) -> None:
     """The same table id is another table in the next file, with a STOP before it or not."""
     tables = ("t", "u", "v", "w")
     bare.execute(*(f"create table {name} like t" for name in tables[1:]), database=shop)
     start = head(bare)
-    for number, order in enumerate((tables, tables[::-1])):
-        getattr(bare.server, how)()
+    for number, (end, order) in enumerate(
+        ((bare.server.stop, tables), (bare.server.kill, tables[::-1]))
+    ):
+        end()
         bare.server.start()
         bare.execute(*(f"insert into {name} values ({number})" for name in order), database=shop)
     found = changes_since(bare, start)

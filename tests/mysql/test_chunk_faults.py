@@ -158,11 +158,11 @@ def test_a_server_s_time_limit_ends_no_chunk(mysql: MySqlStand, database: str) -
     """A session of ours may take as long as whoever takes the rows does."""
     place = Sliced(mysql, TableName(database, "t"))
     rows, schema = _wide(place), place.schema()
-    mysql.execute("set global max_execution_time = 2000")
+    mysql.execute("set global max_execution_time = 500")
     try:
         with place.source.chunk(schema, rows) as snapshot:
             first = next(snapshot.batches)
-            sleep(2.5)
+            sleep(0.8)
             rest = sum(batch.num_rows for batch in snapshot.batches)
     finally:
         mysql.execute("set global max_execution_time = 0")

@@ -17,7 +17,7 @@ from resources.mysql.chunks import next_bound
 from resources.mysql.reader import reading
 from resources.mysql.select import prepare_session, select_rows
 from tests.fix_mysql import MySqlStand
-from tests.mysql.chunked import NUMBERS, Sliced, quickly, together
+from tests.mysql.chunked import NUMBERS, Sliced, knife, together
 from tests.mysql.random_tables import random_tables
 from tests.mysql.reading import settings
 
@@ -77,17 +77,18 @@ def test_a_table_of_a_thousand_columns_is_read(place: Sliced) -> None:
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: int) -> None:
     """Keys of one to four columns of any types, among columns of any types."""
-    chance, cut = Random(seed), 0
-    for table in random_tables(chance, 20):
-        one = Sliced(mysql, TableName(database, table.name))
-        rows = [table.row(chance) for _ in range(40)]
-        columns = ", ".join(table.written)
-        into = f"insert ignore into {table.name} ({columns}) values"
-        one.do(table.create(), *(f"{into} {row}" for row in rows))
-        chunks, whole = quickly(one, chance.randint(1, 9)), one.whole()
-        assert together(chunks) == whole, table.create()
-        cut += len(chunks) > 1
-    assert cut > 8
+    chance, several = Random(seed), 0
+    with knife(mysql) as cutting:
+        for table in random_tables(chance, 20):
+            one = Sliced(mysql, TableName(database, table.name))
+            rows = [table.row(chance) for _ in range(40)]
+            columns = ", ".join(table.written)
+            into = f"insert ignore into {table.name} ({columns}) values"
+            one.do(table.create(), *(f"{into} {row}" for row in rows))
+            found = cutting.cut(one.table, chance.randint(1, 9))
+            assert together(found.chunks) == found.whole, table.create()
+            several += len(found.chunks) > 1
+    assert several > 8
 
 
 @pytest.mark.parametrize("by", ["hash (id) partitions 7", "range (id) ({})"])
