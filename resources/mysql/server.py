@@ -56,6 +56,11 @@ select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
 from information_schema.tables where table_type = 'BASE TABLE' and {where}
 order by table_schema, table_name
 """
+_ENGINES = """
+select table_schema, table_name, coalesce(engine, '')
+from information_schema.tables where table_type = 'BASE TABLE' and {where}
+order by table_schema, table_name
+"""
 _KEYS = """
 select table_schema, table_name, column_name from information_schema.statistics
 where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_in_index
@@ -108,6 +113,10 @@ class MySqlServer:
             SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
             for name, (engine, rows) in tables
         ]
+
+    def engines(self) -> dict[TableName, str]:
+        with self._questions.cursor() as cursor:
+            return {name: engine for name, (engine,) in ask(cursor, _ENGINES, scopes_of(None))}
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
