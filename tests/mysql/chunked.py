@@ -39,6 +39,12 @@ NUMBERS = (
 )
 """0 to 99,999."""
 
+FEWER = (
+    "select a.d + 10 * b.d + 100 * c.d + 1000 * e.d n from"
+    f" {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e"
+)
+"""0 to 9,999."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sliced:

@@ -73,17 +73,21 @@ def made(place: Sliced, one: Case, *, engine: str = "innodb", order: str = "") -
 def test_chunks_together_are_the_table(
     place: Sliced, flavour: str, group: tuple[Case, ...]
 ) -> None:
-    """With chunks of two rows, that end within a group of three and behind it; every number,
-    moment and run of bytes is there."""
+    """With chunks of two rows (of text four), that end within a group of three and behind it;
+    every number, moment and run of bytes is there. Of text the newer MariaDB only tries what not
+    all servers have."""
+    size = 4 if group is TEXTS else 2
+    tried = [one for one in group if flavour in one.servers]
+    if group is TEXTS and flavour == "mariadb11":
+        tried = [one for one in tried if one.servers == OWN]
     with knife(place.stand) as cutting:
-        for one in group:
-            if flavour in one.servers:
-                found = cutting.cut(made(place, one).table, 2)
-                assert chunk_key(found.schema) == ("k", "n"), one
-                assert together(found.chunks) == found.whole, one
-                assert set(found.whole.values()) == {1}
-                assert one in TEXTS or len(found.whole) == 3 * len(one.values), one
-                assert max(len(chunk) for chunk in found.chunks) <= 2, one
+        for one in tried:
+            found = cutting.cut(made(place, one).table, size)
+            assert chunk_key(found.schema) == ("k", "n"), one
+            assert together(found.chunks) == found.whole, one
+            assert set(found.whole.values()) == {1}
+            assert one in TEXTS or len(found.whole) == 3 * len(one.values), one
+            assert max(len(chunk) for chunk in found.chunks) <= size, one
 
 
 OF_EACH_TYPE = tuple({one.type: one for one in reversed(CASES) if one.servers != OWN}.values())
