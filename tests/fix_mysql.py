@@ -20,7 +20,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from demo.mysql_search import GivenServer, MySql, find_mysql
-from demo.mysqld import RunningMySql, mysql_server
+from demo.mysqld import RunningMySql, SomebodysMySql, mysql_server
 
 ACCOUNT = "lockstep"
 PASSWORD = "a-password-of-the-tests"
@@ -116,6 +116,18 @@ class MySqlStand:
         return f"test_{os.getpid()}_{next(self._numbers)}"
 
 
+@contextmanager
+def killed_at_last(running: RunningMySql) -> Iterator[RunningMySql]:
+    """Started, and ended without a shutdown, which takes seconds: nobody wants its data any more.
+    Somebody else's server is left as it is."""
+    with running:
+        try:
+            yield running
+        finally:
+            if not isinstance(running, SomebodysMySql):
+                running.kill()
+
+
 @pytest.fixture(scope="session")
 def found_mysql() -> MySql:
     """The MySQL of this machine, found or fetched."""
@@ -134,7 +146,8 @@ def mysql_program(found_mysql: MySql) -> MySql:
 def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
     """The session's server."""
     folder = tmp_path_factory.mktemp("mysql")
-    with mysql_server(found_mysql, folder, os.environ, options=UNHURRIED) as server:
+    made = mysql_server(found_mysql, folder, os.environ, options=UNHURRIED)
+    with killed_at_last(made) as server:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand

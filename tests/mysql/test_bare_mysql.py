@@ -14,7 +14,7 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.stream.intake import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
+from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.mysql.sessions import after, changes_after, changes_since, inserted
@@ -30,7 +30,8 @@ _OPTIONS = (
 def bare(mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
     """A server of this module's own."""
     folder = tmp_path_factory.mktemp("bare")
-    with mysql_server(mysql_program, folder, os.environ, options=_OPTIONS) as running:
+    made = mysql_server(mysql_program, folder, os.environ, options=_OPTIONS)
+    with killed_at_last(made) as running:
         stand = MySqlStand(running)
         stand.execute(
             f"create user {ACCOUNT} identified by '{PASSWORD}'",

@@ -15,7 +15,7 @@ from pipeline.survey import Channel, ForeignKey, OddSession, Survey
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.reading import server, settings
 
 SHOP = (
@@ -172,7 +172,7 @@ def odd(
 ) -> Iterator[tuple[MySqlStand, MySqlServer]]:
     """A server with much that a source should not have, and what may ask it everything."""
     folder = tmp_path_factory.mktemp("odd")
-    with mysql_server(mysql_program, folder, os.environ, options=ODD) as running:
+    with killed_at_last(mysql_server(mysql_program, folder, os.environ, options=ODD)) as running:
         stand = MySqlStand(running)
         yield stand, MySqlServer(settings(stand, user=running.user, password=running.password))
 

@@ -50,11 +50,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
-    """A server with a shop of one row, which has been stopped once: `backup` is its data."""
+    """A server with a shop of one row, which has been ended once: `backup` is its data."""
     with private_mysql(program, folder / "one", 21) as stand:
         open_shop(stand)
         put(stand, 1)
-        running(stand).stop()
+        running(stand).kill()
         copy_data(running(stand).data, folder / "backup")
         running(stand).start()
         yield stand
@@ -134,7 +134,7 @@ def test_another_server_behind_the_same_address(
     down = MySqlServer(replace(settings(stand), port=free_port()))
     follower = follow(stand)
     follower.run()
-    running(stand).stop()
+    running(stand).kill()
     with copied_mysql(
         program, running(stand).data, folder / "vip", same_uuid=False, port=stand.port
     ) as other:
