@@ -87,6 +87,7 @@ def _stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
 
 
 def _database(stand: MySqlStand) -> Iterator[str]:
+    stand.begin_file()
     name = stand.fresh_name()
     stand.execute(f"create database `{name}` character set utf8mb4")
     yield name

@@ -37,6 +37,10 @@ UNHURRIED = (
 """A server that leaves writing to disk to the system: no power is cut in the tests."""
 
 
+LARGE = 1 << 20
+"""Bytes of a log file."""
+
+
 @dataclass(slots=True)
 class MySqlStand:
     """The session's server. `account` and `password` are those of the `lockstep` account."""
@@ -100,6 +104,13 @@ class MySqlStand:
         finally:
             self.execute(*(f"set global {n} = {v}" for n, v in zip(names, before, strict=True)))
 
+    def begin_file(self) -> None:
+        """Another file of the log, if the present one is large: runs that begin at its end look
+        for it from the file's beginning on."""
+        size = int(self.rows("show binary logs")[-1][1])
+        if size > LARGE:
+            self.execute("flush binary logs")
+
     def purge_to(self, file: str) -> None:
         """Have every log file before this one gone. What a dump reads is kept, until the server
         has noticed that its reader has left."""
@@ -156,6 +167,7 @@ def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def database(mysql: MySqlStand) -> Iterator[str]:
     """A database of the test's own, dropped afterwards."""
+    mysql.begin_file()
     name = mysql.fresh_name()
     mysql.execute(f"create database `{name}` character set utf8mb4")
     yield name

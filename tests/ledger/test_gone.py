@@ -7,13 +7,16 @@ memory, whose twin it is, at every call there is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import psycopg2
 import pytest
+from psycopg2.extensions import connection as Connection
 
 from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
@@ -26,7 +29,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
 from resources.postgres.ledger import PostgresLedger, open_ledger
-from tests.ledger.servers import embedded_server, run
+from tests.ledger.servers import embedded_server
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
 from tests.twins.books import MemoryBooks
@@ -88,39 +91,46 @@ class Postgres:
     """A database of the tests' server that can be gone while the server serves others."""
 
     server: str
-
-    @property
-    def dsn(self) -> str:
-        return self.server.replace("dbname=postgres", f"dbname={DATABASE}")
+    admin: Connection
 
     def open(self) -> PostgresLedger:
-        return open_ledger(self.dsn, Path())
+        dsn = self.server.replace("dbname=postgres", f"dbname={DATABASE}")
+        return open_ledger(dsn, Path())
 
     def require_there(self) -> None:
         """It says so itself."""
 
     def go(self) -> None:
         """It takes no connections any more, and ends those it has."""
-        run(self.server, f"alter database {DATABASE} allow_connections false")
+        self._tell(f"alter database {DATABASE} allow_connections false")
         self.drop()
 
     def drop(self) -> None:
         """It ends all connections; new ones are welcome."""
-        statement = (
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s"
-        )
-        run(self.server, statement, DATABASE)
+        those = f"from pg_stat_activity where datname = '{DATABASE}'"
+        self._tell(f"select pg_terminate_backend(pid) {those}")
+        while self._tell(f"select 1 {those}"):
+            time.sleep(0.002)
 
     def come_back(self) -> None:
-        run(self.server, f"alter database {DATABASE} allow_connections true")
+        self._tell(f"alter database {DATABASE} allow_connections true")
+
+    def _tell(self, statement: str) -> list[tuple[Any, ...]]:
+        with self.admin.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """A server of its own."""
     with embedded_server(tmp_path_factory.mktemp("gone")) as dsn:
-        run(dsn, f"create database {DATABASE}")
-        yield Postgres(dsn)
+        admin = psycopg2.connect(dsn)
+        admin.autocommit = True
+        made = Postgres(dsn, admin)
+        made._tell(f"create database {DATABASE}")
+        yield made
+        admin.close()
 
 
 class Counted:
