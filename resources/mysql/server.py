@@ -79,6 +79,11 @@ class MySqlServer:
         """End the session that is kept for questions; the next one opens another."""
         self._questions.close()
 
+    def _reading(self) -> ConnectionSettings:
+        """For the sessions of a read. None is kept beside them: an account may have few."""
+        self._questions.close()
+        return self._settings
+
     def facts(self) -> ServerFacts:
         with self._questions.cursor() as cursor:
             return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
@@ -135,7 +140,7 @@ class MySqlServer:
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         with (
-            reading(self._settings) as cursor,
+            reading(self._reading()) as cursor,
             explained(self._settings, structure.name, structure.names),
         ):
             cursor.execute(BEGIN)
@@ -163,7 +168,7 @@ class MySqlServer:
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_snapshot(self._settings, table, columns, exact=exact)
+        return open_snapshot(self._reading(), table, columns, exact=exact)
 
     def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
         with (
@@ -182,7 +187,7 @@ class MySqlServer:
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
+        return open_chunk(self._reading(), schema, rows, exact=exact, most_seconds=most_seconds)
 
     def source_load(self) -> SourceLoad:
         with self._questions.cursor() as cursor:
@@ -193,22 +198,22 @@ class MySqlServer:
             return estimated_rows(cursor, tables)
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        return read_sum(self._settings, structure)
+        return read_sum(self._reading(), structure)
 
     def row_hashes(
         self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._settings, structure, part)
+        return open_hashes(self._reading(), structure, part)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
-        return read_rows(self._settings, structure, keys)
+        return read_rows(self._reading(), structure, keys)
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        return read_sample(self._settings, structure, starts)
+        return read_sample(self._reading(), structure, starts)
 
 
 def _row_structures(

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.errors import SourceRefused
+from pipeline.table import TableName
 from resources.mysql import questions
 from resources.mysql.questions import Questions
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import settings
+from tests.mysql.reading import server, settings
 
 
 @pytest.fixture
@@ -78,3 +79,16 @@ def test_a_session_in_which_a_question_failed_is_left(asking: Questions) -> None
     with pytest.raises(SourceRefused):
         asked(asking, "select nothing")
     assert asked(asking) != first
+
+
+def test_none_is_kept_beside_a_read(mysql: MySqlStand, database: str) -> None:
+    """An account may be allowed as many sessions as a read needs."""
+    mysql.execute("create table t (id int primary key)", database=database)
+    source = server(mysql)
+    (schema,) = source.baseline([TableName(database, "t")]).tables
+    source.facts()
+    kept = asked(source._questions)
+    assert kept in sessions(mysql)
+    with source.snapshot(schema):
+        while kept in sessions(mysql):
+            time.sleep(0.01)
