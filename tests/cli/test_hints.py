@@ -46,7 +46,7 @@ class Mention(NamedTuple):
 def test_every_command_in_the_product_can_be_typed() -> None:
     """As it is printed, with its required options; what is not built is named by nobody."""
     mentions = {one.command: one for text in strings() for one in quoted(text)}
-    assert len(mentions) > 60
+    assert len(mentions) > 50
     assert [one for one in map(wrong, mentions.values()) if one] == []
 
 
