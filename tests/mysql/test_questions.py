@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from pipeline.table import TableName
 from resources.mysql import questions
 from resources.mysql.questions import Questions
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import until
 from tests.mysql.reading import server, settings
 
 
@@ -41,13 +41,11 @@ def test_questions_share_a_session_while_the_server_keeps_it(
     first = asked(asking)
     assert asked(asking) == first
     mysql.execute(f"kill {first}")
-    while first in sessions(mysql):
-        time.sleep(0.01)
+    until(lambda: first not in sessions(mysql))
     second = asked(asking)
     assert asked(asking) == second != first
     asking.close()
-    while second in sessions(mysql):
-        time.sleep(0.01)
+    until(lambda: second not in sessions(mysql))
     assert asked(asking) not in (first, second)
 
 
@@ -68,8 +66,7 @@ def test_who_asks_has_the_session_alone(mysql: MySqlStand, asking: Questions) ->
             cursor.execute("select connection_id()")
             ids |= {row[0] for row in cursor.fetchall()}
     assert len(ids) == 2
-    while len(ids & sessions(mysql)) > 1:
-        time.sleep(0.01)
+    until(lambda: len(ids & sessions(mysql)) == 1)
     assert ids & sessions(mysql) == {asked(asking)}
 
 
@@ -90,5 +87,4 @@ def test_none_is_kept_beside_a_read(mysql: MySqlStand, database: str) -> None:
     kept = asked(source._questions)
     assert kept in sessions(mysql)
     with source.snapshot(schema):
-        while kept in sessions(mysql):
-            time.sleep(0.01)
+        until(lambda: kept not in sessions(mysql))
