@@ -1,9 +1,10 @@
-"""Only whole transactions leave the buffer, however their bytes come in."""
+"""Only whole transactions leave the buffer, however their bytes come in. (What every transaction
+becomes, in whatever order, is in `test_buffer_machine`.)"""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import HEADER, EventType
@@ -14,7 +15,6 @@ from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
-    SERVER,
     Log,
     gtid,
     mariadb_gtid,
@@ -34,20 +34,6 @@ SHAPES = st.lists(st.tuples(st.integers(0, 3), ENDS), max_size=12)
 
 def put_all(log: Log) -> list[Out]:
     return list(feed(a_buffer(), [log.wire()]))
-
-
-@given(SHAPES)
-def test_transactions_come_out_whole_and_in_order(shape: list[tuple[int, str]]) -> None:
-    """As many as went in, each with all its rows; a rolled back one without any."""
-    log = Log()
-    for number, (count, end) in enumerate(shape, start=1):
-        log.transaction(number, end=end, rows=count)
-    out = put_all(log)
-    assert [t.gtid for t in out] == [f"{SERVER}:{n}" for n in range(1, len(shape) + 1)]
-    expected = [
-        [] if end == "ROLLBACK" else [n] * count for n, (count, end) in enumerate(shape, start=1)
-    ]
-    assert [t.values for t in out] == expected
 
 
 @given(SHAPES, st.lists(st.integers(0, 4000), max_size=40))
@@ -82,48 +68,6 @@ def test_a_cut_stream_gives_no_part_of_a_transaction(place: int) -> None:
     assert len(out) == sum(end <= stop for end in ends)
 
 
-def test_a_lone_statement_is_a_transaction() -> None:
-    """DDL has no BEGIN and no XID, and comes out by itself."""
-    log = Log()
-    log.transaction(1)
-    log.statement(2, "ALTER TABLE t ADD x INT")
-    log.transaction(3)
-    out = put_all(log)
-    assert [t.statements for t in out] == [(), ("ALTER TABLE t ADD x INT",), ()]
-    assert out[-1].end == log.offset
-
-
-def test_create_as_select_keeps_its_rows() -> None:
-    """CREATE TABLE … START TRANSACTION stands inside BEGIN … XID, before its rows."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query("CREATE TABLE `t` (`id` int) START TRANSACTION"))
-    log.write(7)
-    log.end()
-    (one,) = put_all(log)
-    assert (len(one.statements), one.values) == (1, [7])
-
-
-def test_what_a_savepoint_undoes_never_comes_out() -> None:
-    """ROLLBACK TO drops what came after the savepoint, names as they are quoted."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.write(1)
-    log.add(EventType.QUERY, query("SAVEPOINT `a b`"))
-    log.write(2)
-    log.add(EventType.QUERY, query("SAVEPOINT `c`"))
-    log.write(3)
-    log.add(EventType.QUERY, query("ROLLBACK TO `c`"))
-    log.write(4)
-    log.add(EventType.QUERY, query("ROLLBACK TO `a b`"))
-    log.write(5)
-    log.end()
-    (one,) = put_all(log)
-    assert one.values == [1, 5]
-
-
 @pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])
 def test_a_statement_among_rows_stops(text: str) -> None:
     """A session that writes in statement format leaves rows out of the log."""
@@ -146,20 +90,6 @@ def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool
 def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
     log.add(EventType.GTID, gtid(number))
     log.add(EventType.QUERY, xa(word, gtrid))
-
-
-def test_prepared_rows_come_out_at_their_commit() -> None:
-    """An XA transaction's rows wait; an XID may be used again; a rollback leaves nothing."""
-    log = Log()
-    prepared(log, 1, b"a", 10)
-    prepared(log, 2, b"b", 20)
-    log.transaction(3)
-    ended(log, 4, "COMMIT", b"b")
-    ended(log, 5, "ROLLBACK", b"a")
-    prepared(log, 6, b"a", 30)
-    ended(log, 7, "COMMIT", b"a")
-    prepared(log, 8, b"c", 40, one_phase=True)
-    assert [t.values for t in put_all(log)] == [[], [], [3], [20], [], [], [30], [40]]
 
 
 def test_prepared_rows_wait_for_later_runs() -> None:
@@ -203,45 +133,6 @@ def test_a_commit_of_what_nobody_prepared_stops() -> None:
     ended(log, 2, "COMMIT", b"a")
     with pytest.raises(PreparedElsewhere, match="X'61'"):
         put_all(log)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.integers(1, 260), min_size=1, max_size=40), st.booleans())
-def test_a_transaction_larger_than_the_ring_comes_out_whole(sizes: list[int], large: bool) -> None:
-    """It goes through a file, event by event larger than the ring too, and comes out alone."""
-    log = Log()
-    log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
-    expected: list[int] = []
-    for number, size in enumerate([*sizes, *([2000] if large else [])]):
-        values = list(range(number, number + size))
-        log.write(*values)
-        expected += values
-    log.end()
-    log.transaction(3)
-    spool = MemorySpool()
-    out = list(feed(a_buffer(spool=spool), [log.wire()]))
-    assert [t.values for t in out] == [[1], expected, [3]]
-    assert all(file.closed for file in spool.made)
-
-
-@given(st.integers(0, 6), st.integers(0, 6))
-def test_savepoints_reach_back_into_the_file(before: int, after: int) -> None:
-    """A rollback to a savepoint finds its place also among what was spilled."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    for n in range(before):
-        log.write(*[n] * 200)
-    log.add(EventType.QUERY, query("SAVEPOINT `s`"))
-    for n in range(after):
-        log.write(*[100 + n] * 200)
-    log.add(EventType.QUERY, query("ROLLBACK TO `s`"))
-    log.write(1000)
-    log.end()
-    (one,) = put_all(log)
-    assert one.values == [n for n in range(before) for _ in range(200)] + [1000]
 
 
 def test_events_of_several_packets_are_one() -> None:

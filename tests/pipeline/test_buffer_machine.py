@@ -218,6 +218,7 @@ class BufferMachine(RuleBasedStateMachine):
             self.start_again(early=False, stops=False, limits=Limits(), pieces=[])
             self.read([1 << 30])
         assert self.came == len(self.log.expected)
+        assert all(file.closed for file in self.spool.made)
 
 
 def _settings(examples: int) -> settings:
@@ -231,7 +232,7 @@ def _settings(examples: int) -> settings:
 
 def test_the_buffer_is_its_model() -> None:
     """Whatever is logged, sent and taken: the model's transactions, in order, each once."""
-    run_state_machine_as_test(BufferMachine, settings=_settings(50))
+    run_state_machine_as_test(BufferMachine, settings=_settings(100))
 
 
 @pytest.mark.soak
