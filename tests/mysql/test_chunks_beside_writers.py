@@ -26,7 +26,7 @@ from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.chunked import Sliced, until
 from tests.mysql.reading import changes, settings
 
-COLUMNS = "id int not null, v int not null, w varchar(1200) not null"
+COLUMNS = "id int not null, v int not null, w varchar(300) not null"
 
 
 @pytest.fixture(params=["mysql", "mariadb"])
@@ -125,8 +125,8 @@ def _large(place: Sliced, key: str) -> None:
     place.do(
         "set sql_log_bin = 0",
         f"create table t ({COLUMNS}{key})",
-        "insert into t values (1, 1, repeat('x', 1200))",
-        *(f"insert into t select id + {1 << n}, v, w from t" for n in range(15)),
+        "insert into t values (1, 1, repeat('x', 300))",
+        *(f"insert into t select id + {1 << n}, v, w from t" for n in range(17)),
     )
 
 
