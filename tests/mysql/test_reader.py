@@ -230,9 +230,9 @@ def _long(shop: Shop) -> TableSchema:
     """More rows than buffers hold."""
     shop.do(
         "set sql_log_bin = 0",
-        "create table t (id int primary key auto_increment, w varchar(1000))",
-        "insert into t (w) values (repeat('x', 1000))",
-        *["insert into t (w) select w from t"] * 15,
+        "create table t (id int primary key auto_increment, w varchar(255))",
+        "insert into t (w) values (repeat('x', 255))",
+        *["insert into t (w) select w from t"] * 17,
     )
     return shop.schema()
 

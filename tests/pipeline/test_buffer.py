@@ -4,7 +4,7 @@ becomes, in whatever order, is in `test_buffer_machine`.)"""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import HEADER, EventType
@@ -133,6 +133,27 @@ def test_a_commit_of_what_nobody_prepared_stops() -> None:
     ended(log, 2, "COMMIT", b"a")
     with pytest.raises(PreparedElsewhere, match="X'61'"):
         put_all(log)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 260), min_size=1, max_size=40), st.booleans())
+def test_a_transaction_larger_than_the_ring_comes_out_whole(sizes: list[int], large: bool) -> None:
+    """It goes through a file, event by event larger than the ring too, and comes out alone."""
+    log = Log()
+    log.transaction(1)
+    log.add(EventType.GTID, gtid(2))
+    log.add(EventType.QUERY, query("BEGIN"))
+    expected: list[int] = []
+    for number, size in enumerate([*sizes, *([2000] if large else [])]):
+        values = list(range(number, number + size))
+        log.write(*values)
+        expected += values
+    log.end()
+    log.transaction(3)
+    spool = MemorySpool()
+    out = list(feed(a_buffer(spool=spool), [log.wire()]))
+    assert [t.values for t in out] == [[1], expected, [3]]
+    assert all(file.closed for file in spool.made)
 
 
 def test_events_of_several_packets_are_one() -> None:
