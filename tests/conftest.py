@@ -9,8 +9,10 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_spark"]
 
-# Time is not a property: the first example may compile code, and machines differ.
-settings.register_profile("lockstep", deadline=None)
+# Time is not a property: the first example may compile code, and machines differ. Each run tries
+# other examples, and what failed is tried again; a test to which half of Hypothesis's own hundred
+# are too few says how many it wants.
+settings.register_profile("lockstep", deadline=None, max_examples=50)
 settings.load_profile("lockstep")
 
 

@@ -164,6 +164,9 @@ class SourceServer(ComparedServer, Protocol):
     def tables(self) -> list[SourceTable]:
         """All base tables this account can see, system databases left out, sorted."""
 
+    def engines(self) -> dict[TableName, str]:
+        """The engine of each table in `tables`, asked for in one short question; '' for none."""
+
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
         `TableSnapshot` has them; `TableError` as for `snapshot`."""

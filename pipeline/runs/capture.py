@@ -249,11 +249,11 @@ def _read_from_source(
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
     """No statement need tell a table's engine: a session has a default of its own, and a
     server takes another one where that is missing. The server says which it took."""
-    for table in basis.work.server.tables():
-        why = why_refused(table.engine)
-        if why is not None and segmenter.wanted(table.name):
-            error = TableError(why, hint=engine_hint(table.name))
-            segmenter.quarantine(table.name, basis.run_start.start.at, error)
+    for table, engine in basis.work.server.engines().items():
+        why = why_refused(engine)
+        if why is not None and segmenter.wanted(table):
+            error = TableError(why, hint=engine_hint(table))
+            segmenter.quarantine(table, basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, rereads: Sequence[Reread]) -> RunStart:

@@ -42,6 +42,7 @@ from resources.mysql.dump import (
 from resources.mysql.facts import read_facts
 from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
+from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
@@ -55,6 +56,11 @@ select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
 from information_schema.tables where table_type = 'BASE TABLE' and {where}
 order by table_schema, table_name
 """
+_ENGINES = """
+select table_schema, table_name, coalesce(engine, '')
+from information_schema.tables where table_type = 'BASE TABLE' and {where}
+order by table_schema, table_name
+"""
 _KEYS = """
 select table_schema, table_name, column_name from information_schema.statistics
 where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_in_index
@@ -62,13 +68,25 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
+    """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
+    each other; a dump, a read of rows and all that changes its session has one of its own."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
+        self._questions = Questions(settings)
+
+    def close(self) -> None:
+        """End the session that is kept for questions; the next one opens another."""
+        self._questions.close()
+
+    def _reading(self) -> ConnectionSettings:
+        """For the sessions of a read. None is kept beside them: an account may have few."""
+        self._questions.close()
+        return self._settings
 
     def facts(self) -> ServerFacts:
-        return read_facts(self._settings)
+        with self._questions.cursor() as cursor:
+            return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
 
     def survey(self) -> Survey:
         return take_survey(self._settings)
@@ -87,11 +105,11 @@ class MySqlServer:
         return MySqlDump(self._settings, *after_set(executed, own_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return prepared_xids(cursor)
 
     def tables(self) -> list[SourceTable]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             tables = list(ask(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
             for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
@@ -100,6 +118,10 @@ class MySqlServer:
             SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
             for name, (engine, rows) in tables
         ]
+
+    def engines(self) -> dict[TableName, str]:
+        with self._questions.cursor() as cursor:
+            return {name: engine for name, (engine,) in ask(cursor, _ENGINES, scopes_of(None))}
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -118,7 +140,7 @@ class MySqlServer:
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         with (
-            reading(self._settings) as cursor,
+            reading(self._reading()) as cursor,
             explained(self._settings, structure.name, structure.names),
         ):
             cursor.execute(BEGIN)
@@ -136,7 +158,7 @@ class MySqlServer:
                 return found
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     def snapshot(
@@ -146,7 +168,7 @@ class MySqlServer:
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_snapshot(self._settings, table, columns, exact=exact)
+        return open_snapshot(self._reading(), table, columns, exact=exact)
 
     def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
         with (
@@ -165,10 +187,10 @@ class MySqlServer:
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
+        return open_chunk(self._reading(), schema, rows, exact=exact, most_seconds=most_seconds)
 
     def source_load(self) -> SourceLoad:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
@@ -176,22 +198,22 @@ class MySqlServer:
             return estimated_rows(cursor, tables)
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        return read_sum(self._settings, structure)
+        return read_sum(self._reading(), structure)
 
     def row_hashes(
         self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._settings, structure, part)
+        return open_hashes(self._reading(), structure, part)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
-        return read_rows(self._settings, structure, keys)
+        return read_rows(self._reading(), structure, keys)
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        return read_sample(self._settings, structure, starts)
+        return read_sample(self._reading(), structure, starts)
 
 
 def _row_structures(

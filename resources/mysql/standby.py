@@ -87,6 +87,9 @@ class ServerOrStandby:
     def tables(self) -> list[SourceTable]:
         return self._ask(lambda server: server.tables())
 
+    def engines(self) -> dict[TableName, str]:
+        return self._ask(lambda server: server.engines())
+
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         return self._facts().rows(structure)
 

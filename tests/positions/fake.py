@@ -234,6 +234,9 @@ class FakeServer:
     def tables(self) -> list[SourceTable]:
         return [SourceTable(TABLE, "InnoDB", len(self.rows), ("id",))]
 
+    def engines(self) -> dict[TableName, str]:
+        return {TABLE: "InnoDB"}
+
     def structures(self) -> list[TableStructure]:
         return []
 

@@ -177,7 +177,7 @@ def _without_its_second_file(pair: Pair) -> tuple[Shop, str]:
     lost = executed(pair.a).difference(before)
     pair.a.execute("flush binary logs")
     shop.put(4)
-    running(pair.a).stop()
+    running(pair.a).kill()
     _lose(running(pair.a).data, lost_file)
     running(pair.a).start()
     return shop, str(lost)
