@@ -16,6 +16,7 @@ from pipeline.errors import MirrorRefused
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
+    Fill,
     MirrorStep,
     MirrorWrite,
     RenameColumn,
@@ -25,6 +26,7 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import Mirrors
 from resources.lake.altering import stamped
+from resources.lake.checksums import files_listed
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake, disk_lake, memory_lake
@@ -39,11 +41,12 @@ def _replaced(mirrors: Mirrors, number: int, rows: list[dict[str, Any]]) -> Mirr
 
 
 def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None:
-    """Neither to append, nor to merge, nor to replace; one where a mirror is made, whose checksum
-    file Delta adds up from nothing. Each commit is one of Delta's: in its order, with its moment,
-    its transaction and its checksum."""
+    """Not to make a mirror, nor to append, to merge, to replace and to fill columns that came. Each
+    commit is one of Delta's: in its order, with its moment, its transaction and its checksum."""
     mirrors = disk.mirrors
     queries = spark.session().sparkContext.statusTracker().getJobIdsForGroup
+    name = pa.field("called", pa.string())
+    other = pa.schema([PEOPLE.field("id"), name])
     writes = (
         a_write(mirrors, 1, "append", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]),
         a_write(mirrors, 2, "append", [{"id": 3, "name": None}]),
@@ -57,7 +60,12 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         before = set(queries())
         mirrors.write(write)
         asked.append(len({*queries()} - before))
-    assert asked == [1, 0, 0, 0, 0, 0]
+    before = set(queries())
+    steps = (AddColumns(pa.schema([name])), Fill((("called", pa.scalar("x")),)))
+    mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=7, after=5)
+    mirrors.write(Replace(a_target(8, other), ("id",), (own_part((), other),)))
+    assert {*queries()} == before
+    assert asked == [0, 0, 0, 0, 0, 0]
     assert content(mirrors, MIRROR, PEOPLE, 2) == [
         {"id": 1, "name": "new"},
         {"id": 3, "name": None},
@@ -65,15 +73,41 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
     ]
     assert content(mirrors, MIRROR, PEOPLE, 4) == []
     assert content(mirrors, MIRROR, PEOPLE, 5) == [{"id": 5, "name": "e"}]
-    logs = [folder / MIRROR / "_delta_log" / f"{number:020d}" for number in range(len(writes))]
+    assert content(mirrors, MIRROR, pa.schema([*PEOPLE, name]), 7) == [
+        {"id": 5, "name": "e", "called": "x"}
+    ]
+    logs = [folder / MIRROR / "_delta_log" / f"{number:020d}" for number in range(9)]
     commits = [_actions(log.with_suffix(".json")) for log in logs]
-    assert [one["txn"]["version"] for one in commits] == [1, 2, 3, 4, 5, 6]
+    recorded = [one["txn"]["version"] for one in commits if "txn" in one]
+    assert recorded == [1, 2, 3, 4, 5, 6, 7, 8]
     moments = [one["commitInfo"]["inCommitTimestamp"] for one in commits]
     assert moments == sorted(set(moments))
     for log, commit in zip(logs, commits, strict=True):
         told = json.loads(log.with_suffix(".crc").read_text())
         assert told["txnId"] == commit["commitInfo"]["txnId"]
-        assert told["numFiles"] == len(told["allFiles"])
+
+
+def test_files_are_listed_by_the_log(disk: Lake, folder: Path, spark: SparkProcess) -> None:
+    """As Delta lists them, whether a checksum file tells them or commits do: some of each, behind
+    rows that were marked as deleted, columns that came, and a version that was restored."""
+    few, many = disk.mirrors, disk_lake(folder.parent, spark, NOTHING).mirrors
+    rows = [{"id": number, "name": "a"} for number in range(9)]
+    few.write(a_write(few, 1, "append", rows))
+    many.write(a_write(many, 2, "merge", [update(id=3, name="b")]))
+    many.write(a_write(many, 3, "merge", [update(id=4, name="c")]))
+    steps = (AddColumns(pa.schema([_M])),)
+    few.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=4, after=2)
+    wide = pa.schema([*PEOPLE, _M])
+    few.write(a_write(few, 5, "append", [{"id": 9, "name": "d", "m": 1}], schema=wide))
+    few.restore(MIRROR, 2, "as it was")
+    few.write(a_write(few, 6, "append", [{"id": 9, "name": "e"}]))
+    few.write(a_write(few, 7, "merge", [delete(id=9)]))
+    for version in range(8):
+        reader = spark.session().read.format("delta").option("versionAsOf", version)
+        found = files_listed(folder / MIRROR, version)
+        assert found is not None
+        shown = [Path(file).name for file in reader.load(str(folder / MIRROR)).inputFiles()]
+        assert sorted(one["path"] for one in found) == sorted(shown)
 
 
 def _actions(commit: Path) -> dict[str, Any]:
