@@ -87,7 +87,7 @@ def version_rows(one: MirrorVersion) -> pa.Table:
     them."""
     if needs_spark(one.path, opened(one)):
         raise ConfigurationError(
-            f"{one.path} has columns that were widened and rows marked as deleted: only Spark reads both",
+            f"{one.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
     schema = mirror_schema(one.path, one.version)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
 from pipeline.changes.strategy import FEW, NOTHING
@@ -28,6 +29,7 @@ from pipeline.ports.mirrors import Mirrors
 from resources.lake.altering import stamped
 from resources.lake.checksums import files_listed
 from resources.lake.pin import head_of
+from resources.lake.scan import needs_spark
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake, disk_lake, memory_lake
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update
@@ -87,29 +89,6 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         assert told["txnId"] == commit["commitInfo"]["txnId"]
 
 
-def test_files_are_listed_by_the_log(disk: Lake, folder: Path, spark: SparkProcess) -> None:
-    """As Delta lists them, whether a checksum file tells them or commits do: some of each, behind
-    rows that were marked as deleted, columns that came, and a version that was restored."""
-    few, many = disk.mirrors, disk_lake(folder.parent, spark, NOTHING).mirrors
-    rows = [{"id": number, "name": "a"} for number in range(9)]
-    few.write(a_write(few, 1, "append", rows))
-    many.write(a_write(many, 2, "merge", [update(id=3, name="b")]))
-    many.write(a_write(many, 3, "merge", [update(id=4, name="c")]))
-    steps = (AddColumns(pa.schema([_M])),)
-    few.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=4, after=2)
-    wide = pa.schema([*PEOPLE, _M])
-    few.write(a_write(few, 5, "append", [{"id": 9, "name": "d", "m": 1}], schema=wide))
-    few.restore(MIRROR, 2, "as it was")
-    few.write(a_write(few, 6, "append", [{"id": 9, "name": "e"}]))
-    few.write(a_write(few, 7, "merge", [delete(id=9)]))
-    for version in range(8):
-        reader = spark.session().read.format("delta").option("versionAsOf", version)
-        found = files_listed(folder / MIRROR, version)
-        assert found is not None
-        shown = [Path(file).name for file in reader.load(str(folder / MIRROR)).inputFiles()]
-        assert sorted(one["path"] for one in found) == sorted(shown)
-
-
 def _actions(commit: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for line in commit.read_text().splitlines():
@@ -141,7 +120,7 @@ SCHEMAS = tuple(
 def test_both_ways_in_turn_are_one(tmp_path: Path, spark: SparkProcess) -> None:
     """A mirror that Spark's queries and commits without one write in turn, over columns that come,
     go, are renamed and widened, and rows that were marked in a deletion vector, is what the one in
-    memory is."""
+    memory is. Its log lists the files that delta-rs finds there."""
     chance = Random(2)
     memory = memory_lake().mirrors
     ways = [disk_lake(tmp_path, spark, few).mirrors for few in (NOTHING, FEW)]
@@ -162,12 +141,25 @@ def test_both_ways_in_turn_are_one(tmp_path: Path, spark: SparkProcess) -> None:
             unique = list({row["id"]: row for row in rows}.values())
             for mirrors in (memory, ways[number % 2]):
                 mirrors.write(a_write(mirrors, number, mode, unique, schema=schema))
-        assert _content(ways[1], schema) == _content(memory, schema)
+            assert _content(ways[1], schema) == _content(memory, schema)
         number += 1
         for mirrors in (memory, ways[1]):
             after = mirrors.version(MIRROR)
             assert after is not None
             mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after=after)
+    path, newest = tmp_path / "lake" / MIRROR, ways[1].version(MIRROR)
+    assert newest is not None
+    table = DeltaTable(path)
+    marked = set()
+    for version in range(newest + 1):
+        table.load_as_version(version)
+        listed = files_listed(path, version)
+        assert listed is not None
+        assert sorted(one["path"] for one in listed) == sorted(
+            Path(file).name for file in table.file_uris()
+        )
+        marked |= {needs_spark(path, table) for one in listed if "deletionVector" in one}
+    assert marked == {False, True}, "rows marked, before and behind a wider column"
 
 
 _VALUES = {"id": 0, "n": -1, "name": "é", "called": "ü", "m": 77}
@@ -190,19 +182,3 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 3, "merge", [{"id": 100, "name": "c"}]))
     assert _content(mirrors, PEOPLE) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
-
-
-def test_rows_marked_as_deleted_stay_so_where_few_are_left(
-    tmp_path: Path, spark: SparkProcess
-) -> None:
-    """A mirror that was written as one of many, read by a query for few: delta-rs reads no widened
-    columns."""
-    many, few = (disk_lake(tmp_path, spark, size).mirrors for size in (NOTHING, FEW))
-    narrow = pa.schema([("id", pa.int64()), ("n", pa.int32())])
-    wide = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-    rows = [{"id": number, "n": number} for number in range(3)]
-    many.write(a_write(many, 1, "append", rows, schema=narrow))
-    steps = (SetProperties((WIDENING,)), WidenColumn("n", pa.int64()))
-    many.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0)
-    many.write(a_write(many, 3, "merge", [update(id=1, n=1 << 40)], schema=wide))
-    assert _content(few, wide) == [rows[0], {"id": 1, "n": 1 << 40}, rows[2]]
