@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipeline.ports.mirror_writes import Count, PartColumn, Recount, StagedFiles
 from pipeline.ports.mirrors import Mirrors
@@ -16,6 +17,12 @@ from tests.lake.made import a_target, changes, own_part
 MIRROR = "shop/shop/people"
 SCHEMA = pa.schema([("n", pa.int32()), ("_change_type", pa.string()), ("x", pa.float64())])
 VALUES = [(n, text, x) for n in (None, 1) for text in (None, "a") for x in (None, 0.0, -0.0, 1.5)]
+
+
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
 
 
 def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:

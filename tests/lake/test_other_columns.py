@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
+import pytest
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.ports.mirror_writes import Count, PartColumn, Replace, StagedFiles
@@ -13,6 +14,12 @@ from tests.lake.made import PEOPLE, a_target, a_write, changes, content, own_par
 
 MIRROR = "shop/shop/people"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
 
 
 def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
