@@ -161,8 +161,15 @@ def carry_out(
     with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
         if in_memory and step_in_memory(table, step, DeltaTable(table)):
             rows = rows_of_step(table, step, head.version)
-            told, shaped = (ours, txn_version), isinstance(step, Rewrite)
-            commit_rows(session, table, rows, transaction=told, anew=True, shaped=shaped)
+            commit_rows(
+                session,
+                table,
+                rows,
+                version=head.version,
+                transaction=(ours, txn_version),
+                anew=True,
+                shaped=isinstance(step, Rewrite),
+            )
         elif isinstance(step, Rewrite):
             rewrite(session, str(table), step)
         else:

@@ -43,7 +43,7 @@ def lists_files(table: Path, version: int) -> bool:
     return commit is not None and "allFiles" in _told_beside(commit_file(table, version), commit)
 
 
-FAR: Final = 100
+FAR: Final = 50
 """So many commits are read for the list of files that Delta left out of its checksum files."""
 
 

@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from resources.lake.checksums import files_listed, lists_files
-from resources.lake.delta_log import newest_version
 from resources.lake.parts import spark_schema
 from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
 
@@ -76,17 +75,20 @@ def commit_rows(
     path: Path,
     rows: pa.Table,
     *,
+    version: int,
     transaction: tuple[str, int],
     anew: bool,
     shaped: bool = False,
     made: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a write's one commit: `rows` are added, or all that there is from now on (`anew`), with
-    their columns, where they are `shaped`, as the table's. `transaction`: the application and the
-    version that it records. `made`: the properties that the mirror is created with; None where it
-    is there."""
-    app_id, version = transaction
-    with _active(session) as jvm, _files_told_once(session, path, new=made is not None):
+    """Make a write's one commit behind `version`, -1 for a new table: `rows` are added, or all that
+    there is from now on (`anew`), with their columns, where they are `shaped`, as the table's.
+    `transaction`: the application and the version that it records. `made`: the properties that the
+    mirror is created with; None where it is there."""
+    app_id, txn_version = transaction
+    listed = None if made is not None else files_listed(path, version)
+    soon = listed is not None and not lists_files(path, version)
+    with _active(session) as jvm, _told_once(session, told=soon or made is not None):
         none = _object(jvm, "scala.None")
         logs = _object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
@@ -102,9 +104,9 @@ def commit_rows(
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = jvm.java.util.ArrayList()
         if anew and made is None:
-            for listed in _listed(jvm, path, snapshot):
-                actions.add(listed.removeWithTimestamp(_now(), True))
-        recorded = {"appId": app_id, "version": version, "lastUpdated": _now()}
+            for one in _listed(jvm, listed, snapshot):
+                actions.add(one.removeWithTimestamp(_now(), True))
+        recorded = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.add(_action(jvm, {"txn": recorded}))
         if file is not None:
             actions.add(_action(jvm, {"add": _added(file, rows.num_rows)}))
@@ -142,15 +144,9 @@ def _action(jvm: Any, told: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def _files_told_once(session: SparkSession, path: Path, *, new: bool) -> Iterator[None]:
+def _told_once(session: SparkSession, *, told: bool) -> Iterator[None]:
     """Delta lists the table's files in a commit's checksum file, by a query where it did not in the
-    one before, as behind another structure. It need not as long as commits tell them (`FAR`)."""
-    version = newest_version(path)
-    told = new or (
-        version is not None
-        and not lists_files(path, version)
-        and files_listed(path, version) is not None
-    )
+    one before, as behind another structure. It need not where commits tell them soon (`told`)."""
     if told:
         session.conf.set(_FILES_IN_CHECKSUM, "false")
     try:
@@ -162,11 +158,10 @@ def _files_told_once(session: SparkSession, path: Path, *, new: bool) -> Iterato
 _FILES_IN_CHECKSUM: Final = "spark.databricks.delta.allFilesInCrc.enabled"
 
 
-def _listed(jvm: Any, path: Path, snapshot: Any) -> Iterator[Any]:
-    """The files of a table: where its log tells them soon, without a query."""
-    told = files_listed(path, snapshot.version())
-    if told is not None:
-        yield from (_action(jvm, {"add": one}) for one in told)
+def _listed(jvm: Any, listed: list[Mapping[str, Any]] | None, snapshot: Any) -> Iterator[Any]:
+    """The files of a table: where its log told them, without a query."""
+    if listed is not None:
+        yield from (_action(jvm, {"add": one}) for one in listed)
         return
     files = snapshot.getAllFiles(False)
     yield from (files.apply(number) for number in range(files.size()))

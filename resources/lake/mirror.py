@@ -293,6 +293,7 @@ class SparkMirrors:
                     session,
                     path,
                     rows_of_write(path, write, head.version),
+                    version=head.version,
                     transaction=(target.app_id, target.txn_version),
                     anew=not isinstance(write, Append),
                     shaped=isinstance(write, Replace | Recount),

@@ -84,8 +84,9 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
     assert recorded == [1, 2, 3, 4, 5, 6, 7, 8]
     moments = [one["commitInfo"]["inCommitTimestamp"] for one in commits]
     assert moments == sorted(set(moments))
-    for log, commit in zip(logs, commits, strict=True):
+    for version, (log, commit) in enumerate(zip(logs, commits, strict=True)):
         told = json.loads(log.with_suffix(".crc").read_text())
+        assert told["numFiles"] == len(DeltaTable(folder / MIRROR, version=version).file_uris())
         assert told["txnId"] == commit["commitInfo"]["txnId"]
 
 

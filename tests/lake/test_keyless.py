@@ -54,7 +54,7 @@ def test_copies_are_counted(lake: Lake) -> None:
     for number in range(1, 4):
         found: list[tuple[str, tuple[Any, ...]]] = []
         for _ in range(60):
-            if there and chance.random() < 0.5:
+            if there and chance.random() < 0.3:
                 found.append(("delete", there.pop(chance.randrange(len(there)))))
             elif there and chance.random() < 0.3:
                 found.append(("update_preimage", there.pop(chance.randrange(len(there)))))
