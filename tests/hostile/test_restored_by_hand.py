@@ -41,6 +41,7 @@ def healed(project: Project, chapter: str, told: str, cure: str, block: int = 0)
     assert f"lockstep {cure} --source shop" in refused.stderr
     for program, *words in commands(chapter, block):
         if program == "mv":
+            project.at_rest()
             subprocess.run([program, *words], cwd=project.folder, check=True)
             continue
         done = project.run(*words, expect=None if words == ["status"] else 0)
