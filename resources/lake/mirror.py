@@ -121,7 +121,7 @@ class SparkMirrors:
             if table is not None and not isinstance(write, Replace | Recount):
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
-            chosen = self._scale(table, write)
+            chosen = self._scale(path, table, write)
         with self._sessions.one(few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
@@ -152,11 +152,11 @@ class SparkMirrors:
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
-    def _scale(self, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+    def _scale(self, path: Path, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         return scale(
             Size(0, 0) if table is None else size_of(table),
             size_in(write.staged),
-            without_query=self._in_memory and in_memory(write, table),
+            without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )
 
@@ -197,7 +197,7 @@ class SparkMirrors:
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)
-                        self._step(session, mirror, step, said, app_id, txn_version, head)
+                        self._step(session, mirror, step, said, app_id, txn_version, head, few)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
@@ -247,7 +247,7 @@ class SparkMirrors:
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(DeltaTable(path, version=version)):
+            if needs_spark(path, DeltaTable(path, version=version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
@@ -261,7 +261,7 @@ class SparkMirrors:
         spans: Sequence[Span],
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(DeltaTable(path, version=version)):
+            if needs_spark(path, DeltaTable(path, version=version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version, near(column, spans))
@@ -289,9 +289,16 @@ class SparkMirrors:
         with stamped(session, stamps):
             made = None if head.exists else properties(target.readers, self._keep)
             if chosen.in_memory:
-                rows = rows_of_write(path, write, head.version)
-                anew = not isinstance(write, Append)
-                commit_rows(session, path, target, rows, anew=anew, made=made)
+                commit_rows(
+                    session,
+                    path,
+                    rows_of_write(path, write, head.version),
+                    version=head.version,
+                    transaction=(target.app_id, target.txn_version),
+                    anew=not isinstance(write, Append),
+                    shaped=isinstance(write, Replace | Recount),
+                    made=made,
+                )
             else:
                 commit(session, write, str(path), self._staging, made)
 
@@ -315,9 +322,19 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
         head: Head,
+        few: bool,
     ) -> None:
         with self._about(mirror) as table, behind(table, head):
-            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
+            carry_out(
+                session,
+                table,
+                step,
+                said,
+                head,
+                app_id=app_id,
+                txn_version=txn_version,
+                in_memory=few and self._in_memory,
+            )
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
         """What the next commit is planned on: read before the holder is asked, so that whoever

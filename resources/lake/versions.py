@@ -85,9 +85,9 @@ def _shows(one: MirrorVersion) -> int:
 def version_rows(one: MirrorVersion) -> pa.Table:
     """All its rows, in no particular order. `ConfigurationError` where only Spark can read
     them."""
-    if needs_spark(opened(one)):
+    if needs_spark(one.path, opened(one)):
         raise ConfigurationError(
-            f"{one.path} has columns that were widened, which only Spark reads",
+            f"{one.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
     schema = mirror_schema(one.path, one.version)

@@ -114,6 +114,6 @@ def _note_size(mirror: Path, path: Path) -> None:
         for action in actions:
             if action.get("add", {}).get("path") == path.name:
                 action["add"]["size"] = path.stat().st_size
-                action["add"].pop("stats", None)
+                action["add"]["stats"] = json.dumps({"numRecords": pq.read_metadata(path).num_rows})
         (log.parent / f".{log.name}.crc").unlink(missing_ok=True)
         log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lockstep
+from pipeline.errors import VersionSetUnknown
 from tests.e2e import tpcc
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
@@ -19,7 +20,8 @@ def test_its_conditions_hold_in_every_version_set(
     mysql: MySqlStand, tmp_path: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of tables that are read while they are written to, followed through the log, and merged one
-    by one by a run that is killed between two of them."""
+    by one by a run that is killed between two of them. A set that lacks a table names one that
+    has it."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     database = mysql.fresh_name()
     tpcc.create(mysql.connect(), database)
@@ -41,7 +43,14 @@ def test_its_conditions_hold_in_every_version_set(
     for listed in sets:
         place = f"{listed['position']['file']}:{listed['position']['offset']}"
         found = lockstep.read_at("shop", place, config=config)
+        assert found.batch == listed["batch"]
+        assert {*found, *found.missing} == {f"{database}.{name}" for name in tpcc.NAMES}
         if found.missing:
+            for name, lacks in found.missing.items():
+                with pytest.raises(VersionSetUnknown):
+                    found[name]
+                whole = lacks.hint.split("`")[1].removeprefix("lockstep versions --at ")
+                assert name in lockstep.read_at("shop", whole, config=config)
             continue
         rows = {name: found[f"{database}.{name}"].arrow().to_pylist() for name in tpcc.NAMES}
         assert tpcc.broken(rows) == []

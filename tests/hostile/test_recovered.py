@@ -14,7 +14,7 @@ from pipeline.runs.agreement.recover import Recovery, foresee, recover
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, make_history
-from tests.hostile.test_restored import require_equal
+from tests.hostile.test_restored import DRAWN, require_equal
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -68,8 +68,10 @@ def test_from_every_moment(history: History) -> None:
         tried(history, moment)
 
 
-def test_from_every_moment_of_a_real_server(real: History) -> None:
-    for moment in Random().sample(range(len(real.moments)), len(real.moments)):
+@pytest.mark.parametrize("drawn", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
+def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None:
+    moments = range(len(real.moments))
+    for moment in Random().sample(moments, drawn or len(moments)):
         tried(real, moment)
 
 
