@@ -18,18 +18,26 @@ from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
-from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
+from pipeline.ports.source import (
+    Baseline,
+    ConditionSnapshot,
+    ServerFacts,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
+from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
@@ -166,6 +174,18 @@ class MySqlServer:
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[TableSnapshot]:
         return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
+
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        return open_condition(self._settings, schema, condition, most_seconds=most_seconds)
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        return estimated_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
         with connect(self._settings) as connection, connection.cursor() as cursor:

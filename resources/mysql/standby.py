@@ -20,6 +20,7 @@ from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, Sour
 from pipeline.ports.source import (
     Baseline,
     BinlogDump,
+    ConditionSnapshot,
     ServerFacts,
     SourceServer,
     SourceTable,
@@ -29,6 +30,7 @@ from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
@@ -123,6 +125,18 @@ class ServerOrStandby:
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[TableSnapshot]:
         return self._facts().chunk(schema, rows, exact=exact, most_seconds=most_seconds)
+
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        return self._facts().rows_where(schema, condition, most_seconds=most_seconds)
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        return self._ask(lambda server: server.estimated_where(table, condition))
 
     def source_load(self) -> SourceLoad:
         return self._ask(lambda server: server.source_load())
