@@ -24,6 +24,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
+from tests.positions.test_replays_told import replayed
 
 ROWS = 200
 
@@ -86,6 +87,8 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     ]
     assert {one["_change_type"] for one in derived[2:]} == {"update_postimage"}
     assert shop.events("a")[-1] is TableEventKind.REFRESHED
+    replayed(shop.follower)
+    require_equal(shop)
     shop.do("update a set v = 0 where id < 20")
     shop.run()
     require_equal(shop)

@@ -173,7 +173,7 @@ def _built_as_shown(work: Workplace, state: TableState) -> TableSchema:
 def _key(schema: TableSchema) -> tuple[str, ...]:
     """By which a row that is not there is not there by any other key either."""
     keys = list(key_candidates(schema))
-    if not keys or not (row_structure(schema).primary_key or len(keys) == 1):
+    if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
         has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
         raise ConditionRefused(
             f"{schema.name}: {has}, and none is its PRIMARY KEY",
