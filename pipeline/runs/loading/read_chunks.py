@@ -213,10 +213,10 @@ class ChunkReader:
                     count += group.num_rows
                     size += group.nbytes
                     writer.write(group)
+                files = writer.close()
             except BaseException:
                 writer.drop(0)
                 raise
-            files = writer.close()
             return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
 
     def _take(self, done: _Done) -> None:
