@@ -124,7 +124,7 @@ def full(most: int) -> Iterator[None]:
 
 
 def test_a_lake_without_room_costs_no_chunk(shop: Shop, tmp_path: Path) -> None:
-    """The first chunk with rows that do not fit ends the run, which says where there is no room, and
+    """The first chunk with rows that do not fit ends the run, which says so, and
     leaves nothing of it; with room, the next one reads on."""
     shop.do(
         "update b set v = concat(hex(random_bytes(1024)), hex(random_bytes(1024))) where id >= 200"
