@@ -190,6 +190,35 @@ def test_a_table_that_changes_while_it_is_read(
     assert loading(shop) == set()
 
 
+def test_what_concerns_no_row_costs_no_chunk(
+    shop: Shop, piecemeal: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between chunks, and behind the last of them; images of before and behind are merged."""
+    voided: list[str] = []
+    monkeypatch.setattr(
+        shop.follower.ledger, "void_load", lambda lease, load, why: voided.append(why)
+    )
+    piecemeal(4)
+    shop.run()
+    shop.do(
+        "alter table a add index (v), comment = 'x', alter column v set default 5",
+        "insert into a (id) values (1000)",
+    )
+    piecemeal(4)
+    shop.run()
+    shop.do(
+        "alter table a alter column v set invisible, add check (id > -5), auto_increment = 77",
+        "insert into a (id, v) values (1001, 1)",
+        "alter table a drop index v",
+    )
+    piecemeal(1000)
+    shop.run()
+    shop.do("alter table a alter column v set visible", "delete from a where id = 3")
+    shop.run()
+    assert voided == []
+    shop.require_whole("a", rereads=1)
+
+
 @dataclass
 class AlteredAsItBegins(MySqlServer):
     """A server whose tables are altered, once, behind the place that their structures are
