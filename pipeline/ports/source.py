@@ -215,9 +215,17 @@ class SourceServer(ComparedServer, Protocol):
         (`TableBusy` where others keep it from being read now).
         """
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
         """Where the chunk of so many rows behind `after` (None: the table's first) ends; None
-        where no more than that are left, and where the server cannot cut the table.
+        where no more than that are left, and where the server cannot cut the table. `since`: as
+        for `chunk`.
         `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
 
     def chunk(
@@ -227,9 +235,11 @@ class SourceServer(ComparedServer, Protocol):
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """As `snapshot`, of the rows of a range alone; and it gives way to who waits to alter the
-        table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
+        """As `snapshot`, of the rows of a range alone, and unless `exact` perhaps of a replica:
+        `since` is a place of the log that `low` is not before. It gives way to who waits to alter
+        the table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
         after `most_seconds`, with `TableBusy`. `StructureMoved` also where the table is
         cut by other columns than the range."""
 

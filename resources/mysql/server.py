@@ -51,6 +51,7 @@ from resources.mysql.facts import read_facts
 from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from resources.mysql.replica import Replica
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
@@ -70,10 +71,14 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
+    """`pipeline.ports.SourceServer`; each call opens a connection of its own. `read_from`: a
+    replica that chunks of tables are read from."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, *, read_from: ConnectionSettings | None = None
+    ) -> None:
         self._settings = settings
+        self._replica = None if read_from is None else Replica(settings, read_from)
 
     def facts(self) -> ServerFacts:
         return read_facts(self._settings)
@@ -156,7 +161,16 @@ class MySqlServer:
     ) -> AbstractContextManager[TableSnapshot]:
         return open_snapshot(self._settings, table, columns, exact=exact)
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        if self._replica is not None:
+            return self._replica.next_bound(schema, after, rows, since)
         with (
             connect(self._settings) as connection,
             connection.cursor() as cursor,
@@ -172,7 +186,10 @@ class MySqlServer:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
+        if self._replica is not None and not exact:
+            return self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
         return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
 
     def rows_where(
@@ -188,6 +205,8 @@ class MySqlServer:
         return estimated_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
+        if self._replica is not None:
+            return self._replica.load()
         with connect(self._settings) as connection, connection.cursor() as cursor:
             return source_load(cursor)
 

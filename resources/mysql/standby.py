@@ -113,8 +113,15 @@ class ServerOrStandby:
     ) -> AbstractContextManager[TableSnapshot]:
         return self._facts().snapshot(table, columns, exact=exact)
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
-        return self._facts().next_bound(schema, after, rows)
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        return self._facts().next_bound(schema, after, rows, since=since)
 
     def chunk(
         self,
@@ -123,8 +130,10 @@ class ServerOrStandby:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        return self._facts().chunk(schema, rows, exact=exact, most_seconds=most_seconds)
+        source = self._facts()
+        return source.chunk(schema, rows, exact=exact, most_seconds=most_seconds, since=since)
 
     def rows_where(
         self,

@@ -141,7 +141,9 @@ class ChunkReader:
         after = load.chunks[-1].range.through if load.chunks else None
         through = None
         if chunk_key(load.reading.schema):
-            through = self._work.server.next_bound(load.reading.schema, after, reading.size)
+            through = self._work.server.next_bound(
+                load.reading.schema, after, reading.size, since=load.reading.low
+            )
         chunk = Chunk(len(load.chunks), Range(after, through))
         self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
         reading.put(chunk)
@@ -195,7 +197,11 @@ class ChunkReader:
         schema = load.reading.schema
         keyless = not merge_key(schema)
         with work.server.chunk(
-            schema, chunk.range, exact=keyless, most_seconds=self._piece_seconds
+            schema,
+            chunk.range,
+            exact=keyless,
+            most_seconds=self._piece_seconds,
+            since=load.reading.low,
         ) as rows:
             if keyless and not rows.exact:
                 raise TableError(
