@@ -332,3 +332,25 @@ def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
             with suppress(pymysql.err.OperationalError):  # a deadlock
                 cursor.execute(statement)
             stop.wait(0.002)
+
+
+@pytest.mark.soak
+def test_five_thousand_tables(mysql: MySqlStand, database: str) -> None:
+    """Each in a chunk of its own, all in the first run; then they go on by the log."""
+    names = [f"t{number:04d}" for number in range(5_000)]
+    for name in names:
+        mysql.execute(
+            f"create table {name} (id int primary key, v int)",
+            f"insert into {name} values (1, 1)",
+            database=database,
+        )
+    mysql.execute("flush binary logs")
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    follower.snapshot = SnapshotPlan(seconds=1e9)
+    assert len(follower.run().loaded) == len(names)
+    mysql.execute(f"update {database}.{names[-1]} set v = 2")
+    follower.run()
+    states = follower.ledger.table_states(SOURCE).values()
+    assert {one.condition for one in states} == {TableCondition.ACTIVE}
+    expected = [[{"id": 1, "v": 2 if name == names[-1] else 1}] for name in names]
+    assert [follower.mirror(f"{database}.{name}") for name in names] == expected
