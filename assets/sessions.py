@@ -26,6 +26,7 @@ from pipeline.runs.context import (
     Workplace,
 )
 from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.source_plan import PartOrder
 
 Result = TypeVar("Result")
 
@@ -38,6 +39,24 @@ class Site(Protocol):
     def reopen_ledger(self) -> None: ...
 
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WithPart:
+    """A site whose runs read rows of a table again, by a condition."""
+
+    site: Site
+    part: PartOrder
+
+    def ledger(self) -> Ledger:
+        return self.site.ledger()
+
+    def reopen_ledger(self) -> None:
+        self.site.reopen_ledger()
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        work = self.site.workplace(source, progress)
+        return replace(work, source=replace(work.source, part=self.part))
 
 
 @dataclass(slots=True)

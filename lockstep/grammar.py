@@ -102,6 +102,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="database.table, with * and ?: read these again (default: go on with those that are "
         "being read)",
     )
+    snapshot.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="of one table in the lake, only the rows for which this holds at the source; what "
+        "stands behind WHERE",
+    )
     snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
     snapshot.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
     snapshot.add_argument(

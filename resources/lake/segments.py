@@ -13,7 +13,7 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,7 +179,9 @@ class ParquetSegmentWriter:
         return len(self._finished)
 
     def drop(self, files: int) -> None:
-        self._wait(0)
+        # What is dropped may be what failed to be written.
+        wait(self._coming)
+        self._coming.clear()
         gone, self._finished = self._finished[files:], self._finished[:files]
         with lake_errors(self._folder):
             if self._current is not None:
@@ -252,9 +254,11 @@ class _OpenFile:
         self._images += table.num_rows
 
     def abandon(self) -> None:
-        """Close and delete: what was written is not wanted."""
-        self._writer.close()
-        self._sink.close()
+        """Close and delete: what was written is not wanted, and its end, which a full disk would
+        not take, is not written."""
+        self._sink.forget()
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
         self.path.unlink()
 
     def finish(self) -> SegmentFile:
@@ -269,6 +273,7 @@ class _HashingSink:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb", buffering=0)
         self._hash = hashlib.sha256()
+        self._forgotten = False
         self.size = 0
 
     def writable(self) -> bool:
@@ -277,7 +282,7 @@ class _HashingSink:
     def write(self, data: bytes | bytearray | memoryview) -> int:
         view = memoryview(data).cast("B")
         self._hash.update(view)
-        done = 0
+        done = len(view) if self._forgotten else 0
         while done < len(view):
             done += self._file.write(view[done:])
         self.size += len(view)
@@ -291,9 +296,14 @@ class _HashingSink:
 
     @property
     def closed(self) -> bool:
-        return self._file.closed
+        return self._file.closed and not self._forgotten
 
     def close(self) -> None:
+        self._file.close()
+
+    def forget(self) -> None:
+        """Close; what is written from now on goes nowhere."""
+        self._forgotten = True
         self._file.close()
 
     def seal(self) -> tuple[int, str]:

@@ -18,18 +18,26 @@ from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
-from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
+from pipeline.ports.source import (
+    Baseline,
+    ConditionSnapshot,
+    ServerFacts,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
+from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
@@ -44,6 +52,7 @@ from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from resources.mysql.replica import Replica
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
@@ -69,11 +78,15 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 class MySqlServer:
     """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
-    each other; a dump, a read of rows and all that changes its session has one of its own."""
+    each other; a dump, a read of rows and all that changes its session has one of its own.
+    `read_from`: a replica that chunks of tables are read from."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, *, read_from: ConnectionSettings | None = None
+    ) -> None:
         self._settings = settings
         self._questions = Questions(settings)
+        self._replica = None if read_from is None else Replica(settings, read_from)
 
     def close(self) -> None:
         """End the session that is kept for questions; the next one opens another."""
@@ -170,7 +183,16 @@ class MySqlServer:
     ) -> AbstractContextManager[TableSnapshot]:
         return open_snapshot(self._reading(), table, columns, exact=exact)
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        if self._replica is not None:
+            return self._replica.next_bound(schema, after, rows, since)
         with (
             connect(self._settings) as connection,
             connection.cursor() as cursor,
@@ -186,10 +208,27 @@ class MySqlServer:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
+        if self._replica is not None and not exact:
+            return self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
         return open_chunk(self._reading(), schema, rows, exact=exact, most_seconds=most_seconds)
 
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        return open_condition(self._reading(), schema, condition, most_seconds=most_seconds)
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        return estimated_where(self._settings, table, condition)
+
     def source_load(self) -> SourceLoad:
+        if self._replica is not None:
+            return self._replica.load()
         with self._questions.cursor() as cursor:
             return source_load(cursor)
 

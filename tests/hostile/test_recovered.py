@@ -4,12 +4,14 @@ once, and reads no table from the source that has a mirror.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged
+from pipeline.lake_commit import said_of, stamp
 from pipeline.runs.agreement.recover import Recovery, foresee, recover
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -213,3 +215,37 @@ def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
     follower = without_ledger(history, -1)
     with pytest.raises(PositionPurged, match="reaches no batch"):
         foresee(follower.work())
+
+
+# -- lakes of versions before ------------------------------------------------------------------
+
+FORMAT_1 = ("batches", "files", "ledger", "position", "restated", "source", "step", "table")
+"""What commits said then."""
+
+
+def of_before(follower: Follower) -> None:
+    """The lake as a version wrote it whose commits said less, and kept no structures."""
+    follower.lake.structures.clear()
+    for name, commits in follower.lake.tables.items():
+        follower.lake.tables[name] = [
+            replace(one, user_metadata=stamp({k: v for k, v in said.items() if k in FORMAT_1}))
+            if (said := said_of(one.user_metadata)) is not None
+            else one
+            for one in commits
+        ]
+
+
+def test_a_lake_of_a_version_before_is_gone_on_with(real: History) -> None:
+    """From every moment, and the lake equals the source then. What such a lake cannot tell is
+    said."""
+    for moment in range(len(real.moments)):
+        follower = without_ledger(real.branched(), moment)
+        of_before(follower)
+        if not any("/_" not in name for name in follower.lake.tables):
+            continue
+        done = recovered(follower)
+        assert done.plan is not None
+        assert "a version of before wrote these commits" in done.plan.doubts[0]
+        real.write()
+        follower.run()
+        require_equal(real, follower)

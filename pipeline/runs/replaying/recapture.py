@@ -58,7 +58,7 @@ def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | No
         return "it brought back tables that had stopped"
     events = work.ledger.table_events(work.source.name, batch.id)
     if work.ledger.snapshots(work.source.name, batch.id) or any(
-        event.kind is TableEventKind.REREAD for event in events
+        event.kind in (TableEventKind.REREAD, TableEventKind.REFRESHED) for event in events
     ):
         return "it has rows that were read from the source"
     if any(one.batch < batch.id for one in work.ledger.ended_prepared(batch.id)):
