@@ -12,8 +12,8 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext
 from pipeline.runs.replaying.heal import Healed
-from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.revise import SegmentFound, Standing
+from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
+from pipeline.runs.replaying.segments_found import SegmentFound, Standing
 
 
 def exit_code(report: ReplayReport) -> int:

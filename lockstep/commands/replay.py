@@ -14,7 +14,7 @@ from lockstep.holder import holder
 if TYPE_CHECKING:
     from pipeline.replay.spans import Span
     from pipeline.runs.context import Workplace
-    from pipeline.runs.replaying.replay import ReplayReport
+    from pipeline.runs.replaying.report import ReplayReport
     from pipeline.table import TableName
 
 

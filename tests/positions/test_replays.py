@@ -18,8 +18,9 @@ from pipeline.changes.layout import changelog_path
 from pipeline.errors import BatchesWait, SpanRefused
 from pipeline.places import moment_text, parse_place
 from pipeline.replay.spans import Span
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.revise import Standing
+from pipeline.runs.replaying.replay import plan_replay, replay
+from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.segments_found import Standing
 from pipeline.table import TableName
 from resources.memory.lake import _print
 from tests.fix_mysql import MySqlStand

@@ -11,8 +11,9 @@ from pipeline.errors import BatchesWait, SourceBusy
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.revise import Standing
+from pipeline.runs.replaying.replay import plan_replay, replay
+from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
