@@ -79,6 +79,10 @@ class SpanRefused(ConfigurationError):
     """A span of the past lies outside of what was captured, or ends before it begins."""
 
 
+class PastRefused(ConfigurationError):
+    """What is asked for of the past cannot be told: not any more, not yet, or never."""
+
+
 class ConsumerUnknown(ConfigurationError):
     """The source's changelog has no consumer of that name."""
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.apply import apply
 from pipeline.changes.latest import is_present
+from pipeline.changes.mapping import images_within
 from pipeline.ports.mirror_writes import (
     Append,
     Merge,
@@ -104,10 +105,8 @@ def _images(parts: Sequence[StagedFiles], schema: pa.Schema) -> list[pa.Table]:
     found = []
     for part in parts:
         for file in part.files:
-            images = pq.read_table(file)
+            images = images_within(pq.read_table(file), part)
             counts = pc.is_in(images["_change_type"], _KINDS)
-            if part.above:
-                counts = pc.and_(counts, pc.greater(images["_sequence"], part.above))
             images = images.filter(pc.and_(counts, is_present(images["_change_type"])))
             found.append(_columns(images, part, schema))
     return found

@@ -147,7 +147,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
         lineage=line,
         key=key,
         steps=() if plan.replaces else steps(line),
-        folders=_folders(work, plan, known),
+        folders=folders_of(work, plan, known),
         after=after,
         moment=ends[-1].committed_at if ends else None,
         again=again,
@@ -252,7 +252,7 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
     return {batch.id for batch in found if batch.catches_up}
 
 
-def _folders(
+def folders_of(
     work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     """Where the files of each version are."""

@@ -20,7 +20,7 @@ from pipeline.batch import Batch
 from pipeline.changes.fold import Fold
 from pipeline.changes.key_hashes import Hashes
 from pipeline.changes.layout import DELETED_AT, changelog_names, keep_names
-from pipeline.changes.mapping import images_above, row_images
+from pipeline.changes.mapping import images_within, row_images
 from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.errors import TableError
@@ -156,7 +156,7 @@ class MirrorComparison:
         kind = self.kinds[number]
         names = ["_change_type", "_sequence", *self.fold.marks, *changelog_names(list(kind.names))]
         for piece in self.work.segments.pieces(kind.folder, kind.files, names):
-            yield row_images(images_above(piece, kind.part.above))
+            yield row_images(images_within(piece, kind.part))
 
     def _touched(self) -> Hashes:
         """The keys of the span's changes, as numbers."""
