@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from pipeline.changes.layout import DELETED_AT
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 
 _BETWEEN = "\x1f"
+_NOTHING: Final = object()
 Flags = npt.NDArray[np.bool_]
 
 
@@ -111,9 +112,11 @@ def difference(
     columns: tuple[str, ...] = ()
     kind = MISSING if shown is None else SURPLUS
     if told is not None and shown is not None:
-        kind, columns = DIFFERENT, tuple(name for name in told if told[name] != shown[name])
+        names = dict.fromkeys((*told, *shown))
+        differ = (name for name in names if told.get(name, _NOTHING) != shown.get(name, _NOTHING))
+        kind, columns = DIFFERENT, tuple(differ)
     texts = [
-        {name: repr(row[name]) for name in columns or row} if row is not None else {}
+        {} if row is None else {name: repr(row[name]) for name in columns or row if name in row}
         for row in (told, shown)
     ]
     return RowDifference(

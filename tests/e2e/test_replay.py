@@ -100,14 +100,14 @@ def _damage(project: Project, database: str) -> None:
             rows.set_column(at, rows.schema.field(at), pa.array(wrong, pa.int32())), path
         )
         (mirror / f".{path.name}.crc").unlink(missing_ok=True)
-        _note_size(mirror, path)
+        note_size(mirror, path)
 
 
 def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:
     return rows.column("id").to_pylist(), rows.column("v").to_pylist()
 
 
-def _note_size(mirror: Path, path: Path) -> None:
+def note_size(mirror: Path, path: Path) -> None:
     """The log says of the file what it is now."""
     for log in (mirror / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in log.read_text().splitlines()]

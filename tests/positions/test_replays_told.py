@@ -93,6 +93,8 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     spoil(follower, table, 2)
     compared = replayed(follower, commit=False)
     assert [mirror.wrong for mirror in compared.mirrors] == [1]
+    [row] = compared.mirrors[0].rows
+    assert (row.kind, row.key, row.columns, row.shown) == ("different", "id=2", ("v",), None)
     assert follower.mirror(str(table)) != before
     replayed(follower)
     assert follower.mirror(str(table)) == before

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline.batch import Batch
 from pipeline.changes.source_tables import source_table_path
 from pipeline.errors import PastRefused, SpanRefused
-from pipeline.places import AtMoment, OfRun, Place, moment_text
+from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
 from pipeline.position import Coordinates, LogFile
 from pipeline.replay.as_of import COLUMNS, batch_at, transactions_up_to
 from pipeline.runs.context import Workplace
@@ -92,7 +92,7 @@ def _inside(work: Workplace, place: Place, batch: Batch) -> Cut:
     if count == told.num_rows and count:
         return end_of_batch(batch)
     if not count:
-        if before is None:
+        if before is None or not _goes_on(place, batch):
             raise PastRefused(
                 f"{place} lies before the first transaction that was captured{_first(told)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
@@ -118,6 +118,14 @@ def _inside(work: Workplace, place: Place, batch: Batch) -> Cut:
         last["_gtid"],
         0 if before is None else before.id,
     )
+
+
+def _goes_on(place: Place, batch: Batch) -> bool:
+    """Whether what lies before a batch is as of the place, if nothing of the batch is."""
+    if not isinstance(place, AtMoment | InFile):
+        return True
+    begin = batch.start.committed_at
+    return begin is not None and begin <= place.moment
 
 
 def _first(told: pa.Table) -> str:

@@ -205,7 +205,8 @@ def _from_version(
     first = shown if plan.first is None else plan.first
     if plan.replaces:
         soft = work.source.lake.deletes == "soft"
-        if soft and any(event.kind in SETTLES for part in behind[1:] for event in part.events):
+        if soft and any(part.events for part in behind[1:]):
+            # What a run made of marked rows then is not made by all changes at once.
             raise TableError("its rows were marked as deleted when it was emptied", hint="")
         # Rows of before count only as marked ones.
         return _origin(work, table, cut, base if soft else None, behind, shown, plan, first, None)

@@ -24,13 +24,10 @@ from pipeline.replay.rows import RowDifference
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.mirror_comparison import MirrorComparison
-from pipeline.runs.replaying.segments_found import SegmentFound
+from pipeline.runs.replaying.segments_found import Details, SegmentFound
 from pipeline.runs.replaying.settle import settle_writes
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
-
-DETAILS = 500
-"""Of so many rows of a table that differ it is told in which columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +51,20 @@ def heal(
     table: TableName,
     span: Sequence[Batch],
     *,
-    commit: bool,
     fresh: Sequence[SegmentFound] = (),
-    show_values: bool = False,
+    details: Details | None = None,
 ) -> Healed:
-    """Compare the keys that these batches touched with the mirror, and with `commit` write those
-    that it shows otherwise. `fresh`: segments whose files are in the scratch folder still. What
-    concerns the table alone is told and never raised."""
+    """Compare the keys that these batches touched with the mirror, and write those that it shows
+    otherwise; or, with `details`, only tell of them. `fresh`: segments whose files are in the
+    scratch folder still. What concerns the table alone is told and never raised."""
     try:
         with for_one_table("compare its rows"):
             replaced = [one for one in fresh if one.replaced]
             mirror = MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
                 return Healed(table)
-            found = mirror.compared(details=0 if commit else DETAILS, show_values=show_values)
-            if found.wrong is None or not commit:
+            found = mirror.compared(details)
+            if found.wrong is None or details is not None:
                 return Healed(table, found.keys, found.count, rows=found.rows)
             return Healed(table, found.keys, found.count, _written(mirror, lease, found.wrong))
     except TableError as error:

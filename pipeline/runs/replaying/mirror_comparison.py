@@ -35,7 +35,7 @@ from pipeline.runs.replaying.counted_changes import (
     require_mirror,
     with_fresh,
 )
-from pipeline.runs.replaying.segments_found import SegmentFound
+from pipeline.runs.replaying.segments_found import Details, SegmentFound
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
@@ -124,8 +124,8 @@ class MirrorComparison:
     def files(self) -> list[SegmentFile]:
         return [file for segment in self.plan.segments for file in segment.files]
 
-    def compared(self, *, details: int = 0, show_values: bool = False) -> Compared:
-        """`details`: of so many rows that differ it is told what does."""
+    def compared(self, details: Details | None = None) -> Compared:
+        """With `details` it is told of rows which columns differ."""
         self._require_whole()
         wanted = self._touched()
         keys, wrong = 0, []
@@ -140,8 +140,10 @@ class MirrorComparison:
         found = pa.concat_tables(wrong) if wrong else None
         if found is None or not found.num_rows:
             return Compared(keys, None)
-        rows = self._differences(found.slice(0, details), show_values=show_values)
-        return Compared(keys, found, tuple(rows))
+        if details is None:
+            return Compared(keys, found)
+        some = self._differences(found.slice(0, details.most), show_values=details.show_values)
+        return Compared(keys, found, tuple(some))
 
     def _require_whole(self) -> None:
         for kind in self.kinds:
@@ -209,8 +211,6 @@ class MirrorComparison:
         )
 
     def _differences(self, wrong: pa.Table, *, show_values: bool) -> Iterator[RowDifference]:
-        if not wrong.num_rows:
-            return iter(())
         compared = self._compared_columns
         return row_differences(
             self._named(wrong),

@@ -25,7 +25,12 @@ from pipeline.runs.replaying.heal import heal
 from pipeline.runs.replaying.recapture import AsRecorded, recapture
 from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
 from pipeline.runs.replaying.scratch import scratch_path
-from pipeline.runs.replaying.segments_found import SegmentComparison, SegmentFound, Standing
+from pipeline.runs.replaying.segments_found import (
+    Details,
+    SegmentComparison,
+    SegmentFound,
+    Standing,
+)
 from pipeline.runs.replaying.selection import Selection, require_merged, select
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.replaying.span_facts import SpanFacts
@@ -55,8 +60,10 @@ def replay(
     only: frozenset[TableName] | None = None,
     *,
     commit: bool = True,
+    show_values: bool = False,
 ) -> ReplayReport:
-    """Carry it out; without `commit` the same reading and comparing, and nothing is written.
+    """Carry it out; without `commit` the same reading and comparing, and nothing is written, but
+    it is told which rows differ, and with `show_values` in what.
 
     `BatchesWait` while captured batches are not merged, `SpanRefused` for a span outside of what
     was captured. Repeating it changes nothing; cut off, the next run or replay ends it.
@@ -77,9 +84,9 @@ def replay(
     )
     work.segments.clear(scratch_path(work.source.name))
     try:
-        reading = _Reading(
-            work, only, SpanFacts.of(work, chosen.batches), SegmentComparison(work, only)
-        )
+        details = None if commit else Details(show_values=show_values)
+        comparison = SegmentComparison(work, only, details)
+        reading = _Reading(work, only, SpanFacts.of(work, chosen.batches), comparison)
         read = [reading.batch(one) for one in chosen.batches]
         found = [segment for _, _, segments in read for segment in segments]
         revision = revise.begin(work, lease, found) if commit else None
@@ -88,7 +95,7 @@ def replay(
         mirrors = []
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [one for one in found if one.table == table]
-            mirrors.append(heal(work, lease, table, chosen.batches, commit=commit, fresh=fresh))
+            mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
             work.progress.merge(done=done, total=len(chosen.tables), table=table)
     finally:
         if work.ledger.open_revision(work.source.name) is None:

@@ -7,15 +7,17 @@ log (`recapture`), putting files in the place of others (`revise`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pipeline.batch import Batch
-from pipeline.changes.layout import changelog_path
-from pipeline.replay.content import same_rows
+from pipeline.changes.layout import changelog_names, changelog_path
+from pipeline.replay.content import differences, same_rows
+from pipeline.replay.rows import RowDifference, difference
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.recapture import AsRecorded, Recaptured
 from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.schema.row_keys import merge_key
 from pipeline.segment import ENDINGS, Segment, SegmentFile
 from pipeline.table import TableName
 
@@ -34,9 +36,20 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What is told of rows that differ: of how many for each file or table, and whether their
+    values are."""
+
+    most: int = 500
+    show_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentFound:
     """One segment of a batch; `why`: what is wrong with its files, for DAMAGED. `fresh`: the
-    files in the scratch folder that are to stand in their place."""
+    files in the scratch folder that are to stand in their place. `wrong`: how many row images are
+    others, `columns`: in which columns, `rows`: some of them; where that was asked for and the
+    files are DIFFERENT."""
 
     batch: int
     table: TableName
@@ -44,6 +57,9 @@ class SegmentFound:
     standing: Standing
     why: str | None = None
     fresh: tuple[SegmentFile, ...] = ()
+    wrong: int = 0
+    columns: tuple[str, ...] = ()
+    rows: tuple[RowDifference, ...] = ()
 
     @property
     def replaced(self) -> bool:
@@ -57,6 +73,7 @@ class SegmentComparison:
 
     work: Workplace
     only: frozenset[TableName] | None
+    details: Details | None = None
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
@@ -92,7 +109,45 @@ class SegmentComparison:
             same = self._same_content(folder, segment, fresh)
             standing = Standing.SAME if same else Standing.DIFFERENT
         files = () if fresh is None or standing is Standing.SAME else fresh.files
-        return SegmentFound(batch.id, segment.table, segment.schema_version, standing, why, files)
+        found = SegmentFound(batch.id, segment.table, segment.schema_version, standing, why, files)
+        if fresh is None or standing is not Standing.DIFFERENT or self.details is None:
+            return found
+        return self._with_rows(found, folder, segment, fresh, self.details)
+
+    def _with_rows(
+        self,
+        found: SegmentFound,
+        folder: str,
+        segment: Segment,
+        fresh: Segment,
+        details: Details,
+    ) -> SegmentFound:
+        version = self.work.ledger.schema_version(
+            self.work.source.name, segment.table, segment.schema_version
+        )
+        key = () if version.schema is None else merge_key(version.schema)
+        spelled = changelog_names([one.name for one in version.structure.columns])
+        own = dict(zip((one.name for one in version.structure.columns), spelled, strict=True))
+        shown = ("_sequence", *(own[name] for name in key))
+        count, columns, rows = 0, dict[str, None](), list[RowDifference]()
+        for ending in range(len(ENDINGS)):
+            told = differences(
+                self._scratch.pieces(folder, files_with(fresh.files, ending)),
+                self.work.segments.pieces(folder, files_with(segment.files, ending)),
+                most=details.most - len(rows),
+            )
+            count += told.rows
+            columns |= dict.fromkeys(told.columns)
+            rows += (
+                difference(
+                    ours,
+                    theirs,
+                    {name: ours[name] for name in shown},
+                    show_values=details.show_values,
+                )
+                for ours, theirs in told.some
+            )
+        return replace(found, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
     def _same_content(self, folder: str, one: Segment, other: Segment) -> bool:
         """Images that leave columns out are in files of their own."""
