@@ -53,17 +53,20 @@ def test_a_table_as_of_any_transaction(
     newest = project.status()["acknowledged"]
     for number, (place, rows) in enumerate(seen):
         into = tmp_path / "past" / str(number)
-        planned = project.json("rebuild", name, "--as-of", place, "--into", str(into), "--dry-run")
-        assert not into.exists()
-        done = project.json("rebuild", name, "--as-of", place, "--into", str(into))
-        assert {**done, **_DONE} == {**planned, **_DONE}
+        told = ("rebuild", name, "--as-of", place, "--into", str(into))
+        if number == len(seen) // 2:
+            planned = project.json(*told, "--dry-run")
+            assert not into.exists()
+        done = project.json(*told)
+        if number == len(seen) // 2:
+            assert {**done, **_DONE} == {**planned, **_DONE}
         assert (done["as_of"]["position"], done["rows"]) == (place, len(rows))
         assert _sorted(DeltaTable(into).to_pyarrow_table()) == rows
     assert [path.name for path in (tmp_path / "past").iterdir() if path.name.startswith(".")] == []
-    told = project.run("rebuild", name, "--as-of", seen[2][0], "--into", str(into), expect=2)
-    assert "is there already" in told.stderr
+    taken = project.run("rebuild", name, "--as-of", seen[2][0], "--into", str(into), expect=2)
+    assert "is there already" in taken.stderr
     beside = project.json("rebuild", name, "--as-of", "latest")["into"]
-    assert Path(beside).parents[3] == tmp_path / "project" / "lake-as-of"
+    assert Path(beside).parents[2] == tmp_path / "project" / "lake-as-of"
     assert _sorted(DeltaTable(beside).to_pyarrow_table()) == seen[-1][1]
     inside = project.run("rebuild", name, "--as-of", "latest", "--into", "lake/x", expect=2)
     assert "lies in the lake" in inside.stderr
@@ -143,10 +146,10 @@ def _damage(project: Project, database: str) -> None:
     """The newest column has another value in every row."""
     mirror = project.lake / "shop" / database / "t"
     for uri in DeltaTable(mirror).file_uris():
-        path = mirror / Path(uri).name
+        path = Path(uri)
         rows = pq.read_table(path)
         at = rows.num_columns - 1
         wrong = pa.array([-1] * rows.num_rows, rows.schema.field(at).type)
         pq.write_table(rows.set_column(at, rows.schema.field(at), wrong), path)
-        (mirror / f".{path.name}.crc").unlink(missing_ok=True)
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
         note_size(mirror, path)

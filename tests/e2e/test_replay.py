@@ -112,7 +112,7 @@ def note_size(mirror: Path, path: Path) -> None:
     for log in (mirror / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in log.read_text().splitlines()]
         for action in actions:
-            if action.get("add", {}).get("path") == path.name:
+            if action.get("add", {}).get("path") == str(path.relative_to(mirror)):
                 action["add"]["size"] = path.stat().st_size
                 action["add"].pop("stats", None)
         (log.parent / f".{log.name}.crc").unlink(missing_ok=True)

@@ -61,11 +61,11 @@ class Rows:
     marked: tuple[str, ...]
 
     def write(self, target: Target, key: tuple[str, ...]) -> MirrorWrite:
-        """The write after which these are all rows. `key`: the mirror's, where deletes are
-        "soft"."""
+        """The write after which these are all rows. `key`: what tells them apart; with none,
+        copies are counted."""
         columns = tuple(PartColumn(field.name, field.type) for field in target.schema)
         snapshot = (StagedFiles(self.there, columns),) if self.there else ()
-        if not target.soft:
+        if not key:
             return Recount(target, (), snapshot)
         return Replace(target, key, snapshot, FoldedChanges(self.marked))
 
@@ -160,10 +160,8 @@ def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
     """The rows of the base, in one commit."""
     assert origin.base is not None, "there is one"
     entry, soft = origin.base.entry, work.source.lake.deletes == "soft"
-    key: tuple[str, ...] = ()
-    if soft:
-        shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
-        key = () if shown.schema is None else merge_key(shown.schema)
+    shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
+    key = () if shown.schema is None else merge_key(shown.schema)
     with staged_rows(
         work.mirrors, entry.mirror, entry.delta_version, aside.mirrors, soft=soft
     ) as rows:
