@@ -147,7 +147,7 @@ def _require_whole(work: Workplace, origin: Origin) -> None:
         if wrong:
             raise PastRefused(
                 f"the changelog of {origin.table} is damaged: {wrong[0]}",
-                hint="`lockstep replay --from earliest --to latest` brings it back if the log has it",
+                hint="`lockstep replay --from earliest --to latest` may bring it back",
             )
 
 
