@@ -164,6 +164,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _source(verify)
     _replay(command("replay", "repeat a span of the past: read it again, put right what differs"))
+    _rebuild(
+        command("rebuild", "a mirror as of any transaction of the past, or the live one again")
+    )
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -216,6 +219,33 @@ def _replay(parser: argparse.ArgumentParser) -> None:
         "--compare",
         action="store_true",
         help="read the span again and tell what the lake has otherwise; write nothing",
+    )
+    parser.add_argument(
+        "--show-values",
+        action="store_true",
+        help="with --compare: show what differs, not only where",
+    )
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _rebuild(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE", help="database.table")
+    parser.add_argument(
+        "--as-of",
+        metavar="PLACE",
+        help="as it was behind the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
+        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
+        "(default: make the live mirror again, in its place)",
+    )
+    parser.add_argument(
+        "--into",
+        metavar="PATH",
+        help="where a table of the past goes (default: a folder beside the lake, which is told)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what it would be made from, and where it would be; read no row",
     )
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 

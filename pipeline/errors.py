@@ -83,6 +83,10 @@ class ConditionRefused(ConfigurationError):
     """Rows of a table cannot be read again by a condition: it is none, or the table allows none."""
 
 
+class PastRefused(ConfigurationError):
+    """What is asked for of the past cannot be told: not any more, not yet, or never."""
+
+
 class ConsumerUnknown(ConfigurationError):
     """The source's changelog has no consumer of that name."""
 

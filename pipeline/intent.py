@@ -58,6 +58,14 @@ class VersionSetEntry:
     table_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """The first acknowledged batch whose end a version shows; so it does until the next one's."""
+
+    batch: int
+    entry: VersionSetEntry
+
+
 class Missing(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 

@@ -223,8 +223,10 @@ class SparkMirrors:
     def history(self, folder: str) -> Iterator[LakeCommit]:
         return commits_back(self._lake / folder)
 
-    def lacking(self, mirror: str, version: int) -> str | None:
-        return lacking(self._lake / mirror, version)
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)

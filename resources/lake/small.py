@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pipeline.changes.apply import apply, completed, places
 from pipeline.changes.copies import counted
 from pipeline.changes.layout import DELETED_AT, changelog_names
-from pipeline.changes.mapping import cast_column, images_above
+from pipeline.changes.mapping import cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import (
     Append,
@@ -130,7 +130,7 @@ def _merged(rows: pa.Table, write: Merge) -> pa.Table:
     spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
     names = [spelled[name] for name in write.key]
     keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
-    behind = keys if changes is None else images_above(changes, part.above).select(names)
+    behind = keys if changes is None else images_within(changes, part).select(names)
     return completed(rows, _rows([part], schema), behind, write.key, write.completed)
 
 
@@ -205,7 +205,7 @@ def _images(parts: Sequence[StagedFiles], schema: pa.Schema, kinds: pa.Array) ->
     found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
-            images = images_above(pq.read_table(file), part.above)
+            images = images_within(pq.read_table(file), part)
             images = images.filter(pc.is_in(images["_change_type"], kinds))
             found.append(_columns(images, part.columns, schema))
     return pa.concat_tables(found)

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.intent import (
+    Intent,
+    Missing,
+    MissingTable,
+    SettledWrite,
+    ShownVersion,
+    VersionSetEntry,
+)
 from pipeline.life.events import MirrorWritten
 from pipeline.table import TableName
 from resources.postgres.life_events import record
@@ -87,9 +94,15 @@ class PostgresWrites(Books):
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return [
-            VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
+            _entry(row)
             for row in self._all("version_set", source=source, batch=batch)
             if row["missing"] is None
+        ]
+
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
+        return [
+            ShownVersion(row["batch"], _entry(row))
+            for row in self._all("mirror_versions", source=source, last=last, **of_table(table))
         ]
 
     def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
@@ -98,6 +111,10 @@ class PostgresWrites(Books):
             for row in self._all("version_set", source=source, batch=batch)
             if row["missing"] not in (None, GONE)
         ]
+
+
+def _entry(row: Row) -> VersionSetEntry:
+    return VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
 
 
 def _intent(row: Row) -> Intent:

@@ -212,6 +212,11 @@ def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
 # -- what is missing ------------------------------------------------------------------------
 
 
+def explained(ledger: Ledger, source: str, one: MissingTable) -> MissingVersion:
+    """Why a table has no version as of a batch, in words."""
+    return _explained(one, _ends_of(ledger, source, [one]))
+
+
 def _explained(one: MissingTable, ends: dict[int, Position]) -> MissingVersion:
     reason, hint = _WORDS[one.why]
     end = ends.get(one.together or 0)
