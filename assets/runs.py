@@ -31,6 +31,7 @@ from assets.pages.steps import (
     held_sentence,
     merged_metadata,
 )
+from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
 from assets.table_news import materializations, note_tables, structure_news
 from pipeline.decisions import Lease
@@ -149,6 +150,8 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
+        if report.acknowledged:
+            told |= note_page(context, settings, work, session.run_id)
         return dg.MaterializeResult(metadata=told | distance_metadata(lag, room))
 
     interval = pause_from_now(settings.source(names.source).schedule)

@@ -94,6 +94,15 @@ def total(found: VersionSet, database: str) -> int:
     )
 
 
+def report(project: Project, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = project.json("report", *arguments)["sources"]["shop"]
+    return found
+
+
+def updates(of: dict[str, Any]) -> int:
+    return sum(table["updated"] for table in of["tables"].values())
+
+
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
@@ -128,6 +137,11 @@ def test_transfers_keep_their_sum_in_every_version_set(
                 found[name]
             told = lacks.hint.split("`")[1].removeprefix("lockstep versions --at ")
             assert total(read(project, told), database) == TOTAL
+    reports = [report(project, run) for run in dict.fromkeys(one["run"] for one in sets)]
+    span = report(project, "--from", "earliest", "--to", "latest")
+    assert updates(span) == sum(map(updates, reports)) > 0
+    assert span["versions"] == project.json("versions")["sources"]["shop"]
+    assert f"{sets[0]['position']['offset']}" in Path(span["page"]).read_text(encoding="utf-8")
 
 
 def test_a_set_outlives_its_tables(mysql: MySqlStand, database: str, project: Project) -> None:
