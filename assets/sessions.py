@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.retries import STEP
 from pipeline.runs.context import (
@@ -34,6 +35,8 @@ class Site(Protocol):
     """What a run needs of the outside: `resources.adapters.Site`, or a twin in memory."""
 
     def ledger(self) -> Ledger: ...
+
+    def consumers(self) -> Consumers: ...
 
     def reopen_ledger(self) -> None: ...
 

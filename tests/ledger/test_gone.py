@@ -17,6 +17,7 @@ import pytest
 from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.retries import STEP
@@ -118,6 +119,9 @@ class Site:
         if self.opened is None:
             self.opened = open_ledger(self.postgres.dsn, Path())
         return cast("Ledger", Counted(self.opened, self.calls, self.due, self.act))
+
+    def consumers(self) -> Consumers:
+        raise AssertionError("no step asks for them")
 
     def reopen_ledger(self) -> None:
         if self.opened is not None:
