@@ -152,7 +152,9 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         told = acknowledged_metadata(report, now, session.record.merged)
         if report.acknowledged:
             told |= note_page(context, settings, work, session.run_id)
-        return dg.MaterializeResult(metadata=told | distance_metadata(lag, room))
+        return dg.MaterializeResult(
+            metadata=told | distance_metadata(lag, room), data_version=_version_set(work)
+        )
 
     interval = pause_from_now(settings.source(names.source).schedule)
     spec = declared.spec(
@@ -163,6 +165,13 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         "merged, and records which Delta versions belong together.",
     )
     return _step(acknowledged, names.op("acknowledged"), spec)
+
+
+def _version_set(work: Workplace) -> dg.DataVersion:
+    """Another one when a batch was acknowledged, and only then: what is built on mirrors is made
+    anew of tables that are read together."""
+    cursor = work.ledger.acknowledged_cursor(work.source.name)
+    return dg.DataVersion("none" if cursor is None else str(cursor.batch))
 
 
 def _step(function: Step, op: str, spec: dg.AssetSpec) -> dg.AssetsDefinition:
