@@ -22,6 +22,7 @@ import dagster as dg
 
 from assets.coverage import note_coverage
 from assets.declared import Declaration
+from assets.event_batch import at_once
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.pages.steps import (
@@ -93,10 +94,11 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
             raise failure(error) from error
         session.record.captured = report
         work = session.workplace()
-        if report.batch is not None:
-            for event in structure_news(names, work, report.batch):
-                context.log_event(event)
-        note_tables(context, settings, work)
+        with at_once(context.instance):
+            if report.batch is not None:
+                for event in structure_news(names, work, report.batch):
+                    context.log_event(event)
+            note_tables(context, settings, work)
         return dg.MaterializeResult(metadata=captured_metadata(report))
 
     spec = declared.spec(
@@ -116,7 +118,8 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         report = merge_and_log(context, settings, session, only=None)
         session.record.merged = report
         changed = {done.table for done in report.merged}
-        note_tables(context, settings, session.workplace(), changed)
+        with at_once(context.instance):
+            note_tables(context, settings, session.workplace(), changed)
         return dg.MaterializeResult(metadata=merged_metadata(report))
 
     spec = declared.spec(
@@ -143,10 +146,11 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         session.record.acknowledged = report
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
-        if report.acknowledged:
-            note_tables(context, settings, work)
-        if not report.held:
-            note_coverage(context, settings, work, session.record.covered)
+        with at_once(context.instance):
+            if report.acknowledged:
+                note_tables(context, settings, work)
+            if not report.held:
+                note_coverage(context, settings, work, session.record.covered)
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
@@ -207,6 +211,7 @@ def merge_and_log(
     except LockstepError as error:
         raise failure(error) from error
     names = Declaration.of(settings, session.source).names
-    for event in materializations(names, settings, session.workplace(), report):
-        context.log_event(event)
+    with at_once(context.instance):
+        for event in materializations(names, settings, session.workplace(), report):
+            context.log_event(event)
     return report
