@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.retries import STEP
 from pipeline.runs.context import (
@@ -36,6 +37,8 @@ class Site(Protocol):
 
     def ledger(self) -> Ledger: ...
 
+    def consumers(self) -> Consumers: ...
+
     def reopen_ledger(self) -> None: ...
 
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
@@ -50,6 +53,9 @@ class WithPart:
 
     def ledger(self) -> Ledger:
         return self.site.ledger()
+
+    def consumers(self) -> Consumers:
+        return self.site.consumers()
 
     def reopen_ledger(self) -> None:
         self.site.reopen_ledger()

@@ -167,6 +167,7 @@ def make_parser() -> argparse.ArgumentParser:
     _rebuild(
         command("rebuild", "a mirror as of any transaction of the past, or the live one again")
     )
+    _report(command("report", "one page about a run or a span: what came, what changed, how long"))
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -197,15 +198,30 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
 
 
-def _replay(parser: argparse.ArgumentParser) -> None:
+def _report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's id, or how it begins (default: the last)"
+    )
+    _span(parser, required=False)
+    parser.add_argument(
+        "--output", metavar="FILE", help="where the page goes (default: below .lockstep/pages)"
+    )
+    _source(parser)
+
+
+def _span(parser: argparse.ArgumentParser, *, required: bool) -> None:
     forms = (
         "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
         "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
     )
     parser.add_argument(
-        "--from", dest="since", required=True, metavar="PLACE", help=f"{forms}, earliest"
+        "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
     )
-    parser.add_argument("--to", dest="until", required=True, metavar="PLACE", help="…, latest")
+    parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    _span(parser, required=True)
     parser.add_argument(
         "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
     )

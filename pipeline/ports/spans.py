@@ -11,7 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, CapturedRows
+from pipeline.intent import SettledWrite
 from pipeline.segment import Segment
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent
@@ -66,3 +67,12 @@ class Spans(Protocol):
 
     def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
         """How often files of each batch were settled anew; not those of which none were."""
+
+    def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
+        """What each batch has of each table, by batch and name; only what has any rows."""
+
+    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
+        """What happened to tables, by batch, and within it in the order of the log."""
+
+    def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
+        """Settled writes that cover one of the batches, in the order they were intended."""

@@ -71,7 +71,7 @@ class PostgresCaptures(Books):
         return [SourcePart(SourceTable(row["name"]), _files(row)) for row in rows]
 
     def table_events(self, source: str, batch: int) -> list[TableEvent]:
-        return [event_of(row) for row in self._all("table_events", source=source, batch=batch)]
+        return [table_event(row) for row in self._all("table_events", source=source, batch=batch)]
 
     def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
         return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
@@ -196,7 +196,7 @@ def _of_file(value: SegmentFile | None) -> dict[str, Any]:
     return {name: None if value is None else getattr(value, name) for name in names}
 
 
-def event_of(row: Row) -> TableEvent:
+def table_event(row: Row) -> TableEvent:
     return TableEvent(
         table(row),
         TableEventKind(row["kind"]),

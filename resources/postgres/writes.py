@@ -83,11 +83,11 @@ class PostgresWrites(Books):
             step.run("give_up", source=lease.source, **of_table(table))
 
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
-        return [_settled(row) for row in self._all("settled", source=source, batch=batch)]
+        return [settled_write(row) for row in self._all("settled", source=source, batch=batch)]
 
     def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
         row = self._first("last_settled", source=source, app_id=app_id)
-        return None if row is None else _settled(row)
+        return None if row is None else settled_write(row)
 
     def last_intended(self, source: str, app_id: str) -> int:
         return int(self._only("last_intended", source=source, app_id=app_id)["txn_version"])
@@ -129,5 +129,7 @@ def _intent(row: Row) -> Intent:
     )
 
 
-def _settled(row: Row) -> SettledWrite:
-    return SettledWrite(_intent(row), row["delta_version"], row["settled_at"], row["reason"])
+def settled_write(row: Row) -> SettledWrite:
+    return SettledWrite(
+        _intent(row), row["delta_version"], row["intended_at"], row["settled_at"], row["reason"]
+    )

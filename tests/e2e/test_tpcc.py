@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,3 +61,23 @@ def test_its_conditions_hold_in_every_version_set(
     assert len(numbers) >= 3, "nobody ordered meanwhile"
     tampered = {**rows, "history": rows["history"][1:]}
     assert {sentence.split()[1] for sentence in tpcc.broken(tampered)} == {"8", "9", "10"}
+    require_reports(project, sets)
+
+
+def require_reports(project: Project, sets: list[dict[str, Any]]) -> None:
+    """What the report of all of it counts is what those of its runs do."""
+    parts = [_report(project, run) for run in dict.fromkeys(one["run"] for one in sets)]
+    whole = _report(project, "--from", "earliest", "--to", "latest")
+    assert _updated(whole) == sum(map(_updated, parts)) > 0
+    assert whole["versions"] == project.json("versions")["sources"]["shop"]
+    page = Path(whole["page"]).read_text(encoding="utf-8")
+    assert f"{sets[0]['position']['offset']}" in page
+
+
+def _report(project: Project, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = project.json("report", *arguments)["sources"]["shop"]
+    return found
+
+
+def _updated(report: dict[str, Any]) -> int:
+    return sum(int(table["updated"]) for table in report["tables"].values())

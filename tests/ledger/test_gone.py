@@ -21,6 +21,7 @@ from psycopg2.extensions import connection as Connection
 from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.retries import STEP
@@ -177,6 +178,9 @@ class Site:
         if self.opened is None:
             self.opened = self.database.open()
         return cast("Ledger", Counted(self.database, self.opened, self.calls, self.due, self.act))
+
+    def consumers(self) -> Consumers:
+        raise AssertionError("no step asks for them")
 
     def reopen_ledger(self) -> None:
         if isinstance(self.opened, PostgresLedger):

@@ -15,6 +15,7 @@ from pipeline.errors import (
     StreamEndedEarly,
     TransactionsMissing,
 )
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from pipeline.position import Coordinates
@@ -99,6 +100,9 @@ class Site:
 
     def ledger(self) -> Ledger:
         return self.follower.ledger
+
+    def consumers(self) -> Consumers:
+        raise AssertionError("no step asks for them")
 
     def reopen_ledger(self) -> None:
         raise AssertionError("the ledger is well")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import Batch, BatchState, CapturedRows
+from pipeline.intent import SettledWrite
 from pipeline.ports.spans import Elsewhere, TableContent
+from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
+from pipeline.table_state import TableEvent, TableEventKind
 from tests.twins.books import ENDED, MemorySubject
 
 
@@ -82,6 +84,52 @@ class MemorySpans(MemorySubject):
                     if first <= batch <= last:
                         found[batch] = found.get(batch, 0) + 1
         return found
+
+    def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
+        return [
+            rows
+            for batch in self._captured(source, first, last)
+            for table in sorted(self._tables(batch.id))
+            if (rows := self._rows(batch.id, table)).images + rows.read
+        ]
+
+    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
+        return [
+            event
+            for batch in self._captured(source, first, last)
+            for event in sorted(
+                self.books.events.get(batch.id, ()),
+                key=lambda one: (one.sequence, one.place.file.number, one.place.offset, one.table),
+            )
+        ]
+
+    def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
+        return [
+            write
+            for number, write in sorted(self.books.settled.items())
+            if self.books.intents[number][0] == source
+            and write.intent.first_batch <= last
+            and write.intent.last_batch >= first
+        ]
+
+    def _tables(self, batch: int) -> set[TableName]:
+        parts = self.books.snapshots.get(batch, ())
+        segments = self.books.segments.get(batch, ())
+        return {one.table for one in segments} | {one.table for one in parts}
+
+    def _rows(self, batch: int, table: TableName) -> CapturedRows:
+        segments = [one for one in self.books.segments.get(batch, ()) if one.table == table]
+        parts = [one for one in self.books.snapshots.get(batch, ()) if one.table == table]
+        written = [file for one in segments for file in one.files]
+        read = [file for one in parts for file in one.files]
+        return CapturedRows(
+            batch,
+            table,
+            sum((one.counts for one in segments), RowCounts()),
+            images=sum(file.images for file in written),
+            size=sum(file.size for file in (*written, *read)),
+            read=sum(file.images for file in read),
+        )
 
     def _captured(self, source: str, first: int, last: int) -> list[Batch]:
         return [one for one in self.books.of_source(source, *ENDED) if first <= one.id <= last]

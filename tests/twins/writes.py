@@ -57,6 +57,7 @@ class MemoryWrites(MemorySubject):
             intent = Intent(number, table, app_id, txn, first_batch, last_batch, step)
             _may_intend(books, lease.source, intent)
             books.intents[number] = (lease.source, intent)
+            books.intended_at[number] = self._clock()
             return intent
 
     def settle(
@@ -82,7 +83,9 @@ class MemoryWrites(MemorySubject):
             for write in books.settled.values():
                 if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
                     raise refusal("writes_delta_version_ascends")
-            books.settled[intent.id] = SettledWrite(intent, delta_version, self._clock(), reason)
+            books.settled[intent.id] = SettledWrite(
+                intent, delta_version, books.intended_at[intent.id], self._clock(), reason
+            )
             mirror = books.states[lease.source, intent.table].mirror
             books.written[intent.id] = VersionSetEntry(
                 intent.table, mirror, delta_version, table_id
