@@ -131,7 +131,8 @@ def _kept(books: MemoryBooks) -> MemoryBooks:
 
 
 def _lake(lake: MemoryLake) -> MemoryLake:
-    tables = {name: list(commits) for name, commits in lake.tables.items()}
+    # Tables are merged side by side: one that has no commit yet is not in the lake yet.
+    tables = {name: list(commits) for name, commits in lake.tables.items() if commits}
     return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
 
 
