@@ -20,13 +20,14 @@ from typing import Final
 
 from pymysql.cursors import Cursor, DictCursor
 
-from pipeline.errors import ServerSettings, TableBusy
+from pipeline.errors import LockstepError, ServerSettings, TableBusy
 from pipeline.ports.source import TableSnapshot
 from pipeline.position import Coordinates
 from pipeline.retries import COMMITTED, REPLICA
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.pace import SourceLoad
+from pipeline.survey import ReadReplica
 from pipeline.table import TableName
 from resources.mysql.chunks import next_bound, open_chunk
 from resources.mysql.connection import ConnectionSettings, connect
@@ -92,6 +93,21 @@ class Replica:
         """What it has to do, and how late it is."""
         with connect(self._at) as connection, connection.cursor() as cursor:
             return source_load(cursor)
+
+    def state(self) -> ReadReplica:
+        """Whether it may be read, however late it is."""
+        try:
+            with (
+                connect(self._source) as ours,
+                connect(self._at) as theirs,
+                ours.cursor() as source,
+                theirs.cursor() as replica,
+            ):
+                self._require_followed(source, replica)
+                self._require_nothing_more(source, replica)
+        except LockstepError as error:
+            return ReadReplica(_name(self._at), error.message, error.hint)
+        return ReadReplica(_name(self._at))
 
     def _end(self) -> Mark:
         with connect(self._source) as connection, connection.cursor() as cursor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -102,7 +103,8 @@ class MySqlServer:
             return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
 
     def survey(self) -> Survey:
-        return take_survey(self._settings)
+        survey = take_survey(self._settings)
+        return survey if self._replica is None else replace(survey, read_from=self._replica.state())
 
     def dump(self, start: Coordinates) -> MySqlDump:
         if start.offset <= MAX_OFFSET:

@@ -245,6 +245,7 @@ def test_a_lake_of_a_version_before_is_gone_on_with(real: History) -> None:
             continue
         done = recovered(follower)
         assert done.plan is not None
+        assert not done.reloads
         assert "a version of before wrote these commits" in done.plan.doubts[0]
         real.write()
         follower.run()
