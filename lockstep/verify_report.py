@@ -76,12 +76,16 @@ def _reasons(tables: Sequence[NotCompared]) -> dict[str, dict[str, str]]:
     return {str(table.table): {"reason": table.reason, "hint": table.hint} for table in tables}
 
 
+def _tables_are(count: int) -> str:
+    return "table is" if count == 1 else "tables are"
+
+
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """A line, the tables, the rows that differ, and what was not compared or proven."""
     equal = sum(one.equal for one in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     context.say(
-        f"{source} at {report.position}: {equal} of {count} tables are equal, "
+        f"{source} at {report.position}: {equal} of {count} {_tables_are(count)} equal, "
         f"{report.seconds:.1f} s"
     )
     show_table(
