@@ -19,6 +19,9 @@ CHROMIUM = "/usr/bin/chromium"
 PATIENCE = 120_000
 """Milliseconds to wait for a page."""
 
+_NEWEST = """{ partitionBackfillsOrError(limit: 1) {
+    ... on PartitionBackfills { results { status } } } }"""
+
 _RUN = 900_000
 """Milliseconds that a backfill may take."""
 
@@ -40,14 +43,14 @@ def main() -> int:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.set_default_timeout(PATIENCE)
         replayed = f"{asked.address}/assets/{asked.source}/replayed"
-        backfill(page, replayed, asked.folder)
+        backfill(page, asked.address, replayed, asked.folder)
         for table in asked.tables:
             look(page, f"{asked.address}/assets/{asked.source}/{table}", table, asked.folder)
         browser.close()
     return 0
 
 
-def backfill(page: Any, replayed: str, folder: Path) -> None:
+def backfill(page: Any, address: str, replayed: str, folder: Path) -> None:
     """All partitions as one run; waits until Dagster says that it is done."""
     page.goto(f"{replayed}?view=partitions")
     page.get_by_text("Materialize…").first.click()
@@ -56,18 +59,40 @@ def backfill(page: Any, replayed: str, folder: Path) -> None:
     page.screenshot(path=folder / "backfill-launched.png")
     dialog.get_by_role("button", name="Launch backfill").click()
     page.wait_for_timeout(5_000)
+    _await_end(page, address)
+    page.goto(f"{address}/runs")
+    page.get_by_text("Success").first.wait_for()
+    page.screenshot(path=folder / "runs.png")
     page.goto(f"{replayed}?view=partitions")
-    for label in ("Materializing (0)", "Missing (0)"):
-        page.get_by_text(label).first.wait_for(timeout=_RUN)
+    for label in ("Failed (0)", "Materializing (0)", "Missing (0)"):
+        page.get_by_text(label).first.wait_for()
+    page.get_by_text("Materialized (").first.wait_for()
     page.screenshot(path=folder / "partitions.png")
 
 
+def _await_end(page: Any, address: str) -> None:
+    """Of the newest backfill, which must be a success."""
+    for _ in range(_RUN // 1_000):
+        page.wait_for_timeout(1_000)
+        said = page.request.post(f"{address}/graphql", data={"query": _NEWEST}).json()
+        [backfill] = said["data"]["partitionBackfillsOrError"]["results"]
+        if backfill["status"].startswith("COMPLETED"):
+            assert backfill["status"] == "COMPLETED_SUCCESS"
+            return
+    raise TimeoutError("the backfill does not end")
+
+
 def look(page: Any, address: str, table: str, folder: Path) -> None:
-    """A mirror's page, all of it, and its checks."""
+    """A mirror's page, its plots and its checks."""
     page.goto(address)
     page.get_by_text("Latest materialization").first.wait_for()
     page.wait_for_load_state("networkidle")
     page.screenshot(path=folder / f"{table}.png")
+    page.get_by_role("button", name="Plots").first.click()
+    plots = page.get_by_text("rows inserted").first
+    plots.wait_for()
+    plots.scroll_into_view_if_needed()
+    page.screenshot(path=folder / f"{table}-plots.png")
     page.goto(f"{address}?view=checks")
     page.get_by_text("follows_source").first.wait_for()
     page.screenshot(path=folder / f"{table}-checks.png")
