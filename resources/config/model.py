@@ -262,7 +262,7 @@ _BY_WORD = Field(strict=False)
 """A policy is written as one of its words."""
 
 
-class SourcePart(Section):
+class SourceSection(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -310,7 +310,7 @@ class SourcePart(Section):
         return None if schedule is None else cron_expression(schedule)
 
     @model_validator(mode="after")
-    def _plain_text_stays_at_home(self) -> SourcePart:
+    def _plain_text_stays_at_home(self) -> SourceSection:
         if self.tls == "off" and not self.tls_force and not is_reference(self.host):
             refuse_plain_text(self.host)
             if self.standby is not None and not is_reference(self.standby.host):
@@ -338,7 +338,7 @@ class File(Section):
     ledger: LedgerPart = LedgerPart()
     dagster: DagsterPart = DagsterPart()
     spark: dict[str, str] = Field(default_factory=dict)
-    sources: Annotated[tuple[SourcePart, ...], Field(min_length=1, strict=False)]
+    sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]
 
     @field_validator("spark", mode="before")
     @classmethod

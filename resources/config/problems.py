@@ -19,14 +19,14 @@ from resources.config.model import (
     LakePart,
     LedgerPart,
     NotBuiltYet,
-    SourcePart,
+    SourceSection,
     StandbyPart,
 )
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "lake": LakePart,
     "ledger": LedgerPart,
-    "sources": SourcePart,
+    "sources": SourceSection,
     "bounds": BoundsPart,
     "standby": StandbyPart,
 }

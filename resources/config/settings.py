@@ -20,7 +20,7 @@ from pipeline.tables import TablePatterns
 from resources.config.dagster import DagsterPart, page_address
 from resources.config.model import (
     File,
-    SourcePart,
+    SourceSection,
     TriggerPart,
     host_and_port,
     refuse_plain_text,
@@ -34,7 +34,7 @@ from resources.config.secrets import Secret, is_sensitive, resolve
 class SourceSettings:
     """One [[sources]] table. `folder` holds the file; relative paths start there."""
 
-    part: SourcePart
+    part: SourceSection
     folder: Path
 
     @property

@@ -32,9 +32,9 @@ from pipeline.table import TableName
 from resources.mysql.chunks import next_bound, open_chunk
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import read_dialect
-from resources.mysql.load import source_load
 from resources.mysql.reader import explained
 from resources.mysql.select import prepare_session
+from resources.mysql.server_pressure import source_load
 from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")

@@ -49,7 +49,6 @@ from resources.mysql.dump import (
     own_server_id,
 )
 from resources.mysql.facts import read_facts
-from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
@@ -59,6 +58,7 @@ from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, prepare_session, select_rows
+from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
 
 _TABLES = """

@@ -22,7 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "lake": model.LakePart,
     "ledger": model.LedgerPart,
     "dagster": DagsterPart,
-    "sources": model.SourcePart,
+    "sources": model.SourceSection,
     "sources.bounds": model.BoundsPart,
     "sources.snapshot": model.SnapshotPart,
     "sources.standby": model.StandbyPart,
@@ -65,7 +65,7 @@ def test_every_policy_says_its_default() -> None:
 
 def test_a_source_has_every_policy_with_the_default_of_the_code() -> None:
     """Neither a key nor a default is told a second time."""
-    fields = model.SourcePart.model_fields
+    fields = model.SourceSection.model_fields
     policies = chosen_of(StartPolicies()) | chosen_of(LakePolicies())
     assert {key: fields[key].default for key in policies} == policies
 
@@ -82,5 +82,5 @@ def test_what_is_commented_out_can_be_used() -> None:
     is set in it."""
     text = re.sub(r'^# (?=\[|"?[a-z_.]+"? = )', "", EXAMPLE.read_text(), flags=re.MULTILINE)
     source = parse_settings(text, EXAMPLE).source("shop").part
-    assert source.model_fields_set == set(model.SourcePart.model_fields)
+    assert source.model_fields_set == set(model.SourceSection.model_fields)
     assert tomllib.loads(text)["spark"] == {"spark.driver.memory": "2g"}
