@@ -19,7 +19,7 @@ from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.status import distance
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import at_risk
-from resources.config.model import TriggerPart
+from resources.config.model import TriggerSection
 from resources.config.settings import SourceSettings
 
 SECONDS = 30
@@ -61,7 +61,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
 
 def why_now(
     source: str,
-    trigger: TriggerPart,
+    trigger: TriggerSection,
     lag: Lag,
     room: Headroom | None,
     pause: timedelta | None,

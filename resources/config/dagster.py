@@ -21,7 +21,7 @@ Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
 Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
-class DagsterPart(Section):
+class DagsterSection(Section):
     """The same for all sources."""
 
     location: Location = "lockstep"

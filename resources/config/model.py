@@ -36,7 +36,7 @@ from pipeline.policies import (
 )
 from pipeline.snapshot.pace import LoadLimits
 from pipeline.source_plan import SnapshotPlan
-from resources.config.dagster import DagsterPart
+from resources.config.dagster import DagsterSection
 from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference, is_sensitive
 
@@ -126,7 +126,7 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS[match["unit"]]
 
 
-class LakePart(Section):
+class LakeSection(Section):
     path: Text = "lake"
     keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
         KEEP.total_seconds()
@@ -140,7 +140,7 @@ class LakePart(Section):
         return path
 
 
-class LedgerPart(Section):
+class LedgerSection(Section):
     dsn: Text = "embedded"
 
     @field_validator("dsn")
@@ -174,7 +174,7 @@ def cron_expression(text: str) -> str:
     return text
 
 
-class BoundsPart(Section):
+class BoundsSection(Section):
     """Budgets of one run; each cuts between transactions."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
@@ -201,7 +201,7 @@ def _host_and_port(text: str) -> str:
     return text
 
 
-class TriggerPart(Section):
+class TriggerSection(Section):
     """What lets Dagster start a run between two of the schedule: so much log, or so old."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
@@ -210,13 +210,13 @@ class TriggerPart(Section):
     ) = None
 
     @model_validator(mode="after")
-    def _something(self) -> TriggerPart:
+    def _something(self) -> TriggerSection:
         if self.bytes is None and self.seconds is None:
             raise ValueError("trigger has neither bytes nor seconds")
         return self
 
 
-class ReplayPart(Section):
+class ReplaySection(Section):
     """What of the past is read once more by the clock: the last `span` of it."""
 
     schedule: Text
@@ -228,7 +228,7 @@ class ReplayPart(Section):
         return cron_expression(schedule)
 
 
-class SnapshotPart(Section):
+class SnapshotSection(Section):
     """How tables are read from the source."""
 
     max_seconds: Annotated[
@@ -248,7 +248,7 @@ Uuid = Annotated[
 ]
 
 
-class StandbyPart(Section):
+class StandbySection(Section):
     """The server that may answer in a source's place, with the same account."""
 
     host: Text
@@ -277,11 +277,11 @@ class SourceSection(Section):
     schedule: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
-    bounds: BoundsPart = BoundsPart()
-    trigger: TriggerPart | None = None
-    replay: ReplayPart | None = None
-    snapshot: SnapshotPart = SnapshotPart()
-    standby: StandbyPart | None = None
+    bounds: BoundsSection = BoundsSection()
+    trigger: TriggerSection | None = None
+    replay: ReplaySection | None = None
+    snapshot: SnapshotSection = SnapshotSection()
+    standby: StandbySection | None = None
     on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
     on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed
     on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
@@ -334,9 +334,9 @@ _OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep
 
 
 class File(Section):
-    lake: LakePart = LakePart()
-    ledger: LedgerPart = LedgerPart()
-    dagster: DagsterPart = DagsterPart()
+    lake: LakeSection = LakeSection()
+    ledger: LedgerSection = LedgerSection()
+    dagster: DagsterSection = DagsterSection()
     spark: dict[str, str] = Field(default_factory=dict)
     sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]
 

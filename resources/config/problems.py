@@ -14,21 +14,21 @@ from resources.config.locate import KeyPath, line_of
 from resources.config.model import (
     NOT_YET_SOURCE_KEYS,
     AboutKey,
-    BoundsPart,
+    BoundsSection,
     File,
-    LakePart,
-    LedgerPart,
+    LakeSection,
+    LedgerSection,
     NotBuiltYet,
     SourceSection,
-    StandbyPart,
+    StandbySection,
 )
 
 _PARTS: Mapping[str, type[BaseModel]] = {
-    "lake": LakePart,
-    "ledger": LedgerPart,
+    "lake": LakeSection,
+    "ledger": LedgerSection,
     "sources": SourceSection,
-    "bounds": BoundsPart,
-    "standby": StandbyPart,
+    "bounds": BoundsSection,
+    "standby": StandbySection,
 }
 
 _PATTERNS: Mapping[str, str] = {

@@ -17,11 +17,11 @@ from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
-from resources.config.dagster import DagsterPart, page_address
+from resources.config.dagster import DagsterSection, page_address
 from resources.config.model import (
     File,
     SourceSection,
-    TriggerPart,
+    TriggerSection,
     host_and_port,
     refuse_plain_text,
     start_place,
@@ -47,7 +47,7 @@ class SourceSettings:
         return self.part.schedule
 
     @property
-    def trigger(self) -> TriggerPart | None:
+    def trigger(self) -> TriggerSection | None:
         """How much log behind the cursor starts a run, if that is to start one."""
         return self.part.trigger
 
@@ -219,7 +219,7 @@ class Settings:
         return resolve(self.file.ledger.dsn, self.folder)
 
     @property
-    def dagster(self) -> DagsterPart:
+    def dagster(self) -> DagsterSection:
         return self.file.dagster
 
     def webserver(self) -> str | None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pipeline.policies import LakePolicies, StartPolicies, chosen_of
 from resources.config import model
-from resources.config.dagster import DagsterPart
+from resources.config.dagster import DagsterSection
 from resources.config.load import parse_settings
 from resources.config.part import Section
 
@@ -19,15 +19,15 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "": model.File,
-    "lake": model.LakePart,
-    "ledger": model.LedgerPart,
-    "dagster": DagsterPart,
+    "lake": model.LakeSection,
+    "ledger": model.LedgerSection,
+    "dagster": DagsterSection,
     "sources": model.SourceSection,
-    "sources.bounds": model.BoundsPart,
-    "sources.snapshot": model.SnapshotPart,
-    "sources.standby": model.StandbyPart,
-    "sources.trigger": model.TriggerPart,
-    "sources.replay": model.ReplayPart,
+    "sources.bounds": model.BoundsSection,
+    "sources.snapshot": model.SnapshotSection,
+    "sources.standby": model.StandbySection,
+    "sources.trigger": model.TriggerSection,
+    "sources.replay": model.ReplaySection,
 }
 
 HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")

@@ -16,7 +16,7 @@ from assets.sensors.traffic import why_now
 from pipeline.ports.source import SourceServer
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import State, Verdict
-from resources.config.model import TriggerPart
+from resources.config.model import TriggerSection
 from tests.dagster.place import MemorySite, entry, settings_for, stand_for
 from tests.positions.fake import FakeServer
 
@@ -24,7 +24,7 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 HOUR = timedelta(hours=1)
 SAFE = Headroom(False, 100 * HOUR, 99 * HOUR)
 SOON = Headroom(False, 100 * HOUR, HOUR)
-TRIGGER = TriggerPart(bytes=1000, seconds=60.0)
+TRIGGER = TriggerSection(bytes=1000, seconds=60.0)
 
 CASES = {
     "nothing behind": (Lag(0.0, 0), SOON, False),
