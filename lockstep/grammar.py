@@ -168,6 +168,14 @@ def make_parser() -> argparse.ArgumentParser:
         command("rebuild", "a mirror as of any transaction of the past, or the live one again")
     )
     _report(command("report", "one page about a run or a span: what came, what changed, how long"))
+    metrics = command("metrics", "how sources stand, as numbers for a monitoring system")
+    metrics.add_argument(
+        "--output", metavar="FILE", help="replaced as a whole (default: standard output)"
+    )
+    metrics.add_argument(
+        "--files", action="store_true", help="count the mirrors' files: reads all of their logs"
+    )
+    _source(metrics)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(

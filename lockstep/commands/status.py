@@ -35,7 +35,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
             patterns = source.plan().patterns
-            found = stand(source.name, patterns, ledger, _workplace(adapters, source.name), now)
+            work = workplace_or_why(adapters, source.name)
+            found = stand(source.name, patterns, ledger, work, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
@@ -55,9 +56,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
-def _workplace(adapters: Adapters, source: str) -> Workplace | LockstepError:
-    """What the server is asked through; a missing secret is told, too. Who looks waits a
-    tenth as long as a run does for a server's set to catch up with its log."""
+def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:
+    """What the server is asked through, or why there is none; a missing secret is told, too. Who
+    looks waits a tenth as long as a run does for a server's set to catch up with its log."""
     from pipeline.runs.context import Unwatched
 
     try:

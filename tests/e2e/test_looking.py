@@ -105,6 +105,9 @@ def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmP
     said = project.run("status", expect=3).stdout.splitlines()
     assert said[0].startswith("shop: server unreachable: ")
     assert "127.0.0.1:1" in said[0]
+    assert 'lockstep_server_up{source="shop"} 0.0' in project.run("metrics").stdout
+    refused = project.run("metrics", "--output", "no/such/folder.prom", expect=2).stderr
+    assert "cannot be written to no/such/folder.prom" in refused
     assert project.json("plan", expect=3)["sources"]["shop"]["error"]["kind"] == "SourceUnavailable"
     toml = project.folder / "lockstep.toml"
     kept = toml.read_text()

@@ -65,6 +65,11 @@ def test_what_differs_is_found_and_repaired(
     status = project.json("status", expect=6)["sources"]["shop"]
     assert status["state"] == "differs"
     assert {one["table"]: one["differing"] for one in status["proofs"]} == {orders: 3, visits: 1}
+    page = project.folder / "lockstep.prom"
+    project.run("metrics", "--files", "--output", str(page))
+    assert 'lockstep_state{source="shop",state="differs"} 1.0' in page.read_text()
+    assert 'lockstep_tables_differing{source="shop"} 2.0' in page.read_text()
+    assert 'lockstep_last_run_rows{operation="inserted",source="shop"}' in page.read_text()
 
     repaired = project.json("verify", "--repair", expect=4)["sources"]["shop"]["repaired"]
     assert repaired == [orders, visits]

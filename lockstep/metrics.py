@@ -1,0 +1,141 @@
+"""How sources stand, as numbers for a monitoring system.
+
+Belongs here: which number stands for what. Does not: gathering them (`commands.metrics`), what a
+person reads (`status_report`). All are gauges, so that OpenMetrics and the older text format of
+Prometheus, which the node exporter's textfile collector reads, are the same text but for its last
+line. There is a line for each source, never one for each table: a source may have ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from assets.report.drawing import seconds_of
+from pipeline.runs.inspecting.span_report import SpanReport
+from pipeline.standing.facts import Standing
+from pipeline.standing.verdict import State, Verdict
+from pipeline.table_state import TableCondition
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFigures:
+    """One source. `last`: the last run that captured something; None before there was one.
+    `tables`: how many stand in each state. `files` of all mirrors; None where nobody counted."""
+
+    standing: Standing
+    verdict: Verdict
+    last: SpanReport | None
+    tables: Mapping[TableCondition, int]
+    files: int | None = None
+
+
+def metrics_text(figures: Sequence[SourceFigures], now: datetime) -> str:
+    """In OpenMetrics' text format."""
+    registry = CollectorRegistry()
+    registry.register(_Figures(figures, now))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+class _Figures(Collector):
+    def __init__(self, figures: Sequence[SourceFigures], now: datetime) -> None:
+        self._figures, self._now = figures, now
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for one in self._figures:
+            for name, told, labels, value in _samples(one, self._now):
+                family = families.get(name)
+                if family is None:
+                    names = ["source", *labels]
+                    family = families[name] = GaugeMetricFamily(name, told, labels=names)
+                family.add_metric([one.standing.source, *labels.values()], value)
+        yield from families.values()
+
+
+Sample = tuple[str, str, dict[str, str], float]
+
+
+def _samples(one: SourceFigures, now: datetime) -> Iterator[Sample]:
+    """A number that cannot be told now is left out."""
+    found = one.standing
+    yield "lockstep_measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
+    yield "lockstep_server_up", "1 where the server answered", {}, float(found.trouble is None)
+    for state in State:
+        told = "1 for the state that `lockstep status` says"
+        yield "lockstep_state", told, {"state": state.value}, float(state is one.verdict.state)
+    for condition in TableCondition:
+        number = one.tables.get(condition, 0)
+        yield "lockstep_tables", "tables by state", {"state": condition.value}, number
+    if one.files is not None:
+        yield "lockstep_mirror_files", "data files of all mirrors", {}, one.files
+    yield from _distance(found)
+    yield from _waiting(found)
+    yield from _proofs(found, now)
+    if one.last is not None:
+        yield from _last(one.last)
+
+
+def _distance(found: Standing) -> Iterator[Sample]:
+    lag, room = found.lag, found.headroom
+    if lag.seconds is not None:
+        yield "lockstep_lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
+    if lag.log_bytes is not None:
+        yield "lockstep_lag_bytes", "bytes of log that are not in the lake", {}, lag.log_bytes
+    if lag.transactions is not None:
+        yield "lockstep_lag_transactions", "transactions not in the lake", {}, lag.transactions
+    if room is not None:
+        told = "1 where the log at the cursor is purged"
+        yield "lockstep_log_purged", told, {}, float(room.gone)
+        if room.remaining is not None:
+            told = "until the log at the cursor may be purged"
+            yield "lockstep_headroom_seconds", told, {}, room.remaining.total_seconds()
+    if found.acknowledged is not None:
+        committed = found.acknowledged.position.committed_at
+        if committed is not None:
+            told = "when the source committed what the lake shows last"
+            yield "lockstep_acknowledged_timestamp_seconds", told, {}, committed.timestamp()
+
+
+def _waiting(found: Standing) -> Iterator[Sample]:
+    failed = found.failures.count if found.failures is not None else 0
+    running = found.lease is not None and found.lease.live
+    yield "lockstep_running", "1 while a run holds the source", {}, float(running)
+    yield "lockstep_failures", "runs that failed since one went through", {}, failed
+    yield "lockstep_batches_waiting", "batches that are not acknowledged", {}, len(found.waiting)
+    still = sum(1 for gap in found.gaps if gap.open_tables)
+    yield "lockstep_gaps_open", "spans of the log that tables lack", {}, still
+    yield "lockstep_tables_partial", "tables that the lake has a part of", {}, len(found.partial)
+
+
+def _proofs(found: Standing, now: datetime) -> Iterator[Sample]:
+    differing = sum(1 for proof in found.proofs if proof.differing)
+    yield "lockstep_tables_differing", "tables that differed when compared", {}, differing
+    whole = [proof for proof in found.proofs if proof.whole and not proof.differing]
+    moments = [proof.proven_at for proof in whole if proof.proven_at is not None]
+    yield "lockstep_tables_proven", "tables that were proven equal", {}, len(moments)
+    if moments:
+        told = "since the table was proven equal whose proof is oldest"
+        yield "lockstep_proof_age_seconds", told, {}, (now - min(moments)).total_seconds()
+
+
+def _last(report: SpanReport) -> Iterator[Sample]:
+    counts, rows = report.counts, "rows of the last run, by operation"
+    for operation in ("inserted", "updated", "deleted"):
+        number = getattr(counts, operation)
+        yield "lockstep_last_run_rows", rows, {"operation": operation}, number
+    read = sum(total.read for total in report.totals)
+    yield "lockstep_last_run_rows", rows, {"operation": "read"}, read
+    size = sum(batch.log_bytes for batch in report.batches)
+    yield "lockstep_last_run_log_bytes", "bytes of log that the last run read", {}, size
+    transactions = sum(batch.transactions for batch in report.batches)
+    yield "lockstep_last_run_transactions", "transactions of the last run", {}, transactions
+    for step, seconds in seconds_of(report.batches).items():
+        told = "seconds of the last run, by step"
+        yield "lockstep_last_run_seconds", told, {"step": step}, seconds
