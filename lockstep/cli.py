@@ -31,9 +31,9 @@ Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. `--help` leaves by SystemExit, as argparse does."""
+    """Run one command; the exit code. `--help` and `--version` leave by SystemExit."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if {"-h", "--help"} & set(given):
+    if {"-h", "--help", "--version"} & set(given):
         parse(given)
     with open_streams() as streams, hearing() as heard:
         wants_json = "--json" in given

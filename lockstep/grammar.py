@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,6 +27,16 @@ class UsageError(ConfigurationError):
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}.", hint=f"`{self.prog} --help`")
+
+
+class _Version(argparse.Action):
+    """Looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"lockstep {version('lockstep')}\n")
+        parser.exit()
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -76,6 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
         parents=[shared],
         allow_abbrev=False,
     )
+    parser.add_argument("--version", nargs=0, action=_Version, help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name: str, told: str) -> argparse.ArgumentParser:
@@ -191,6 +203,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--list", action="store_true", help="the places there are versions of, newest first"
     )
     _source(versions)
+    completion = command("completion", "a script that has a shell complete commands and options")
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pysp
 
 
 def test_help_names_what_there_is_and_nothing_else() -> None:
-    """The fifteen commands; those of later versions are absent."""
+    """Those of later versions are absent."""
     words = set(make_parser().format_help().split())
     known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
     known |= {"schema", "pause", "resume", "release", "reload", "versions"}
@@ -70,10 +71,29 @@ def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\nfrom lockstep.cli import main\n"
         "assert main(['replay']) == 2\n"
-        "try:\n    main(['--help'])\nexcept SystemExit as left:\n    assert left.code == 0\n"
+        "for asked in ('--help', '--version'):\n"
+        "    try:\n        main([asked])\n"
+        "    except SystemExit as left:\n        assert left.code == 0\n"
         f"assert not {HEAVY!r} & sys.modules.keys(), {HEAVY!r} & sys.modules.keys()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"lockstep {version('lockstep')}\n")
+
+
+def test_a_shell_completes_what_can_be_typed() -> None:
+    """Bash, with the script as it is printed: a command, and an option of one."""
+    asked = "; ".join(
+        f"COMP_WORDS=(lockstep {typed}) COMP_CWORD={count}; _shtab_lockstep; echo ${{COMPREPLY[*]}}"
+        for typed, count in (("snap", 1), ("metrics --out", 2))
+    )
+    done = subprocess.run(
+        ["bash", "-c", f'eval "$({sys.executable} -m lockstep.cli completion bash)"; {asked}'],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["snapshot", "--output"]
