@@ -2,8 +2,8 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof` and `pages`
-a few minutes each.
+takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`
+and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from rich.console import Console
 
 from benchmarks.engine import measure_engine
+from benchmarks.first_proof import measure_first_proof
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
@@ -34,6 +35,7 @@ PARTS = {
     "reading": measure_reading,
     "proof": measure_proving,
     "pages": measure_pages,
+    "first": measure_first_proof,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

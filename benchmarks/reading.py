@@ -63,8 +63,8 @@ def measure_reading(console: Console) -> None:
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
         ground(Path(folder), SERVER_OPTIONS) as place,
     ):
-        _fill(place, "large", sizes.rows)
-        _fill(place, "small", few := min(sizes.rows // 5, _SLOW_ROWS))
+        fill(place, "large", sizes.rows)
+        fill(place, "small", few := min(sizes.rows // 5, _SLOW_ROWS))
         readers = [reader for reader in READERS if _at_hand(reader, console)]
         tables = {"small": few, "large": sizes.rows}
         passes: dict[str, list[Pass]] = {reader: [] for reader in readers}
@@ -88,7 +88,8 @@ def _at_hand(reader: str, console: Console) -> bool:
     return True
 
 
-def _fill(place: Ground, table: str, rows: int) -> None:
+def fill(place: Ground, table: str, rows: int) -> None:
+    """A table of ten columns, so long."""
     place.execute(f"create table {DATABASE}.{table} {_CREATE}")
     with place.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295, time_zone = '+00:00'")
