@@ -28,8 +28,8 @@ Rows = list[dict[str, Any]]
 def test_a_table_as_of_any_transaction(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """What MySQL showed behind every other statement, over DDL that rewrites, widens and renames columns;
-    a live mirror that is wrong, made again, wherever that is killed."""
+    """What MySQL showed behind every other statement, over DDL that rewrites, widens and renames
+    columns; a live mirror that is wrong, made again, wherever that is killed."""
     name, seen = f"{database}.t", list[tuple[str, Rows]]()
     start = head(mysql)
 
