@@ -168,6 +168,12 @@ class Project:
                 found.append({kind: value for action in actions for kind, value in action.items()})
         return found
 
+    def proven(self) -> set[str]:
+        """The tables that `verify` compared with the source's; all are equal."""
+        compared = self.json("verify")["sources"]["shop"]["tables"]
+        assert [name for name, told in compared.items() if not told["equal"]] == []
+        return set(compared)
+
     def unequal(self, mysql: MySqlStand, *tables: str) -> dict[str, Any]:
         """What another reader of Delta finds in the mirrors of these tables, where the server has
         other rows; both by their first column. What `verify` says of them is its own tests'
@@ -182,6 +188,12 @@ class Project:
             if there != mysql.rows(f"select {names} from {table} order by 1"):
                 found[table] = there
         return found
+
+    def require_once(self, *tables: str) -> None:
+        """No write is in a table twice."""
+        for table in tables:
+            transactions = self.transactions(table)
+            assert len(transactions) == len(set(transactions)), table
 
     def transactions(self, table: str) -> list[tuple[str, int]]:
         """(application id, version) of every commit that has one."""
