@@ -36,6 +36,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with them
 	@$(BIN)/python -m demo
 
+# Hundreds of processes import the same modules: a shell that has Python write no bytecode would have
+# each compile them.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)  ## every test, real servers included
 	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --durations 15 \
 	  --dist loadscope --no-loadscope-reorder

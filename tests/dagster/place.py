@@ -13,9 +13,10 @@ import dagster as dg
 from assets.catalogue import CatalogueEntry
 from assets.coverage import Coverage, read_coverage
 from assets.definitions import build
-from assets.home import dagster_home, open_instance
+from assets.home import open_instance
 from assets.names import job_name
 from assets.sessions import RunRecord, Site
+from assets.storage import make_storage_cheap
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
@@ -136,8 +137,13 @@ class Stand:
 
 
 @contextmanager
-def stand_for(settings: Settings, server: SourceServer | None) -> Iterator[Stand]:
-    with open_instance(dagster_home(settings.state_folder)) as instance:
+def stand_for(
+    settings: Settings, server: SourceServer | None, home: Path | None = None
+) -> Iterator[Stand]:
+    """With Dagster's storage in memory too, unless there is a home for it."""
+    make_storage_cheap()
+    opened = dg.DagsterInstance.ephemeral() if home is None else open_instance(home)
+    with opened as instance:
         yield Stand(MemorySite(settings, server), instance)
 
 

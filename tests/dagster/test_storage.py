@@ -30,7 +30,7 @@ def test_a_run_on_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             "telemetry:\n  enabled: false\nstorage:\n  postgres:\n"
             f'    postgres_url: "postgresql://postgres@/postgres?host={socket}"\n'
         )
-        with stand_for(settings, cast("SourceServer", server)) as stand:
+        with stand_for(settings, cast("SourceServer", server), home) as stand:
             assert stand.run().success
             (run,) = stand.instance.get_runs()
             assert run.is_success

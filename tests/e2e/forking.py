@@ -5,12 +5,14 @@
 Belongs here: one child at a time, told of in lines of JSON: its `pid`, that it `stopped`, how it
 `ended`. It is as good as a process of its own: its folder, its environment, its standard streams
 and its session are, and it may be killed. What it does not do is import and start Java, which is
-nine tenths of a short run, nor wait for the disk. Does not: the Java that it is lent (`lent_java`).
+nine tenths of a short run, nor wait for the disk. Does not: the Java that it is lent (`lent_java`),
+and where its runs are recorded (`run_history`).
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -23,7 +25,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from tests.e2e import lent_java
+import dagster as dg
+
+from assets.storage import make_storage_cheap
+from tests.e2e import lent_java, run_history
 
 PACKAGES = ("pipeline", "resources", "assets", "lockstep")
 IMPORTED = "imported"
@@ -63,7 +68,9 @@ def wait_for_no_disk() -> None:
     vars(os)["fsync"] = lambda _: None
 
 
-def perform(asked: dict[str, Any], streams: list[int], folder: Path) -> None:
+def perform(
+    asked: dict[str, Any], streams: list[int], folder: Path, runs: dg.DagsterInstance
+) -> None:
     """In the child: become the command, and end with it."""
     os.setsid()
     random.seed()
@@ -77,6 +84,7 @@ def perform(asked: dict[str, Any], streams: list[int], folder: Path) -> None:
     sys.argv = [asked["module"], *asked["arguments"]]
     lent_java.lend(folder)
     wait_for_no_disk()
+    run_history.keep_in_memory(runs)
     before, code = set(sys.modules), cast("Any", 1)
     try:
         code = importlib.import_module(asked["module"]).main()
@@ -120,6 +128,9 @@ def main() -> None:
     """Commands from the socket until it closes."""
     channel, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
     import_everything()
+    make_storage_cheap()
+    runs = dg.DagsterInstance.ephemeral()
+    gc.freeze()  # else each child copies what it only looks at
     with lent_java.kept(folder):
         while True:
             message, streams, _, _ = socket.recv_fds(channel, 1 << 20, 2)
@@ -129,7 +140,7 @@ def main() -> None:
             child = os.fork()
             if not child:
                 channel.close()
-                perform(json.loads(message), streams, folder)
+                perform(json.loads(message), streams, folder, runs)
             for descriptor in streams:
                 os.close(descriptor)
             watch(child, channel, folder)

@@ -108,12 +108,9 @@ def _begun(project: Project) -> subprocess.Popen[str] | StartedProcess:
 def _require_whole(project: Project, database: str) -> None:
     """Equal, no write twice, nothing open, no file that belongs to nothing."""
     tables = [f"{database}.{table}" for table in shop.TABLES]
-    verified = project.json("verify")["sources"]["shop"]["tables"]
-    assert {name: told["equal"] for name, told in verified.items()} == dict.fromkeys(tables, True)
+    assert project.proven() == set(tables)
     appended = [*(f"_changes.{name}" for name in tables), *_OF_THE_SOURCE]
-    for folder in (*tables, *appended):
-        transactions = project.transactions(folder)
-        assert len(transactions) == len(set(transactions))
+    project.require_once(*tables, *appended)
     for folder in appended:
         path = project.lake / "shop" / folder.replace(".", "/")
         published = {Path(uri).name for uri in DeltaTable(path).file_uris()}

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
+from tests.e2e.run_history import HISTORY
 from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -83,6 +84,11 @@ class Project:
             f"tables = {json.dumps(tables)}\n{chosen}{extra}"
         )
         return cls(folder, warm)
+
+    def with_history(self) -> Project:
+        """The same, and Dagster keeps its runs in files, as ever (`run_history`)."""
+        (self.folder / ".lockstep" / "dagster" / HISTORY).mkdir(parents=True)
+        return self
 
     def copied(self, folder: Path) -> Project:
         """The same project as it stands now, in another folder."""
@@ -162,6 +168,12 @@ class Project:
                 found.append({kind: value for action in actions for kind, value in action.items()})
         return found
 
+    def proven(self) -> set[str]:
+        """The tables that `verify` compared with the source's; all are equal."""
+        compared = self.json("verify")["sources"]["shop"]["tables"]
+        assert [name for name, told in compared.items() if not told["equal"]] == []
+        return set(compared)
+
     def unequal(self, mysql: MySqlStand, *tables: str) -> dict[str, Any]:
         """What another reader of Delta finds in the mirrors of these tables, where the server has
         other rows; both by their first column. What `verify` says of them is its own tests'
@@ -176,6 +188,12 @@ class Project:
             if there != mysql.rows(f"select {names} from {table} order by 1"):
                 found[table] = there
         return found
+
+    def require_once(self, *tables: str) -> None:
+        """No write is in a table twice."""
+        for table in tables:
+            transactions = self.transactions(table)
+            assert len(transactions) == len(set(transactions)), table
 
     def transactions(self, table: str) -> list[tuple[str, int]]:
         """(application id, version) of every commit that has one."""

@@ -28,8 +28,8 @@ Rows = list[dict[str, Any]]
 def test_a_table_as_of_any_transaction(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """What MySQL showed behind each statement, over DDL that rewrites, widens and renames columns;
-    a live mirror that is wrong, made again, wherever that is killed."""
+    """What MySQL showed behind every other statement, over DDL that rewrites, widens and renames
+    columns; a live mirror that is wrong, made again, wherever that is killed."""
     name, seen = f"{database}.t", list[tuple[str, Rows]]()
     start = head(mysql)
 
@@ -51,14 +51,15 @@ def test_a_table_as_of_any_transaction(
     do("update t set value = 5000000000 where id = 1", "update t set id = 9 where id = 3")
     project.run("run")
     newest = project.status()["acknowledged"]
-    for number, (place, rows) in enumerate(seen):
+    middle = len(seen) // 2
+    for number, (place, rows) in [*enumerate(seen)][::2]:
         into = tmp_path / "past" / str(number)
         told = ("rebuild", name, "--as-of", place, "--into", str(into))
-        if number == len(seen) // 2:
+        if number == middle:
             planned = project.json(*told, "--dry-run")
             assert not into.exists()
         done = project.json(*told)
-        if number == len(seen) // 2:
+        if number == middle:
             assert {**done, **_DONE} == {**planned, **_DONE}
         assert (done["as_of"]["position"], done["rows"]) == (place, len(rows))
         assert _sorted(DeltaTable(into).to_pyarrow_table()) == rows
@@ -78,11 +79,11 @@ def test_a_table_as_of_any_transaction(
             project.run("run")
         else:
             project.run("rebuild", name)
-        assert project.json("verify")["sources"]["shop"]["tables"][name]["equal"]
+        assert project.proven() == {name}
     assert project.status()["acknowledged"] == newest
     do("update t set value = 0")
     project.run("run")
-    assert project.json("verify")["sources"]["shop"]["tables"][name]["equal"]
+    assert project.proven() == {name}
 
 
 def test_what_is_gone_is_refused(

@@ -15,7 +15,7 @@ from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.logged import head as log_end
 
 
@@ -104,12 +104,12 @@ def test_wrong_settings(
     refused(project(orders), 5, name, value, f"set global {name}")
 
 
-def test_binlog_off(mysql_program: MySql, tmp_path: Path) -> None:
+def test_binlog_off(mysql_program: MySql, tmp_path: Path, project: Make) -> None:
     """5: there is nothing to read, and where to switch it on."""
-    options = ["--skip-log-bin"]
-    with mysql_server(mysql_program, tmp_path / "mysql", os.environ, options=options) as off:
-        made = Project.made(tmp_path / "project", port=off.port, tables=["a.*"])
-        refused(made, 5, "no binary log", "log_bin")
+    options = ["--skip-log-bin", *UNHURRIED]
+    made = mysql_server(mysql_program, tmp_path / "mysql", os.environ, options=options)
+    with killed_at_last(made) as off:
+        refused(project("a", port=off.port), 5, "no binary log", "log_bin")
 
 
 def test_unknown_key(orders: str, project: Make) -> None:
@@ -158,7 +158,7 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    told = made.cold.run("run", "--json", PATH=path, JAVA_HOME="")
+    told = made.run("run", "--json", PATH=path, JAVA_HOME="")
     source = json.loads(told.stdout)["sources"]["shop"]
     assert (source["rows"], source["tables"]) == (0, {})
     assert source["acknowledged"] == source["end"]

@@ -58,7 +58,8 @@ def test_the_next_tick_works_after_a_kill(
     is shown as failed."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    project.killed("resources.postgres.ledger:PostgresLedger.settle", "after")
+    settle = "resources.postgres.ledger:PostgresLedger.settle"
+    project.with_history().killed(settle, "after")
     settings = load_settings(project.folder / "lockstep.toml")
     with open_instance(dagster_home(settings.state_folder)) as instance:
         (dead,) = instance.get_runs()

@@ -71,12 +71,6 @@ def ranges(project: Project, table: str) -> list[int]:
     return [last - first + 1 for first, last in told]
 
 
-def require_once(project: Project) -> None:
-    for table in TABLES:
-        transactions = project.transactions(f"{DATABASE}.{table}")
-        assert len(transactions) == len(set(transactions))
-
-
 def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlStand) -> None:
     """A run that is killed before its writes, then no Java (2, everything is captured): nothing
     is acknowledged. Afterwards what was intended is written as it was, and
@@ -98,7 +92,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
         "a": [1, 2],
         "b": [1, 2],
     }
-    require_once(project)
+    project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))
 
 
 def require_terminated(code: int | None, out: str, err: str) -> None:
@@ -126,7 +120,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand) 
         require_terminated(process.returncode, *said)
     require_nobody_left(process.pid)
     project.run("run")
-    require_once(project)
+    project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))
 
 
 def test_sigterm_ends_a_run_while_spark_runs(project: Project, mysql: MySqlStand) -> None:
@@ -148,4 +142,4 @@ def test_sigterm_ends_a_run_while_spark_runs(project: Project, mysql: MySqlStand
     require_terminated(process.returncode, *said)
     require_nobody_left(process.pid)
     project.run("run")
-    require_once(project)
+    project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))

@@ -166,11 +166,9 @@ def books(project: Project) -> dict[str, object]:
 
 def require_equal(project: Project) -> None:
     """MySQL and the lake are, and each write and each step is one commit."""
-    told = project.json("verify")["sources"]["shop"]["tables"]
-    assert {name: one["equal"] for name, one in told.items()} == dict.fromkeys(TABLES, True)
-    for table in (*TABLES, *(f"_changes.{table}" for table in TABLES), "_transactions", "_ddl"):
-        transactions = project.transactions(table)
-        assert len(transactions) == len(set(transactions))
+    assert project.proven() == set(TABLES)
+    changelogs = (f"_changes.{table}" for table in TABLES)
+    project.require_once(*TABLES, *changelogs, "_transactions", "_ddl")
     said = [
         json.loads(commit["commitInfo"]["userMetadata"])["lockstep"]
         for commit in project.commits("taken.changed")
