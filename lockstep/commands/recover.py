@@ -42,10 +42,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         work = adapters.workplace(source, progress)
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
-                done = recover(work, lease, author=author)
+                done = recover(work, lease, author=author, behind=arguments.behind)
         else:
-            done = foresee(work)
-    for line in _lines(source, done, done_now=arguments.yes):
+            done = foresee(work, arguments.behind)
+    for line in _lines(source, done, arguments):
         context.say(line)
     return Outcome(exits.DONE, {"source": source, "done": arguments.yes, **_json(done)})
 
@@ -57,6 +57,7 @@ def _json(done: Recovery) -> dict[str, Any]:
     return {
         "position": str(plan.told.at),
         "batch": plan.told.batch,
+        "highest_batch": plan.batch,
         "tables": {
             str(one.mirror.table): {
                 "mirror": one.mirror.folder,
@@ -72,16 +73,23 @@ def _json(done: Recovery) -> dict[str, Any]:
     }
 
 
-def _lines(source: str, done: Recovery, *, done_now: bool) -> Iterator[str]:
+def _lines(source: str, done: Recovery, given: argparse.Namespace) -> Iterator[str]:
     if done.plan is None:
         yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
     else:
         yield from _planned(source, done, done.plan)
-    if not done_now:
-        yield f"  nothing is written: `lockstep recover --source {source} --yes` does it"
-        return
-    yield f"  recorded; the folder {source} belongs to this ledger"
-    yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+    behind = "" if given.behind is None else f" --behind {given.behind}"
+    does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
+    if done.held:
+        yield (
+            f"  nothing is written: this ledger holds {source}. Once it is moved away "
+            f"(docs/recovery.md#a-run-is-undone), {does_it}"
+        )
+    elif not given.yes:
+        yield f"  nothing is written: {does_it}"
+    else:
+        yield f"  recorded; the folder {source} belongs to this ledger"
+        yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
 
 
 def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
@@ -89,6 +97,8 @@ def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
         f"{source}: the ledger goes on behind batch {plan.told.batch} of the ledger "
         f"{plan.told.ledger}, at {plan.told.at}"
     )
+    if plan.batch > plan.told.batch:
+        yield f"  batches {plan.told.batch + 1} to {plan.batch} are undone; the log is read again"
     yield f"  {len(plan.adopted)} tables go on with their mirrors"
     for one in plan.adopted:
         if one.restored:

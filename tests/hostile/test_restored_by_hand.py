@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
@@ -91,6 +91,41 @@ def test_the_chapters_as_they_are_written(
     healed(project, behind, "the ledger is behind its lake", "adopt", block=1)
     write(6)
     project.run("verify")
+
+
+def test_a_run_is_undone(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """Its chapter, behind statements that changed a structure and dropped a table; the lake shows
+    what it showed before them, until the log is read again."""
+    start = head(mysql)
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    for statement in (
+        "create table a (id int primary key, v int, w varchar(9) default 'w')",
+        "create table b (id int)",
+        "insert into a (id, v) values (1, 1), (2, 2)",
+        "alter table a drop column w, modify v bigint, add u int default 7",
+        "drop table b",
+        "update a set v = v + 1",
+    ):
+        mysql.execute(f"use {database}", statement, "insert ignore into a (id) values (9)")
+        project.run("run")
+    told = project.json("recover", "--behind", "3")
+    assert told["read_again"] == {}
+    for program, *words in commands("A run is undone"):
+        if program == "mv":
+            project.at_rest()
+            subprocess.run([program, *words], cwd=project.folder, check=True)
+            continue
+        project.run(*words, expect=None if words == ["status"] else 0)
+        if "--yes" in words:
+            columns = DeltaTable(project.lake / "shop" / database / "a").schema().to_arrow()
+            assert {"id", "v", "w"} <= set(columns.names)
+            assert "u" not in columns.names
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {f"{database}.a": True}
 
 
 def test_a_mirror_that_somebody_else_loaded(
