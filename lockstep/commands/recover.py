@@ -12,8 +12,9 @@ from lockstep.grammar import UsageError
 from lockstep.holder import holder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from pipeline.consumers import Consumer
     from pipeline.recovery.facts import Plan
     from pipeline.runs.agreement.recover import Recovery
 
@@ -45,9 +46,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 done = recover(work, lease, author=author, behind=arguments.behind)
         else:
             done = foresee(work, arguments.behind)
-    for line in _lines(source, done, arguments):
+        readers = adapters.consumers().consumers(source) if done.held else []
+    for line in _lines(source, done, arguments, readers):
         context.say(line)
-    return Outcome(exits.DONE, {"source": source, "done": arguments.yes, **_json(done)})
+    consumers = {one.name: one.cursor for one in readers}
+    payload = {"source": source, "done": arguments.yes, **_json(done), "consumers": consumers}
+    return Outcome(exits.DONE, payload)
 
 
 def _json(done: Recovery) -> dict[str, Any]:
@@ -73,11 +77,15 @@ def _json(done: Recovery) -> dict[str, Any]:
     }
 
 
-def _lines(source: str, done: Recovery, given: argparse.Namespace) -> Iterator[str]:
+def _lines(
+    source: str, done: Recovery, given: argparse.Namespace, readers: Sequence[Consumer]
+) -> Iterator[str]:
     if done.plan is None:
         yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
     else:
         yield from _planned(source, done, done.plan)
+        for one in readers:
+            yield f"  the consumer {one.name} {_read_on(one.cursor or 0, done.plan.told.batch)}"
     behind = "" if given.behind is None else f" --behind {given.behind}"
     does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
     if done.held:
@@ -90,6 +98,15 @@ def _lines(source: str, done: Recovery, given: argparse.Namespace) -> Iterator[s
     else:
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+
+
+def _read_on(cursor: int, behind: int) -> str:
+    """What going back behind a batch means for a consumer that is done up to another."""
+    done = f"is done up to batch {cursor}" if cursor else "is done with no batch yet"
+    if cursor < behind:
+        return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
+    again = f": what is behind batch {behind} comes to it again" if cursor > behind else ""
+    return f"{done}{again}; make it anew before the next run (docs/recovery.md)"
 
 
 def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+import lockstep
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -124,8 +125,17 @@ def test_a_run_is_undone(
     ):
         mysql.execute(f"use {database}", statement, "insert ignore into a (id) values (9)")
         project.run("run")
+    project.at_rest()
+    config = project.folder / "lockstep.toml"
+    lockstep.make_consumer("shop", "ahead", start="latest", config=config)
+    lockstep.make_consumer("shop", "there", start=3, config=config)
+    lockstep.make_consumer("shop", "late", start="earliest", config=config)
     told = project.json("recover", "--behind", "3")
     assert told["read_again"] == {}
+    assert told["consumers"] == {"ahead": 6, "late": None, "there": 3}
+    said = project.run("recover", "--behind", "3").stdout
+    assert "ahead is done up to batch 6: what is behind batch 3 comes to it again" in said
+    assert "late is done with no batch yet: let it read on first" in said
     for program, *words in commands("A run is undone"):
         if program == "mv":
             project.at_rest()
