@@ -344,6 +344,13 @@ def _adopt(parser: argparse.ArgumentParser) -> None:
 
 def _recover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--behind",
+        type=int,
+        metavar="BATCH",
+        help="go back to where this batch ended, and undo the later ones (default: the newest "
+        "batch that all tables show)",
+    )
+    parser.add_argument(
         "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
     )
     parser.add_argument(

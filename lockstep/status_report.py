@@ -157,7 +157,7 @@ def _gap_json(gap: Gap) -> dict[str, Any]:
             table: {
                 "batch": one.batch,
                 "at": one.at.isoformat(),
-                "by": one.kind.value,
+                "by": "compared" if one.kind is None else one.kind.value,
                 "table": one.table,
             }
             for table, one in gap.closed.items()
@@ -227,7 +227,7 @@ def _scars(standing: Standing) -> Iterator[str]:
     """What the lake lacks, or has twice."""
     for gap in standing.gaps:
         if gap.is_open:
-            again = f"; read again since: {', '.join(gap.closed)}" if gap.closed else ""
+            again = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
             yield (
                 f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
                 f"{', '.join(gap.open_tables)} may be wrong{again}"

@@ -3,13 +3,15 @@
 Belongs here: when a table's part of a gap is history. Does not: which tables a gap names
 (`pipeline.runs.gaps`), keeping them (`pipeline.ports.ledger`).
 
-| behind the gap, in an acknowledged batch | the table's part |
+| behind the gap, once its batch is acknowledged | the table's part |
 |---|---|
 | it was read from the source, made anew, or emptied | closed: its mirror has nothing of before |
+| all its rows were found equal to the source's at a place behind the gap | closed |
 | it was dropped | closed: its mirror ended |
 | another table took its mirror with its name | goes on under that name |
 | anything else | open |
 
+A comparison tells nothing of a table whose mirror has gone to another name since.
 A gap is history once all its parts are closed. Its changes stay missing from the changelogs.
 """
 
@@ -22,6 +24,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
+from pipeline.gtid import GtidSet
+from pipeline.position import Position
+from pipeline.proof.proven import Proven, TableProof
 from pipeline.table_state import TableEventKind
 
 CLOSING: Final = (
@@ -47,11 +52,12 @@ class Happened:
 @dataclass(frozen=True, slots=True)
 class Closed:
     """What made a table whole behind a gap: in which batch, acknowledged when, and under
-    which name it went by then."""
+    which name it went by then. `kind` None: a comparison found it equal then, and `batch` is the
+    one behind the gap."""
 
     batch: int
     at: datetime
-    kind: TableEventKind
+    kind: TableEventKind | None
     table: str
 
 
@@ -80,9 +86,35 @@ class Gap:
         return bool(self.open_tables)
 
 
-def with_closed(gap: Gap, happened: Iterable[Happened]) -> Gap:
+def found_equal(
+    proofs: Iterable[TableProof], start: Position, acknowledged_at: datetime | None
+) -> dict[str, datetime]:
+    """Tables of which every row was found equal at a place behind a gap, and when; `start`: of
+    the batch that goes on there, `acknowledged_at` of that one."""
+    return {
+        str(one.table): one.proven_at
+        for one in proofs
+        if one.whole and one.proven is not None and one.proven_at is not None
+        if acknowledged_at is not None and one.proven_at > acknowledged_at
+        if _reached(one.proven, start)
+    }
+
+
+def _reached(proven: Proven, start: Position) -> bool:
+    """On the log of another server GTIDs alone tell."""
+    here = proven.at.file.base == start.at.file.base
+    if here and proven.at < start.at:
+        return False
+    if not start.gtid_set:
+        return here
+    return GtidSet.parse(proven.gtid_set).contains(start.gtid_set)
+
+
+def with_closed(
+    gap: Gap, happened: Iterable[Happened], equal: Mapping[str, datetime] = MappingProxyType({})
+) -> Gap:
     """The gap with those of its tables that are whole again; `happened` in the order of the
-    log, whatever else it tells of."""
+    log, whatever else it tells of; `equal`: as `found_equal` tells."""
     names = {table: table for table in gap.tables}
     closed: dict[str, Closed] = {}
     behind = (one for one in happened if one.batch >= gap.batch)
@@ -96,4 +128,7 @@ def with_closed(gap: Gap, happened: Iterable[Happened]) -> Gap:
                 if one.kind is not None:
                     closed[part] = Closed(one.batch, one.at, one.kind, one.table)
                     del names[part]
+    for part, now in names.items():
+        if part == now and part in equal:
+            closed[part] = Closed(gap.batch, equal[part], None, part)
     return replace(gap, closed=closed)

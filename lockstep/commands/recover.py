@@ -12,8 +12,9 @@ from lockstep.grammar import UsageError
 from lockstep.holder import holder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from pipeline.consumers import Consumer
     from pipeline.recovery.facts import Plan
     from pipeline.runs.agreement.recover import Recovery
 
@@ -42,12 +43,15 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         work = adapters.workplace(source, progress)
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
-                done = recover(work, lease, author=author)
+                done = recover(work, lease, author=author, behind=arguments.behind)
         else:
-            done = foresee(work)
-    for line in _lines(source, done, done_now=arguments.yes):
+            done = foresee(work, arguments.behind)
+        readers = adapters.consumers().consumers(source) if done.held else []
+    for line in _lines(source, done, arguments, readers):
         context.say(line)
-    return Outcome(exits.DONE, {"source": source, "done": arguments.yes, **_json(done)})
+    consumers = {one.name: one.cursor for one in readers}
+    payload = {"source": source, "done": arguments.yes, **_json(done), "consumers": consumers}
+    return Outcome(exits.DONE, payload)
 
 
 def _json(done: Recovery) -> dict[str, Any]:
@@ -57,6 +61,7 @@ def _json(done: Recovery) -> dict[str, Any]:
     return {
         "position": str(plan.told.at),
         "batch": plan.told.batch,
+        "highest_batch": plan.batch,
         "tables": {
             str(one.mirror.table): {
                 "mirror": one.mirror.folder,
@@ -72,16 +77,36 @@ def _json(done: Recovery) -> dict[str, Any]:
     }
 
 
-def _lines(source: str, done: Recovery, *, done_now: bool) -> Iterator[str]:
+def _lines(
+    source: str, done: Recovery, given: argparse.Namespace, readers: Sequence[Consumer]
+) -> Iterator[str]:
     if done.plan is None:
         yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
     else:
         yield from _planned(source, done, done.plan)
-    if not done_now:
-        yield f"  nothing is written: `lockstep recover --source {source} --yes` does it"
-        return
-    yield f"  recorded; the folder {source} belongs to this ledger"
-    yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+        for one in readers:
+            yield f"  the consumer {one.name} {_read_on(one.cursor or 0, done.plan.told.batch)}"
+    behind = "" if given.behind is None else f" --behind {given.behind}"
+    does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
+    if done.held:
+        yield (
+            f"  nothing is written: this ledger holds {source}. Once it is moved away "
+            f"(docs/recovery.md#a-run-is-undone), {does_it}"
+        )
+    elif not given.yes:
+        yield f"  nothing is written: {does_it}"
+    else:
+        yield f"  recorded; the folder {source} belongs to this ledger"
+        yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+
+
+def _read_on(cursor: int, behind: int) -> str:
+    """What going back behind a batch means for a consumer that is done up to another."""
+    done = f"is done up to batch {cursor}" if cursor else "is done with no batch yet"
+    if cursor < behind:
+        return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
+    again = f": what is behind batch {behind} comes to it again" if cursor > behind else ""
+    return f"{done}{again}; make it anew before the next run (docs/recovery.md)"
 
 
 def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
@@ -89,6 +114,8 @@ def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
         f"{source}: the ledger goes on behind batch {plan.told.batch} of the ledger "
         f"{plan.told.ledger}, at {plan.told.at}"
     )
+    if plan.batch > plan.told.batch:
+        yield f"  batches {plan.told.batch + 1} to {plan.batch} are undone; the log is read again"
     yield f"  {len(plan.adopted)} tables go on with their mirrors"
     for one in plan.adopted:
         if one.restored:

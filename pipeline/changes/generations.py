@@ -43,9 +43,9 @@ def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
 def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None) -> int:
     """The generation that rows of a new structure go to, by all versions there were: the
     newest one, while its columns can take them. A structure that no changelog can hold
-    begins none."""
+    begins none. Of a version that is not known, nothing is in its generation yet."""
     known = [one for one in before if one.schema is not None]
-    newest = max((one.generation for one in known), default=1)
+    newest = max((one.generation for one in before), default=1)
     if schema is None:
         return newest
     try:

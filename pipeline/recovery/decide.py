@@ -12,7 +12,8 @@ which all that the lake has lies behind N begins anew.
 
 N is one of the `NEAR` newest batches, the one for which the fewest tables must be read from the
 source, of those the newest; where the log reaches none of them, an older one. Only batches count
-that were published in all tables: `_transactions` has them, or a mirror shows them.
+that were published in all tables: `_transactions` has them, or a mirror shows them. Where a person
+named a batch to go back behind, N is the newest of these up to that one.
 
 | of two ledgers' commits | |
 |---|---|
@@ -47,12 +48,17 @@ class _At:
     left: tuple[MirrorFacts, ...]
 
 
-def decide(facts: LakeFacts, reached: Callable[[Told], bool]) -> Plan | None:
+def decide(
+    facts: LakeFacts, reached: Callable[[Told], bool], behind: int | None = None
+) -> Plan | None:
     """The best batch that the source's log reaches; None where it reaches none, or there is none.
-    `reached` is asked for one batch after another, the best first."""
+    `reached` is asked for one batch after another, the best first. `behind`: the batch that a
+    person named."""
     highest = max(_numbers(facts), default=0)
     facts, doubts = _trusted(facts)
     points = _points(facts)
+    if behind is not None:
+        points = sorted((one for one in points if one.batch <= behind), key=_batch)[-1:]
     found = [_as_of(facts, told) for told in points]
     found.sort(key=lambda one: -one.told.batch)
     found[:NEAR] = sorted(found[:NEAR], key=lambda one: (len(one.reloads), -one.told.batch))
@@ -67,6 +73,15 @@ def decide(facts: LakeFacts, reached: Callable[[Told], bool]) -> Plan | None:
         highest,
         (*doubts, *_doubts(facts, best.told)),
     )
+
+
+def choices(facts: LakeFacts) -> list[int]:
+    """The batches that may be named, ascending."""
+    return sorted(one.batch for one in _points(_trusted(facts)[0]))
+
+
+def _batch(told: Told) -> int:
+    return told.batch
 
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:

@@ -58,8 +58,8 @@ _QUARTER = 0.25
 itself."""
 
 _GAP_CURE = (
-    "`lockstep verify` shows which rows, once the log has been read to its end; `lockstep reload "
-    "TABLE --reason …` re-reads a table from MySQL"
+    "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
+    "end; with `--repair` the next run reads the others from MySQL"
 )
 _DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
 _DAY = timedelta(days=1)

@@ -111,8 +111,12 @@ def start_java(
 
 def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | None:
     """The way to talk to it, once it listens; None if it ended instead."""
+    from py4j import java_gateway
     from pyspark.java_gateway import launch_gateway
 
+    # Of a Java that is gone it tells the root logger, with a traceback on the terminal, before it
+    # raises what is told in our words. Its own logger can be heard by whoever wants to.
+    java_gateway.logging = java_gateway.logger
     for _ in SPARK.tries():
         if told.is_file():
             break

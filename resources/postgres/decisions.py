@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
-from pipeline.gaps import CLOSING, Gap, Happened, with_closed
+from pipeline.gaps import CLOSING, Gap, Happened, found_equal, with_closed
+from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
-from resources.postgres.rows import Row, coordinates, table
+from resources.postgres.proofs import table_proof
+from resources.postgres.rows import Row, coordinates, position, table
 from resources.postgres.session import Books
 
 
@@ -55,7 +58,8 @@ class PostgresDecisions(Books):
         since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
         events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
         happened = [_happened(row) for row in events]
-        return [with_closed(_gap(row), happened) for row in rows]
+        proofs = [table_proof(row) for row in self._all("proofs", source=source)]
+        return [with_closed(_gap(row), happened, _found_equal(row, proofs)) for row in rows]
 
 
 def _decision(row: Row) -> RecordedDecision:
@@ -91,6 +95,10 @@ def _gap(row: Row) -> Gap:
         begin=str(coordinates(row, "from")),
         end=str(coordinates(row, "to")),
     )
+
+
+def _found_equal(row: Row, proofs: list[TableProof]) -> dict[str, datetime]:
+    return found_equal(proofs, position(row, "start"), row["acknowledged_at"])
 
 
 def _happened(row: Row) -> Happened:

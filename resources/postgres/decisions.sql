@@ -31,7 +31,12 @@ where o.source = %(source)s
   )
 
 -- name: gaps
-select * from lockstep.gaps where source = %(source)s order by decision
+select g.*, b.start_base, b.start_number, b.start_offset, b.start_gtid_set, b.start_server_uuid,
+       b.start_committed_at, b.acknowledged_at
+from lockstep.gaps g
+join lockstep.batches b on b.id = g.batch
+where g.source = %(source)s
+order by g.decision
 
 -- What may have closed parts of gaps, in the order of the log: events, and mirrors that went
 -- to another table.

@@ -17,7 +17,7 @@ class PostgresProofs(Books):
                 step.run("note_compared", source=source, **_of_compared(one))
 
     def proofs(self, source: str) -> list[TableProof]:
-        return [_table_proof(row) for row in self._all("proofs", source=source)]
+        return [table_proof(row) for row in self._all("proofs", source=source)]
 
 
 def _of_compared(value: Compared) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _of_compared(value: Compared) -> dict[str, Any]:
     }
 
 
-def _table_proof(row: Row) -> TableProof:
+def table_proof(row: Row) -> TableProof:
     proven = None
     if row["proof"] is not None:
         at = coordinates(row, "at")

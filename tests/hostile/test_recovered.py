@@ -4,19 +4,23 @@ once, and reads no table from the source that has a mirror.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
-from pipeline.errors import ForeignCommit, PositionPurged
+from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.lake_commit import said_of, stamp
 from pipeline.runs.agreement.recover import Recovery, foresee, recover
 from pipeline.table import TableName
+from tests.e2e.test_recovery import Writer
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, make_history
 from tests.hostile.test_restored import DRAWN, require_equal
+from tests.mysql.logged import head
+from tests.mysql.reading import server
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -40,10 +44,10 @@ def without_ledger(history: History, moment: int) -> Follower:
     return follower
 
 
-def recovered(follower: Follower) -> Recovery:
-    foreseen = foresee(follower.work())
+def recovered(follower: Follower, behind: int | None = None) -> Recovery:
+    foreseen = foresee(follower.work(), behind)
     with follower.ledger.lock(SOURCE, "test", None) as lease:
-        done = recover(follower.work(), lease, author="somebody")
+        done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen, "what was shown is what was done"
     return done
 
@@ -80,6 +84,109 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
     moments = range(len(real.moments))
     for moment in Random().sample(moments, drawn or len(moments)):
         tried(real, moment)
+
+
+# -- runs that are undone ----------------------------------------------------------------------
+
+
+def undone(follower: Follower, behind: int) -> Recovery:
+    """Shown with the ledger that holds the source, and done with a new one."""
+    shown = foresee(follower.work(), behind)
+    assert shown.held
+    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    done = recovered(follower, behind)
+    assert done == replace(shown, held=False)
+    return done
+
+
+def shown_by(follower: Follower) -> dict[str, list[str]]:
+    """The rows of each mirror, whatever order they have."""
+    return {
+        name: sorted(map(str, commits[-1].rows.to_pylist()))
+        for name, commits in follower.lake.tables.items()
+        if "/_" not in name
+    }
+
+
+class Undoing:
+    """A source whose runs are undone by chance, and what each batch left in its lake."""
+
+    def __init__(self, mysql: MySqlStand, name: str, seed: int) -> None:
+        self.random = Random(seed)
+        self.mysql, self.name = mysql, name
+        start = str(head(mysql))
+        self.writer = Writer(mysql, name, seed)
+        self.follower = Follower(server(mysql), [f"{name}.*"], start=start)
+        self.left: dict[int, dict[str, list[str]]] = {}
+
+    def run(self) -> None:
+        self.follower.run()
+        [newest] = self.follower.ledger.batches(SOURCE, limit=1)
+        self.left[newest.id] = shown_by(self.follower)
+        assert shown_by(self.follower) == self.source()
+
+    def source(self) -> dict[str, list[str]]:
+        found = {}
+        for (table,) in self.mysql.rows(f"show tables from {self.name}"):
+            path = f"{SOURCE}/{self.name}/{table}"
+            if path not in self.follower.lake.tables:
+                continue
+            columns = [str(one[0]) for one in self.mysql.rows(f"desc {self.name}.{table}")]
+            rows = self.mysql.rows(f"select * from {self.name}.{table}")
+            names = self.follower.lake.tables[path][-1].rows.column_names
+            whole = [dict.fromkeys(names) | dict(zip(columns, row, strict=True)) for row in rows]
+            found[path] = sorted(map(str, whole))
+        return found
+
+    def undo(self) -> None:
+        if self.random.random() < 0.3:
+            self.follower.lake.structures.clear()  # Tables that were altered since are read again.
+        behind = self.random.choice(sorted(self.left))
+        done = undone(self.follower, behind)
+        assert done.plan is not None
+        again = {f"{SOURCE}/{table.database}/{table.name}" for table, _ in done.reloads}
+        then = self.left.get(done.plan.told.batch, {})
+        now = shown_by(self.follower)
+        kept = {mirror: rows for mirror, rows in then.items() if mirror not in again}
+        assert {mirror: now[mirror] for mirror in kept} == kept
+        self.left = {batch: rows for batch, rows in self.left.items() if batch <= behind}
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(30, marks=pytest.mark.soak)])
+def test_runs_that_are_undone_by_chance(mysql: MySqlStand, database: str, rounds: int) -> None:
+    """Structures change on the way, and some batches are merged together: each mirror that is not
+    read again shows what the batch had left; behind the next run all equal the source."""
+    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
+    print(f"SOAK_SEED={seed}")
+    one = Undoing(mysql, database, seed)
+    one.run()
+    for _ in range(rounds):
+        for _ in range(one.random.randint(1, 3)):
+            one.writer.write()
+            if one.random.random() < 0.3:
+                one.follower.capture()
+                one.writer.write()
+            one.run()
+        one.undo()
+        if one.random.random() < 0.5:
+            one.writer.write()
+        one.run()
+
+
+def test_back_behind_every_batch(history: History) -> None:
+    """Named by its number; one that the lake does not tell of is refused: nobody gave it, or it had
+    nothing."""
+    numbers = sorted(history.moments[-1].books.batches)
+    for batch in numbers[1:]:
+        branch = history.branched()
+        follower = branch.together(-1, -1)
+        undone(follower, batch)
+        branch.write()
+        follower.run()
+        require_equal(branch, follower)
+    for batch in (numbers[0], numbers[-1] + 1):
+        with pytest.raises(VersionSetUnknown, match=f"behind batch {batch}: it tells of batches 2"):
+            foresee(history.together(-1, -1).work(), batch)
 
 
 # -- what is missing --------------------------------------------------------------------------

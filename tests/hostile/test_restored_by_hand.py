@@ -9,13 +9,26 @@ import subprocess
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
+import lockstep
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 REFUSED = 5
+
+LEDGER = "resources.postgres.ledger:PostgresLedger"
+
+KILLS = [
+    ("resources.lake.mirror:SparkMirrors.restore", "after"),
+    ("resources.lake.changelog:DeltaChangelog.restate", "after"),
+    (f"{LEDGER}.note_looked", "after"),
+    (f"{LEDGER}.record_capture", "before"),
+    (f"{LEDGER}.record_capture", "after"),
+    (f"{LEDGER}.acknowledge", "before"),
+]
+"""Where `recover` ends, one try after another, each as far as it gets."""
 
 
 def commands(chapter: str, block: int = 0) -> list[list[str]]:
@@ -89,6 +102,53 @@ def test_the_chapters_as_they_are_written(
     healed(project, behind, "the ledger is behind its lake", "adopt", block=1)
     write(6)
     project.run("verify")
+
+
+def test_a_run_is_undone(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """Its chapter, behind statements that changed a structure and dropped a table; the lake shows
+    what it showed before them, until the log is read again; killed again and again on the way."""
+    start = head(mysql)
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    for statement in (
+        "create table a (id int primary key, v int, w varchar(9) default 'w')",
+        "create table b (id int)",
+        "insert into a (id, v) values (1, 1), (2, 2)",
+        "alter table a drop column w, modify v bigint, add u int default 7",
+        "drop table b",
+        "update a set v = v + 1",
+    ):
+        mysql.execute(f"use {database}", statement, "insert ignore into a (id) values (9)")
+        project.run("run")
+    project.at_rest()
+    config = project.folder / "lockstep.toml"
+    lockstep.make_consumer("shop", "ahead", start="latest", config=config)
+    lockstep.make_consumer("shop", "there", start=3, config=config)
+    lockstep.make_consumer("shop", "late", start="earliest", config=config)
+    told = project.json("recover", "--behind", "3")
+    assert told["read_again"] == {}
+    assert told["consumers"] == {"ahead": 6, "late": None, "there": 3}
+    said = project.run("recover", "--behind", "3").stdout
+    assert "ahead is done up to batch 6: what is behind batch 3 comes to it again" in said
+    assert "late is done with no batch yet: let it read on first" in said
+    for program, *words in commands("A run is undone"):
+        if program == "mv":
+            project.at_rest()
+            subprocess.run([program, *words], cwd=project.folder, check=True)
+            continue
+        if "--yes" in words:
+            for target, when in KILLS:
+                project.killed(target, when, 1, *words)
+        project.run(*words)
+        if "--yes" in words:
+            columns = DeltaTable(project.lake / "shop" / database / "a").schema().to_arrow()
+            assert {"id", "v", "w"} <= set(columns.names)
+            assert "u" not in columns.names
+    compared = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {f"{database}.a": True}
 
 
 def test_a_mirror_that_somebody_else_loaded(

@@ -71,6 +71,31 @@ def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
+def test_a_connection_that_java_resets_is_told_by_an_error_alone(tmp_path: Path) -> None:
+    """As it is when Java is killed in the middle of an answer: no traceback on the terminal."""
+    program = """
+import socket, struct, threading
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import ERROR
+from resources.lake.session import SparkProcess
+spark = SparkProcess({}, on_warning=print)
+spark.session()
+
+def reset():
+    with server.accept()[0] as connection:
+        connection.recv(1)
+        linger = struct.pack("ii", 1, 0)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+with socket.create_server(("127.0.0.1", 0)) as server:
+    threading.Thread(target=reset).start()
+    client = GatewayClient("127.0.0.1", server.getsockname()[1])
+    print(client.send_command("x" * 100_000, retry=False) == ERROR)
+spark.stop()
+"""
+    assert child(tmp_path, program).communicate() == (b"True\n", b"")
+
+
 def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
     """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone."""
     program = """

@@ -11,12 +11,14 @@ from pipeline.decisions import Lease
 from pipeline.gaps import Closed
 from pipeline.life.events import MirrorRemoved
 from pipeline.ports.ledger import Ledger
+from pipeline.proof.proven import Compared, Proof, Proven
 from pipeline.schema.history import History
 from pipeline.table import TableName
 from pipeline.table_state import Handover, TableCondition, TableEvent, TableEventKind, TableState
 from tests.ledger.made import (
     ORDERS,
     STOCK,
+    captured_elsewhere,
     elsewhere,
     first_captured,
     following,
@@ -201,3 +203,21 @@ def test_a_gaps_parts_go_with_the_mirrors_and_close_by_events(ledger: Ledger, le
     told = Closed(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
     assert gap.closed == {str(STOCK): told}
     assert gap.open_tables == (str(ORDERS),)
+
+
+def test_a_gaps_part_is_closed_by_a_comparison(ledger: Ledger, lease: Lease) -> None:
+    """Once the batch behind the gap is acknowledged; the one that was not equal stays open."""
+    first = first_captured(ledger, lease)
+    last = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
+    proven = Proven(Proof.EXACT, 7, last.start.at, str(last.start.gtid_set))
+    compared = [Compared(ORDERS, True, proven, 0), Compared(STOCK, True, None, 2)]
+    ledger.note_compared(lease.source, compared)
+    ledger.mark_merged(lease)
+    for batch in (first, last):
+        ledger.acknowledge(lease, batch.id)
+    (gap,) = ledger.gaps(lease.source)
+    assert gap.closed == {}
+    ledger.note_compared(lease.source, compared)
+    (gap,) = ledger.gaps(lease.source)
+    assert gap.closed[str(ORDERS)].kind is None
+    assert gap.open_tables == (str(STOCK),)

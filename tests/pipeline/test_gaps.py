@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from pipeline.gaps import Closed, Gap, Happened, with_closed
+from pipeline.gaps import Closed, Gap, Happened, found_equal, with_closed
+from pipeline.gtid import GtidSet
+from pipeline.position import LogFile, Position
+from pipeline.proof.proven import Proof, Proven, TableProof
+from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
+from tests.ledger.made import position
 
 AT = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
 GAP = Gap(1, 5, AT, "ann", "lost", ("shop.a", "shop.b", "shop.c"), "…:4", "…:9")
@@ -26,6 +32,27 @@ def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
     gap = with_closed(GAP, happened)
     assert gap.closed == {"shop.a": Closed(5, AT, REREAD, "shop.a")}
     assert gap.open_tables == ("shop.b", "shop.c")
+
+
+def test_a_comparison_behind_the_gap_closes_a_part() -> None:
+    """Of all rows, begun once the gap's batch was in the mirrors, at a place that the log or its
+    GTIDs show to lie behind the gap; under a name that was another table's it tells nothing."""
+    start = position(9)
+    later = AT + timedelta(minutes=1)
+
+    def closed(at: Position, when: datetime = later, *, whole: bool = True) -> tuple[str, ...]:
+        proven = Proven(Proof.EXACT, 7, at.at, str(at.gtid_set))
+        proofs = [TableProof(TableName("shop", n), whole, when, 0, proven, when) for n in "ab"]
+        happened = [_taken("shop.b", "shop.x", 6)]
+        gap = with_closed(GAP, happened, found_equal(proofs, start, AT))
+        return tuple(part for part, one in gap.closed.items() if one.kind is None)
+
+    assert closed(start) == ("shop.a",)
+    assert closed(start, AT) == closed(start, whole=False) == ()
+    assert closed(position(8)) == ()
+    elsewhere = replace(start.at, file=LogFile("other", 1))
+    assert closed(replace(start, at=elsewhere)) == ("shop.a",)
+    assert closed(replace(start, at=elsewhere, gtid_set=GtidSet())) == ()
 
 
 def test_a_part_goes_with_the_mirror() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
-from pipeline.gaps import CLOSING, Gap, Happened, with_closed
+from pipeline.gaps import CLOSING, Gap, Happened, found_equal, with_closed
 from resources.postgres.refusals import refusal
 from tests.twins.books import MemoryBooks, MemorySubject
 
@@ -45,8 +45,13 @@ class MemoryDecisions(MemorySubject):
 
     def gaps(self, source: str) -> list[Gap]:
         happened = list(_happened(self.books, source))
+        proofs = [one for (of, *_), one in self.books.proofs.items() if of == source]
         return [
-            with_closed(_gap(self.books, decision, decision.follows, batch), happened)
+            with_closed(
+                _gap(self.books, decision, decision.follows, batch),
+                happened,
+                found_equal(proofs, batch.start, batch.acknowledged_at),
+            )
             for decision, batch in self.books.begun(source)
             if decision.continuity is Continuity.GAP and decision.follows is not None
         ]

@@ -15,65 +15,57 @@ In the lake first, then in the ledger, then the folder's claim; what was cut off
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-import pyarrow.compute as pc
-
-from pipeline.batch import CaptureRecord
-from pipeline.changes.layout import changelog_path
 from pipeline.claim import Claim
-from pipeline.decisions import Decision, Lease
-from pipeline.errors import ForeignCommit, PositionPurged
-from pipeline.position import Position
-from pipeline.recovery.decide import decide
-from pipeline.recovery.facts import Adopted, Plan
+from pipeline.decisions import Lease
+from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
+from pipeline.recovery.decide import choices, decide
+from pipeline.recovery.facts import Plan
 from pipeline.runs.agreement.claim import claim_folder
-from pipeline.runs.agreement.lake_facts import Gathered, gather
+from pipeline.runs.agreement.lake_facts import gather
 from pipeline.runs.agreement.recovered_lake import cut_changelogs, restore_mirrors
-from pipeline.runs.agreement.recovered_structures import Structures, structures_of
-from pipeline.runs.agreement.recovery_place import Placed, Places
+from pipeline.runs.agreement.recovered_ledger import Basis, record
+from pipeline.runs.agreement.recovered_structures import structures_of
+from pipeline.runs.agreement.recovery_place import Places
 from pipeline.runs.context import Workplace
-from pipeline.schema.history import History
-from pipeline.segment import SourceTable, batch_of
+from pipeline.segment import batch_of
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Handover, TableCondition, TableState
-
-RULE = "recovered"
-"""The start decision of the batch that stands for all that the lake has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What `recover` does. `plan` None: all of it is done but the folder's claim."""
+    """What `recover` does. `plan` None: all of it is done but the folder's claim. `held`: it is
+    only shown, because this ledger holds the source."""
 
     plan: Plan | None
     reloads: tuple[tuple[TableName, str], ...] = ()
     cut: tuple[str, ...] = ()
+    held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Basis:
-    gathered: Gathered
-    plan: Plan
-    placed: Placed
-    structures: Structures
+def foresee(work: Workplace, behind: int | None = None) -> Recovery:
+    """What it would do; writes nothing. `behind`: the batch to go back behind, which is shown
+    with a ledger that holds the source, too. `ForeignCommit`, `PositionPurged`,
+    `VersionSetUnknown` where it cannot."""
+    try:
+        if _begun(work):
+            return Recovery(None)
+    except ForeignCommit:
+        if behind is None:
+            raise
+        return replace(_told(_basis(work, behind)), held=True)
+    return _told(_basis(work, behind))
 
 
-def foresee(work: Workplace) -> Recovery:
-    """What it would do; writes nothing. `ForeignCommit`, `PositionPurged` where it cannot."""
-    if _begun(work):
-        return Recovery(None)
-    return _told(_basis(work))
-
-
-def recover(work: Workplace, lease: Lease, *, author: str) -> Recovery:
+def recover(work: Workplace, lease: Lease, *, author: str, behind: int | None = None) -> Recovery:
     """Do it, and record who wanted it."""
     if _begun(work):
         _end(work, lease)
         return Recovery(None)
-    basis = _basis(work)
+    basis = _basis(work, behind)
     held = partial(work.ledger.require_held, lease)
     told = _told(basis)
     assert told.plan is not None, "nothing is done yet"
@@ -85,12 +77,12 @@ def recover(work: Workplace, lease: Lease, *, author: str) -> Recovery:
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
-    _record(work, lease, basis, adopted, author)
+    record(work, lease, basis, adopted, author)
     _end(work, lease)
     return replace(told, reloads=reloads)
 
 
-def _basis(work: Workplace) -> _Basis:
+def _basis(work: Workplace, behind: int | None) -> Basis:
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -99,7 +91,20 @@ def _basis(work: Workplace) -> _Basis:
             f"{work.source.name}`",
         )
     places = Places(work)
-    plan = decide(gathered.facts, places.reaches)
+    named = choices(gathered.facts)
+    if behind is not None and named and not named[0] <= behind <= named[-1]:
+        raise VersionSetUnknown(
+            f"the lake tells of no place behind batch {behind}: it tells of batches {named[0]} to "
+            f"{named[-1]}",
+            hint="`lockstep versions --list` has the batches, and what each shows",
+        )
+    plan = decide(gathered.facts, places.reaches, behind)
+    if plan is None and behind is not None:
+        why = "; ".join(places.why) or "no commit tells where it ends"
+        raise PositionPurged(
+            f"the server's log does not reach the end of batch {behind} ({why})",
+            hint="name a later batch: `lockstep versions --list` has them",
+        )
     if plan is None:
         tables = ", ".join(str(mirror.table) for mirror in gathered.facts.mirrors)
         why = "; ".join(places.why) or "no commit tells a place that all tables show"
@@ -110,10 +115,10 @@ def _basis(work: Workplace) -> _Basis:
             "_before, and the next run reads them",
         )
     placed = places.found[plan.told.batch]
-    return _Basis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
+    return Basis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(basis: _Basis) -> Recovery:
+def _told(basis: Basis) -> Recovery:
     structures, plan = basis.structures, basis.plan
     adopted = tuple(one for one in plan.adopted if one.mirror.table in structures.adopted)
     gone = tuple(one.mirror for one in plan.adopted if one.mirror.table in structures.gone)
@@ -123,7 +128,7 @@ def _told(basis: _Basis) -> Recovery:
     return Recovery(plan, structures.reloads, cut)
 
 
-def _mixed(basis: _Basis) -> Iterator[str]:
+def _mixed(basis: Basis) -> Iterator[str]:
     for one in basis.gathered.listed:
         if any(batch_of(file) is None for file in one.files):
             yield (
@@ -160,82 +165,3 @@ def _end(work: Workplace, lease: Lease) -> None:
     for batch in work.ledger.unfinished(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
     claim_folder(work)
-
-
-def _sequence(work: Workplace, basis: _Basis) -> int:
-    """The number of the last change up to there; commits of before do not tell, the changelogs
-    do."""
-    told = basis.plan.told
-    if told.cursor is not None:
-        return told.cursor.sequence
-    highest = 0
-    for one in basis.gathered.listed:
-        version = work.mirrors.version(one.folder)
-        if isinstance(one.table, SourceTable) or version is None:
-            continue
-        for rows in work.mirrors.rows(one.folder, ["_sequence"], version):
-            highest = max(highest, pc.max(rows.column(0)).as_py() or 0)
-    return highest
-
-
-def _record(
-    work: Workplace,
-    lease: Lease,
-    basis: _Basis,
-    adopted: Iterable[tuple[Adopted, int]],
-    author: str,
-) -> None:
-    ledger, plan, placed = work.ledger, basis.plan, basis.placed
-    for left in ledger.unfinished(work.source.name):
-        ledger.abandon(lease, left.id, "its recovery did not finish")
-    ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
-    facts = {
-        "batch": plan.told.batch,
-        "of_ledger": plan.told.ledger,
-        "adopted": [str(one.mirror.table) for one, _ in adopted],
-        "read_again": [str(table) for table, _ in basis.structures.reloads],
-        "doubts": list(plan.doubts),
-    }
-    reason = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
-    decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
-    start: Position = placed.position
-    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
-    handovers = [
-        _handover(work, one, version, basis.structures.generation(one.mirror.table))
-        for one, version in adopted
-    ]
-    record = CaptureRecord(
-        end=start,
-        witness=placed.witness,
-        changes=_sequence(work, basis),
-        transactions=0,
-        log_bytes=0,
-        segments=(),
-        tables=tuple(handover.adopted() for handover in handovers),
-        quarantined=(),
-        by_gtid=placed.by_gtid,
-        history=History((), basis.structures.versions, basis.structures.databases),
-        handovers=tuple(handovers),
-        extents=tuple(
-            Extent(one.mirror.table, plan.told.partial[one.mirror.table])
-            for one, _ in adopted
-            if one.mirror.table in plan.told.partial
-        ),
-        scope=work.source.patterns,
-    )
-    ledger.record_capture(lease, batch.id, record)
-
-
-def _handover(work: Workplace, one: Adopted, version: int, generation: int) -> Handover:
-    """`generation`: of the changelog."""
-    mirror = one.mirror
-    changelog = changelog_path(work.source.name, mirror.table, generation)
-    before = TableState(
-        mirror.table,
-        TableCondition.ACTIVE,
-        mirror.generation,
-        mirror.folder,
-        changelog,
-        changelog_generation=generation,
-    )
-    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)

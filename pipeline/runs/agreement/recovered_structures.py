@@ -92,15 +92,18 @@ def _generation(
     work: Workplace, changelogs: Sequence[Listed], version: SchemaVersion, batch: int
 ) -> int:
     """Of the changelog that the table goes on with: the newest that has something up to the
-    batch, or one behind it, if that one's columns cannot take the structure's."""
+    batch, or one behind it, if that one's columns cannot take the structure's. A new one, where
+    the structure is not known."""
     own = {changelog.generation: changelog for changelog in changelogs}
+    if version.schema is None:
+        return max(own, default=0) + 1
     up_to = [
         changelog.generation
         for changelog in changelogs
         if min(changelog.batches, default=0) <= batch
     ]
     number = max(up_to, default=min(own, default=1))
-    while version.schema is not None and number in own:
+    while number in own:
         columns = work.mirrors.schema(own[number].folder, own[number].newest)
         if fits(columns, version):
             break

@@ -1,0 +1,119 @@
+"""The ledger's side of `lockstep recover`: the one batch that stands for all that the lake has.
+
+Belongs here: that batch, and the numbers that go on behind the lake's. Does not: what is decided
+(`pipeline.recovery`), the lake's side (`recovered_lake`), ending it (`recover`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from pipeline.batch import CaptureRecord
+from pipeline.changes.layout import changelog_path
+from pipeline.decisions import Decision, Lease
+from pipeline.position import Position
+from pipeline.recovery.facts import Adopted, Plan
+from pipeline.runs.agreement.lake_facts import Gathered
+from pipeline.runs.agreement.recovered_structures import Structures
+from pipeline.runs.agreement.recovery_place import Placed
+from pipeline.runs.context import Workplace
+from pipeline.schema.history import History
+from pipeline.segment import SourceTable
+from pipeline.table_state import Extent, Handover, TableCondition, TableState
+
+RULE = "recovered"
+"""The start decision of the batch that stands for all that the lake has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What is recovered, and what it was decided from."""
+
+    gathered: Gathered
+    plan: Plan
+    placed: Placed
+    structures: Structures
+
+
+def _sequence(work: Workplace, basis: Basis) -> int:
+    """The number of the last change up to there; commits of before do not tell, the changelogs
+    do."""
+    told = basis.plan.told
+    if told.cursor is not None:
+        return told.cursor.sequence
+    highest = 0
+    for one in basis.gathered.listed:
+        version = work.mirrors.version(one.folder)
+        if isinstance(one.table, SourceTable) or version is None:
+            continue
+        for rows in work.mirrors.rows(one.folder, ["_sequence"], version):
+            highest = max(highest, pc.max(rows.column(0)).as_py() or 0)
+    return highest
+
+
+def record(
+    work: Workplace,
+    lease: Lease,
+    basis: Basis,
+    adopted: Iterable[tuple[Adopted, int]],
+    author: str,
+) -> None:
+    """`adopted`: the tables that go on, with the Delta versions of their mirrors."""
+    ledger, plan, placed = work.ledger, basis.plan, basis.placed
+    for left in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, left.id, "its recovery did not finish")
+    ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
+    facts = {
+        "batch": plan.told.batch,
+        "of_ledger": plan.told.ledger,
+        "highest_batch": plan.batch,
+        "adopted": [str(one.mirror.table) for one, _ in adopted],
+        "read_again": [str(table) for table, _ in basis.structures.reloads],
+        "doubts": list(plan.doubts),
+    }
+    reason = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
+    start: Position = placed.position
+    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
+    handovers = [
+        _handover(work, one, version, basis.structures.generation(one.mirror.table))
+        for one, version in adopted
+    ]
+    record = CaptureRecord(
+        end=start,
+        witness=placed.witness,
+        changes=_sequence(work, basis),
+        transactions=0,
+        log_bytes=0,
+        segments=(),
+        tables=tuple(handover.adopted() for handover in handovers),
+        quarantined=(),
+        by_gtid=placed.by_gtid,
+        history=History((), basis.structures.versions, basis.structures.databases),
+        handovers=tuple(handovers),
+        extents=tuple(
+            Extent(one.mirror.table, plan.told.partial[one.mirror.table])
+            for one, _ in adopted
+            if one.mirror.table in plan.told.partial
+        ),
+        scope=work.source.patterns,
+    )
+    ledger.record_capture(lease, batch.id, record)
+
+
+def _handover(work: Workplace, one: Adopted, version: int, generation: int) -> Handover:
+    """`generation`: of the changelog."""
+    mirror = one.mirror
+    changelog = changelog_path(work.source.name, mirror.table, generation)
+    before = TableState(
+        mirror.table,
+        TableCondition.ACTIVE,
+        mirror.generation,
+        mirror.folder,
+        changelog,
+        changelog_generation=generation,
+    )
+    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
