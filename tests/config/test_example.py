@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "lake": model.LakePart,
     "ledger": model.LedgerPart,
     "dagster": DagsterPart,
+    "upkeep": model.UpkeepPart,
     "sources": model.SourcePart,
     "sources.bounds": model.BoundsPart,
     "sources.snapshot": model.SnapshotPart,
