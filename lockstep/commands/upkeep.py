@@ -44,7 +44,7 @@ def _done(
 
     policy = context.settings.upkeep(purge=arguments.purge)
     with LiveProgress(context.console, source) as progress:
-        work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
+        work, lake = adapters.workplace(source, progress), adapters.upkeep()
         if arguments.dry_run:
             planned = plan_upkeep(work, lake, policy, only)
             return UpkeepReport(tuple(TableDone(p, left=[*p.plan.left]) for p in planned), 0.0)

@@ -39,7 +39,7 @@ class StepDone:
     step: UpkeepStep
     seconds: float
     delta_version: int | None = None
-    gone: Pile = Pile()
+    gone: Pile = field(default_factory=Pile)
 
 
 @dataclass(slots=True)
@@ -150,10 +150,11 @@ def _noted(work: Workplace, holder: str, made: Sequence[Kept]) -> bool:
                     work.ledger.note_upkept(
                         lease, one.mirror, shows=one.shows, delta_version=one.version
                     )
-            return True
         except SourceBusy:
             if wait is None:
-                return False
+                break
+        else:
+            return True
     return False
 
 
