@@ -37,11 +37,11 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
 
-ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "240"))
-TABLES = 10
-EVERY = 40
+ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "160"))
+TABLES = 6
+EVERY = 20
 ROWS = 100
-KEEP = timedelta(seconds=60)
+KEEP = timedelta(seconds=20)
 
 _SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

@@ -6,7 +6,7 @@ Belongs here: the port to a mirror's files, whatever rows are in them. Does not:
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from pipeline.lake_commit import LakeCommit
@@ -16,6 +16,10 @@ from pipeline.upkeep.facts import MirrorFiles, Pile
 
 class MirrorUpkeep(Protocol):
     """Mirrors are paths relative to the lake."""
+
+    @property
+    def keep(self) -> timedelta:
+        """How long each version of a mirror stays readable."""
 
     def files(self, mirror: str, now: datetime) -> MirrorFiles:
         """Those of the newest version, and what is left of older ones; starts no JVM."""

@@ -18,6 +18,7 @@ rows are added is not written again and again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -26,6 +27,8 @@ from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, Upkee
 _PARTS: Final = 32
 _LEAST: Final = 16 << 20
 _MOST: Final = 512 << 20
+_ROOM: Final = 2
+"""So many times what is written anew has to be free: files of before stay."""
 
 
 class StepKind(StrEnum):
@@ -63,8 +66,17 @@ class UpkeepPlan:
 
 def decide(found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
     """`doubt`: why no clock can be trusted to delete by."""
-    steps = [step for step in (_compact(found, policy), _purge(found, policy)) if step]
-    left = []
+    steps, left = [], []
+    for step in (_compact(found, policy), _purge(found, policy)):
+        if step is None:
+            continue
+        if found.free is None or found.free >= step.pile.bytes * _ROOM:
+            steps.append(step)
+        else:
+            left.append(
+                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be written anew, and the "
+                f"lake has room for {found.free >> 20} MiB; make room"
+            )
     if found.unneeded.files:
         if doubt is None:
             steps.append(
@@ -81,18 +93,24 @@ def decide(found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
     return UpkeepPlan(tuple(steps), tuple(left))
 
 
-def doubt_of(clocks: Clocks) -> str | None:
-    """Why the clocks cannot be trusted; None where they can. A clock that is fast makes files old
-    that are not."""
-    if abs(clocks.machine - clocks.ledger) > CLOCKS_APART:
+def doubt_of(clocks: Clocks, keep: timedelta) -> str | None:
+    """Why the clocks cannot be trusted to delete what is older than `keep`; None where they can. A
+    clock that is fast makes files old that are not."""
+    now = clocks.machine
+    if abs(now - clocks.ledger) > CLOCKS_APART:
         return (
-            f"this machine's clock says {clocks.machine:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
-            f"{clocks.ledger:%Y-%m-%d %H:%M:%S}"
+            f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
+            f"{clocks.ledger:%Y-%m-%d %H:%M:%S}; set the one that is wrong"
         )
-    if clocks.newest is not None and clocks.newest - clocks.machine > CLOCKS_APART:
+    if clocks.newest is not None and clocks.newest - now > CLOCKS_APART:
         return (
-            f"the clock says {clocks.machine:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
-            f"{clocks.newest:%Y-%m-%d %H:%M:%S}"
+            f"the clock says {now:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
+            f"{clocks.newest:%Y-%m-%d %H:%M:%S}; set the clock right"
+        )
+    if clocks.held is None or now - clocks.held > keep:
+        return (
+            f"by the clock, {now:%Y-%m-%d %H:%M:%S} UTC, there was no run for longer than versions "
+            "are promised; if it is right, `lockstep run` first"
         )
     return None
 

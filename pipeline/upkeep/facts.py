@@ -44,22 +44,25 @@ class Pile:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What this machine's clock says, what the ledger's does, and the newest moment that the
-    ledger knows: it cannot be later than now."""
+    """What this machine's clock says, what the ledger's does, the moment of the mirror's newest
+    commit, and when somebody had the source last; None where nobody told."""
 
     machine: datetime
     ledger: datetime
     newest: datetime | None = None
+    held: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
     """The files of a mirror's newest version: their sizes in bytes, the rows in them, and how many
     of those are deleted; None where nobody tells. `unneeded`: files that no version needs which
-    was replaced within the promised time; `untold`: why those cannot be told."""
+    was replaced within the promised time; `untold`: why those cannot be told. `free`: bytes that
+    the lake has room for, None where nobody tells."""
 
     sizes: tuple[int, ...]
     rows: int | None
     deleted: int | None
     unneeded: Pile = Pile()
     untold: str | None = None
+    free: int | None = None

@@ -11,6 +11,7 @@ mirror meanwhile wins.
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,6 +38,9 @@ from resources.lake.storage import lake_errors, mirror_errors
 
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
+_FEW_BYTES: Final = 64 << 20
+_FEW_FILES: Final = 10_000
+"""Up to which a session for few rows does it sooner."""
 
 
 class SparkUpkeep:
@@ -47,6 +51,10 @@ class SparkUpkeep:
         self._sessions = Sessions(spark)
         self._keep = keep
 
+    @property
+    def keep(self) -> timedelta:
+        return self._keep
+
     def files(self, mirror: str, now: datetime) -> MirrorFiles:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
@@ -55,7 +63,8 @@ class SparkUpkeep:
             sizes = tuple(actions["size_bytes"].to_pylist()) if actions.num_rows else ()
             rows, deleted = _rows(path, table, actions)
             pile, untold = unneeded(path, table, now - self._keep)
-        return MirrorFiles(sizes, rows, deleted, pile, untold)
+            free = shutil.disk_usage(path).free
+        return MirrorFiles(sizes, rows, deleted, pile, untold, free)
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
@@ -69,7 +78,7 @@ class SparkUpkeep:
             raise _late(mirror)
         stamps = {**head.pin(), USER_METADATA: said, **_settings(step)}
         with (
-            self._sessions.one(few=True) as session,
+            self._sessions.one(few=step.pile.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
             behind(path, head),
             stamped(session, stamps),
@@ -87,7 +96,7 @@ class SparkUpkeep:
         }
         hours = f"{self._keep / _HOUR:.6f}"
         with (
-            self._sessions.one(few=True) as session,
+            self._sessions.one(few=len(before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
             stamped(session, stamps),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/upkeep.md"
 RUNS = 4
 
 
@@ -68,7 +71,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
 ) -> None:
     """Small files are put together by a commit that runs, sets, `verify` and a new ledger take for
     what it is; an upkeep that was killed behind it leaves nothing undone. Files go once no promised
-    version needs them: earlier places are refused with the earliest that works."""
+    version needs them: earlier places are refused with the earliest that works. The page is carried out as typed."""
     added, changed = f"{database}.added", f"{database}.changed"
     sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
     first, last = (f"{one['position']['file']}:{one['position']['offset']}" for one in sets[::-3])
@@ -111,3 +114,12 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     project.run("run")
     assert project.unequal(mysql, added, changed) == {}
     assert set(read(project)) == {added, changed}
+
+    page = PAGE.read_text().replace("shop.orders", added)
+    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
+    (keys,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)
+    config = project.folder / "lockstep.toml"
+    config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
+    for line in typed.splitlines():
+        project.run(*shlex.split(line)[1:])
+    assert project.unequal(mysql, added, changed) == {}

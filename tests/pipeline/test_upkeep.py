@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
+from pipeline.lake_commit import FileAction, LakeCommit, Look, WriteKind, restamped, stamp
+from pipeline.recovery.read import mirror_facts
+from pipeline.table import TableName
 from pipeline.upkeep.decide import StepKind, UpkeepStep, decide, doubt_of, target_bytes
 from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, UpkeepPolicy
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
+KEEP = timedelta(days=1)
 SIZES = st.lists(st.integers(1, 1 << 31), max_size=60).map(tuple)
+
+
+SAID = {
+    "format": 2,
+    "kind": "merge",
+    "ledger": "l",
+    "source": "s",
+    "table": "a.b",
+    "name": ["a", "b"],
+    "batches": [3, 4],
+    "position": "binlog.000001:90",
+}
+APP = "lockstep/s/a.b/mirror/2"
+
+
+def a_repeat(added: int, removed: int) -> LakeCommit:
+    """Version 9, which says that it shows the rows of version 7."""
+    said = restamped(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
+    adds = (FileAction("new", added, data_change=False),)
+    removes = (FileAction("old", removed, data_change=False),)
+    return LakeCommit(9, "OPTIMIZE", NOW, said, {}, adds, removes)
+
+
+@given(added=st.integers(0, 3), removed=st.integers(0, 3), last=st.sampled_from([4, 5, 8]))
+def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, last: int) -> None:
+    """It passes if it leaves the table as it was; and where the write's own commit is not in the
+    log any more, it tells a new ledger what the write did."""
+    commit = a_repeat(added, removed)
+    expected = Expected("l", APP, None, None, looked=8, last=last)
+    found = judge(Look(9, None, (commit,)), expected)
+    if last < 5:
+        assert isinstance(found, Ahead)
+    else:
+        assert isinstance(found, Passed if added == removed else Foreign)
+    facts = mirror_facts("s/a/b", [commit])
+    if added != removed:
+        assert facts is None
+        return
+    assert facts is not None
+    assert (facts.table, facts.generation) == (TableName("a", "b"), 2)
+    assert [(one.version, one.last) for one in facts.shown] == [(9, 4)]
 
 
 @st.composite
@@ -19,7 +66,9 @@ def mirrors(draw: st.DrawFn) -> MirrorFiles:
     rows = draw(st.none() | st.integers(0, 1 << 40))
     deleted = None if rows is None else draw(st.none() | st.integers(0, rows))
     unneeded = Pile.of(draw(SIZES))
-    return MirrorFiles(draw(SIZES), rows, deleted, unneeded, draw(st.none() | st.just("the log")))
+    untold = draw(st.none() | st.just("the log"))
+    free = draw(st.none() | st.integers(0, 1 << 38))
+    return MirrorFiles(draw(SIZES), rows, deleted, unneeded, untold, free)
 
 
 POLICIES = st.builds(
@@ -42,25 +91,42 @@ def compacted(found: MirrorFiles, step: UpkeepStep) -> MirrorFiles:
     return MirrorFiles((*large, *bins), found.rows, 0)
 
 
-@given(found=mirrors(), policy=POLICIES, clock=st.timedeltas(-CLOCKS_APART * 9, CLOCKS_APART * 9))
+SPANS = st.timedeltas(-CLOCKS_APART * 3, CLOCKS_APART * 3)
+
+
+@given(ledger=SPANS, newest=SPANS, held=st.none() | st.timedeltas(timedelta(0), KEEP * 2))
+def test_nothing_is_deleted_by_a_clock_in_doubt(
+    ledger: timedelta, newest: timedelta, held: timedelta | None
+) -> None:
+    """Not by one that another contradicts, nor where nobody had the source since the promise
+    began: a clock that jumped ahead makes all files old at once."""
+    moment = None if held is None else NOW - held
+    doubt = doubt_of(Clocks(NOW, NOW + ledger, NOW + newest, moment), KEEP)
+    agree = abs(ledger) <= CLOCKS_APART and newest <= CLOCKS_APART
+    assert (doubt is None) == (agree and held is not None and held <= KEEP)
+
+
+@given(found=mirrors(), policy=POLICIES, doubt=st.none() | st.just("the clock"))
 def test_upkeep_does_enough_and_comes_to_an_end(
-    found: MirrorFiles, policy: UpkeepPolicy, clock: timedelta
+    found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None
 ) -> None:
     """Compacting at least halves the small files and leaves nothing to compact; commits come
-    before deletion, each step once; files go if and only if there are such and all clocks agree;
-    what is not done is told."""
-    doubt = doubt_of(Clocks(NOW, NOW - clock, NOW))
-    assert (doubt is None) == (abs(clock) <= CLOCKS_APART)
+    before deletion, each step once, and only where there is room; files go if and only if there are
+    such and no clock is in doubt; what is not done is told."""
     plan = decide(found, policy, doubt)
     kinds = [step.kind for step in plan.steps]
     assert kinds == [kind for kind in StepKind if kind in kinds]
     assert (StepKind.VACUUM in kinds) == (found.unneeded.files > 0 and doubt is None)
-    assert len(plan.left) == (found.untold is not None) + (
-        found.unneeded.files > 0 and doubt is not None
-    )
-    share = bool(found.deleted and found.rows)
-    wanted = share and (policy.purge or found.deleted >= found.rows * policy.deleted_share)  # type: ignore[operator]
-    assert (StepKind.PURGE in kinds) == wanted
+    told = [found.untold is not None, found.unneeded.files > 0 and doubt is not None]
+    roomy = decide(replace(found, free=None), policy, doubt)
+    lacking = len(roomy.steps) - len(plan.steps)
+    assert len(plan.left) == sum(told) + lacking
+    for step in plan.steps:
+        room = found.free is None or not step.kind.commits or step.pile.bytes * 2 <= found.free
+        assert room, step
+    deleted, rows = found.deleted or 0, found.rows or 0
+    wanted = deleted > 0 and (policy.purge or deleted >= rows * policy.deleted_share)
+    assert (StepKind.PURGE in [step.kind for step in roomy.steps]) == wanted
     for step in plan.steps:
         if step.kind is StepKind.COMPACT:
             assert step.pile.files >= policy.small_files

@@ -6,8 +6,9 @@ Belongs here: asking ledger and lake, and why a mirror is left alone. Does not: 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from pipeline.changes.layout import application_id
 from pipeline.errors import TableError
@@ -50,6 +51,34 @@ class TableUpkeep:
     why: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the ledger has on the source's mirrors, asked once. `busy`: tables with changes or
+    writes that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when
+    somebody had the source last; `clock`: the ledger's."""
+
+    states: Mapping[TableName, TableState]
+    busy: frozenset[TableName]
+    looked: Mapping[str, int]
+    upkept: Mapping[str, int]
+    held: datetime | None
+    clock: datetime
+
+    @classmethod
+    def read(cls, work: Workplace) -> Books:
+        ledger, source = work.ledger, work.source.name
+        intended = (intent.table for intent in ledger.open_intents(source))
+        lease = ledger.lease(source)
+        return cls(
+            ledger.table_states(source),
+            frozenset((*ledger.pending(source), *intended)),
+            ledger.looked(source),
+            ledger.upkept(source),
+            None if lease is None else lease.beat_at or lease.taken_at,
+            ledger.clock(),
+        )
+
+
 def plan_upkeep(
     work: Workplace,
     lake: MirrorUpkeep,
@@ -57,48 +86,50 @@ def plan_upkeep(
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
     """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
+    books = Books.read(work)
     return [
-        _planned(work, lake, policy, state)
-        for table, state in sorted(work.ledger.table_states(work.source.name).items())
+        _planned(work, lake, policy, books, state)
+        for table, state in sorted(books.states.items())
         if (only is None or table in only) and state.mirror_version is not None
     ]
 
 
 def _planned(
-    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, state: TableState
+    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: Books, state: TableState
 ) -> TableUpkeep:
     """What concerns one table alone is told of it."""
     try:
-        kept = kept_of(work, lake, state)
+        kept = kept_of(work, lake, books, state)
         if isinstance(kept, str):
             return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=kept)
         found = lake.files(state.mirror, work.clock())
-        plan = decide(found, policy, _doubt(work, lake, kept))
+        newest = lake.commit(kept.mirror, kept.version)
+        moment = None if newest is None else newest.committed_at
+        clocks = Clocks(work.clock(), books.clock, moment, books.held)
+        plan = decide(found, policy, doubt_of(clocks, lake.keep))
         return TableUpkeep(state.table, state.mirror, plan, found, kept)
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=error.reason)
 
 
-def kept_of(work: Workplace, lake: MirrorUpkeep, state: TableState) -> Kept | str:
+def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState) -> Kept | str:
     """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
-    source, table = work.source.name, state.table
     if state.condition is not TableCondition.ACTIVE:
         return f"the table is {state.condition.value}"
-    if table in work.ledger.pending(source):
+    if state.table in books.busy:
         return "captured changes wait for their merge"
-    if any(intent.table == table for intent in work.ledger.open_intents(source)):
-        return "a write to it is under way"
-    settled = work.ledger.last_settled(source, application_id(source, state, "mirror"))
+    app_id = application_id(work.source.name, state, "mirror")
+    settled = work.ledger.last_settled(work.source.name, app_id)
     if settled is None or settled.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was taken over"
-    found = judged(work, state, work.ledger.looked(source).get(state.mirror))
+    found = judged(work, state, books.looked.get(state.mirror))
     if not isinstance(found, Passed) or found.newest is None:
         return "its log shows what is not Lockstep's; the next run tells of it"
-    return _kept(work, lake, state, settled, found.newest)
+    return _kept(lake, books, state, settled, found.newest)
 
 
 def _kept(
-    work: Workplace, lake: MirrorUpkeep, state: TableState, settled: SettledWrite, newest: int
+    lake: MirrorUpkeep, books: Books, state: TableState, settled: SettledWrite, newest: int
 ) -> Kept | str:
     mirror, shows = state.mirror, settled.delta_version
     head = lake.commit(mirror, newest)
@@ -113,11 +144,5 @@ def _kept(
         txn_version=settled.intent.txn_version,
         shows=shows,
     )
-    noted = work.ledger.upkept(work.source.name).get(mirror, -1)
-    return Kept(state.table, mirror, newest, shows, said, repeated and noted < newest)
-
-
-def _doubt(work: Workplace, lake: MirrorUpkeep, kept: Kept) -> str | None:
-    newest = lake.commit(kept.mirror, kept.version)
-    moment = None if newest is None else newest.committed_at
-    return doubt_of(Clocks(work.clock(), work.ledger.clock(), moment))
+    unnoted = repeated and books.upkept.get(mirror, -1) < newest
+    return Kept(state.table, mirror, newest, shows, said, unnoted)

@@ -26,7 +26,7 @@ from pipeline.errors import (
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
-from pipeline.runs.upkeeping.gather import Kept, TableUpkeep, kept_of, plan_upkeep
+from pipeline.runs.upkeeping.gather import Books, Kept, TableUpkeep, kept_of, plan_upkeep
 from pipeline.table import TableName
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import Pile, UpkeepPolicy
@@ -122,10 +122,11 @@ def _still(
     """The mirror as it stands now, for what was planned may be minutes old."""
     if made is not None:
         return made
-    state = work.ledger.table_states(work.source.name)[planned.table]
+    books = Books.read(work)
+    state = books.states[planned.table]
     if state.mirror != planned.mirror:
         return "it has another mirror since"
-    return kept_of(work, lake, state)
+    return kept_of(work, lake, books, state)
 
 
 def _free(work: Workplace) -> bool:
