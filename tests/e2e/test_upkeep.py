@@ -71,7 +71,8 @@ def test_fewer_files_show_the_same_rows_then_and_now(
 ) -> None:
     """Small files are put together by a commit that runs, sets, `verify` and a new ledger take for
     what it is; an upkeep that was killed behind it leaves nothing undone. Files go once no promised
-    version needs them: earlier places are refused with the earliest that works. The page is carried out as typed."""
+    version needs them: earlier places are refused with the earliest that works. The page is carried
+    out as typed."""
     added, changed = f"{database}.added", f"{database}.changed"
     sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
     first, last = (f"{one['position']['file']}:{one['position']['offset']}" for one in sets[::-3])
