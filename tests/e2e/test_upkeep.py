@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.e2e.aged import age
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.hostile.takeovers import asleep
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/upkeep.md"
 RUNS = 4
@@ -124,3 +126,22 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     for line in typed.splitlines():
         project.run(*shlex.split(line)[1:])
     assert project.unequal(mysql, added, changed) == {}
+
+
+def test_of_a_run_and_upkeep_that_meet_the_run_goes_first(
+    mysql: MySqlStand, database: str, project: Project, rival: WarmProcess
+) -> None:
+    """Upkeep that had planned its commit when a run wrote to the mirror never makes it, and
+    compacts the next time; the run waits for nothing."""
+    added = f"{database}.added"
+    mysql.execute(f"insert into {database}.added values (100, 0)")
+    place = "resources.lake.pin:Head.pin"
+    with asleep(replace(project, warm=rival), place, command="upkeep") as hanging:
+        project.run("run")
+        hanging.wake()
+        code, said = hanging.end()
+    assert code == 0, said
+    assert len(project.commits(added)) == RUNS + 1
+    (step,) = upkeep(project)[added]["done"]
+    assert (step["step"], step["delta_version"]) == ("compact", RUNS + 1)
+    assert project.unequal(mysql, added, f"{database}.changed") == {}
