@@ -36,6 +36,7 @@ from assets.sensors.schedules import OpenSite, source_schedule
 from assets.sensors.traffic import traffic_sensor
 from assets.sessions import RunRecord, RunSession, Sessions
 from assets.tables import mirror_assets
+from assets.upkeep import OpenUpkeep, upkeep_job, upkeep_schedule
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
@@ -83,7 +84,14 @@ def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definiti
     def open_site() -> Adapters:
         return Adapters(settings, on_warning=_log.warning)
 
-    return build(settings, catalogue, open_site, coverages=coverages, notify=notify)
+    return build(
+        settings,
+        catalogue,
+        open_site,
+        coverages=coverages,
+        notify=notify,
+        open_upkeep=open_site,
+    )
 
 
 def build(
@@ -95,8 +103,9 @@ def build(
     record: Callable[[str], RunRecord] = RunRecord,
     watcher: Progress | None = None,
     notify: Notify | None = None,
+    open_upkeep: OpenUpkeep | None = None,
 ) -> dg.Definitions:
-    """Everything Dagster shows of these settings.
+    """Everything Dagster shows of these settings; upkeep where `open_upkeep` makes its adapters.
 
     `catalogue`: the mirrors to declare, per source; `coverages`: the past of those that have
     one. `open_site` makes the adapters that a run, a tick or a sensor works through, and closes
@@ -116,6 +125,7 @@ def build(
         jobs=[
             *(_job(settings, name) for name in names),
             *(replay_job(settings, name) for name in coverages),
+            *(upkeep_job(settings, name, open_upkeep) for name in names if open_upkeep),
         ],
         schedules=[
             source_schedule(source.name, source.schedule, open_site)
@@ -126,6 +136,11 @@ def build(
             heal_schedule(settings, source.name, coverages[source.name])
             for source in settings.sources
             if source.part.replay is not None and source.name in coverages
+        ]
+        + [
+            upkeep_schedule(name, settings.file.upkeep.schedule)
+            for name in names
+            if open_upkeep and settings.file.upkeep.schedule is not None
         ],
         sensors=[
             dead_run_sensor(tuple(names), open_site),

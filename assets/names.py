@@ -100,6 +100,10 @@ def replay_job_name(source: str) -> str:
     return f"{job_name(source)}_replay"
 
 
+def upkeep_job_name(source: str) -> str:
+    return f"{job_name(source)}_upkeep"
+
+
 def lease_tag(source: str) -> str:
     return f"{LEASE_TAG}.{source}"
 

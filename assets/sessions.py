@@ -18,6 +18,7 @@ from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recover
 from pipeline.places import Place
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
+from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
 from pipeline.runs.context import (
     AcknowledgeReport,
@@ -42,6 +43,14 @@ class Site(Protocol):
     def reopen_ledger(self) -> None: ...
 
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+
+class UpkeepSite(Protocol):
+    """What upkeep needs of the outside."""
+
+    def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+    def upkeep(self) -> MirrorUpkeep: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`
-and `first` a few minutes each.
+takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`,
+`upkeep` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from benchmarks.proving import measure_proving
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
 from benchmarks.small import measure_small
+from benchmarks.upkeep import measure_upkeep
 
 PARTS = {
     "engine": measure_engine,
@@ -36,6 +37,7 @@ PARTS = {
     "proof": measure_proving,
     "pages": measure_pages,
     "first": measure_first_proof,
+    "upkeep": measure_upkeep,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

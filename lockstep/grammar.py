@@ -179,6 +179,7 @@ def make_parser() -> argparse.ArgumentParser:
     _rebuild(
         command("rebuild", "a mirror as of any transaction of the past, or the live one again")
     )
+    _upkeep(command("upkeep", "make mirrors' files fewer, and delete those that no version needs"))
     _report(command("report", "one page about a run or a span: what came, what changed, how long"))
     metrics = command("metrics", "how sources stand, as numbers for a monitoring system")
     metrics.add_argument(
@@ -240,6 +241,21 @@ def _span(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
     )
     parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
+
+
+def _upkeep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
+    )
+    parser.add_argument(
+        "--purge",
+        action="store_true",
+        help="free the files of every deleted row, however few there are, as erasure asks for",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the steps with files and bytes; change nothing"
+    )
+    _source(parser)
 
 
 def _replay(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ somebody else or under another ledger. Does not: what follows from that (`pipeli
 | a commit | is |
 |---|---|
 | the write that the ledger settled last, its open intent, a step of either | ours |
+| one of `lockstep upkeep` that leaves the table as it was | neutral |
 | one of a Lockstep with another ledger's name | another ledger's |
 | one of a Lockstep that the ledger knows nothing of | ahead of the ledger |
 | one that carries the transaction of a write that was given up | foreign |
@@ -152,6 +153,8 @@ def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
     known = [expected.intent, expected.settled.intent if expected.settled else None]
     numbers = {one.txn_version for one in known if one is not None}
     number = _number(commit, expected.app_id)
+    if commit.repeats is not None and number is not None and number <= expected.last:
+        return foreign(commit)
     if number is None:
         said = commit.said or {}
         spans = [[one.first_batch, one.last_batch] for one in known if one is not None]

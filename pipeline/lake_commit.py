@@ -47,6 +47,9 @@ class WriteKind(StrEnum):
     """A changelog lists what a ledger acknowledged, and no more."""
     RESTORE = "restore"
     """A mirror shows an earlier version once more."""
+    UPKEEP = "upkeep"
+    """A mirror shows the same rows in other files. It repeats what the write said whose version
+    `shows` names, so that a log which was cleaned up still tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,13 @@ class LakeCommit:
     def said(self) -> Mapping[str, Any] | None:
         """What it says of itself, if it is a Lockstep's."""
         return said_of(self.user_metadata)
+
+    @property
+    def repeats(self) -> int | None:
+        """The version whose rows it shows in other files; None for any other commit."""
+        said = self.said or {}
+        shows = said.get("shows") if said.get("kind") == WriteKind.UPKEEP else None
+        return shows if isinstance(shows, int) else None
 
     @property
     def ours(self) -> bool:

@@ -146,6 +146,13 @@ REPLAY_LOCK: Final = Retry(
     "not given up until it is interrupted",
     pauses=(1.0,),
 )
+UPKEEP_TURN: Final = Retry(
+    "asking whether no run has the source, before upkeep writes to the next mirror",
+    "a run is going on, and does not wait for upkeep",
+    "the mirror is left to the next upkeep",
+    most=61,
+    pauses=(1.0,),
+)
 LEDGER_CONNECTION: Final = Retry(
     "the first query on an idle connection to the ledger",
     "Postgres, or something between, closed it; nothing was written on it yet",
@@ -181,6 +188,7 @@ TABLE: Final = (
     MERGE,
     LOCK,
     REPLAY_LOCK,
+    UPKEEP_TURN,
     LEDGER_CONNECTION,
     EMBEDDED_LEDGER,
     SPARK,

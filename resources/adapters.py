@@ -19,6 +19,7 @@ from pipeline.errors import LockstepError
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
+from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
 from resources.config import Settings
@@ -133,6 +134,10 @@ class Adapters:
                     keep=self._settings.keep(),
                 )
             return self._lake
+
+    def upkeep(self) -> MirrorUpkeep:
+        """The files of the lake's mirrors."""
+        return self.lake().upkeep
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Everything one source's run works through."""

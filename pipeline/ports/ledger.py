@@ -20,6 +20,7 @@ from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.spans import Spans
 from pipeline.ports.tables import Tables
+from pipeline.ports.upkept import Upkept
 from pipeline.ports.writes import Writes
 
 
@@ -37,6 +38,7 @@ class Ledger(
     Proofs,
     Revisions,
     Spans,
+    Upkept,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

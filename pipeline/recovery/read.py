@@ -85,7 +85,9 @@ class _Log:
             if (found := _APPLICATION.fullmatch(name)) is not None:
                 self.generation = max(self.generation, int(found["generation"]))
         before, self.now = self.now, None
-        if commit.ours:
+        if commit.repeats is not None and foreign(commit) is None:
+            self._same(commit, before)
+        elif commit.ours:
             self._ours(commit)
         elif foreign(commit) is not None:
             self.foreign = True
@@ -97,6 +99,21 @@ class _Log:
         restored = said.get("kind") == WriteKind.RESTORE
         if not restored and not any(_writes_mirror(name) for name in commit.transactions):
             return
+        self._shows(commit, restored=restored)
+
+    def _same(self, commit: LakeCommit, before: Shown | None) -> None:
+        """The rows of a version once more. Where the log does not go back to that one, this commit
+        tells what it did."""
+        if before is not None:
+            self.now = self.shown[-1] = replace(before, version=commit.delta_version)
+        elif not self.shown and not self.foreign:
+            name = str((commit.said or {}).get("app_id"))
+            if (found := _APPLICATION.fullmatch(name)) is not None:
+                self.generation = max(self.generation, int(found["generation"]))
+            self._shows(commit)
+
+    def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
+        said = commit.said or {}
         told = told_of(commit)
         if told is None:
             return

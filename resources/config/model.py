@@ -36,6 +36,7 @@ from pipeline.policies import (
 )
 from pipeline.snapshot.pace import LoadLimits
 from pipeline.source_plan import SnapshotPlan
+from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.dagster import DagsterSection
 from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference, is_sensitive
@@ -228,6 +229,26 @@ class ReplaySection(Section):
         return cron_expression(schedule)
 
 
+_UPKEEP = UpkeepPolicy()
+
+
+class UpkeepSection(Section):
+    """When mirrors' files are made fewer, and from where on."""
+
+    schedule: Text | None = None
+    small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
+    file_size: Annotated[int, Field(ge=1 << 20), BeforeValidator(size_in_bytes)] | None = None
+    deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = _UPKEEP.deleted_share
+    dagster_runs: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
+        None
+    )
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, schedule: str | None) -> str | None:
+        return None if schedule is None else cron_expression(schedule)
+
+
 class SnapshotSection(Section):
     """How tables are read from the source."""
 
@@ -337,6 +358,7 @@ class File(Section):
     lake: LakeSection = LakeSection()
     ledger: LedgerSection = LedgerSection()
     dagster: DagsterSection = DagsterSection()
+    upkeep: UpkeepSection = UpkeepSection()
     spark: dict[str, str] = Field(default_factory=dict)
     sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]
 

@@ -17,6 +17,7 @@ from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
+from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.dagster import DagsterSection, page_address
 from resources.config.model import (
     File,
@@ -213,6 +214,11 @@ class Settings:
     def keep(self) -> timedelta:
         """How long each version of a mirror stays readable."""
         return timedelta(seconds=self.file.lake.keep)
+
+    def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
+        """What upkeep does; `purge`: deleted rows go from all files, however few they are."""
+        part = self.file.upkeep
+        return UpkeepPolicy(part.small_files, part.file_size, part.deleted_share, purge)
 
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""

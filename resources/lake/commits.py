@@ -38,7 +38,7 @@ def look(table: Path, above: int) -> Look:
     base = read_commit(table, above) if above >= 0 else None
     commits = list(_commits(table, above + 1))
     last = commits[-1].delta_version if commits else above
-    found = [commit if commit.ours else _looked_into(table, commit) for commit in commits]
+    found = [_judgeable(table, commit) for commit in commits]
     if not commits and base is None:
         # Nothing under these names: the log ends before, was cleaned up, or there is none.
         newest = newest_version(table)
@@ -57,7 +57,7 @@ def commits_back(table: Path) -> Iterator[LakeCommit]:
         commit = read_commit(table, version)
         if commit is None:
             return
-        yield commit if commit.ours else _looked_into(table, commit)
+        yield _judgeable(table, commit)
         version -= 1
 
 
@@ -118,6 +118,13 @@ def _file(action: Mapping[str, Any]) -> FileAction:
         total = None
     rows = None if total is None else int(total) - deleted
     return FileAction(action["path"], rows, bool(action.get("dataChange", True)), deleted)
+
+
+def _judgeable(table: Path, commit: LakeCommit) -> LakeCommit:
+    """What tells whether the table is as it was, where that matters."""
+    if commit.ours and commit.repeats is None:
+        return commit
+    return _looked_into(table, commit)
 
 
 def _looked_into(table: Path, commit: LakeCommit) -> LakeCommit:

@@ -16,6 +16,7 @@ from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
 from resources.lake.spool import FileSpool
+from resources.lake.upkeep import SparkUpkeep
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class LakeRoom:
     mirrors: SparkMirrors
     claims: FileClaims
     copies: FolderCopies
+    upkeep: SparkUpkeep
     close: Callable[[], None]
 
 
@@ -57,5 +59,6 @@ def open_lake(
         mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
+        upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
         close=spark.stop,
     )

@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
 from resources.lake.commits import read_commit
+from resources.lake.delta_log import newest_version
 from resources.lake.scan import mirror_schema, needs_spark, scanned
 from resources.lake.storage import first_line, lake_errors
 
@@ -115,5 +116,24 @@ def version_frame(session: SparkSession, one: MirrorVersion) -> DataFrame:
 
 def _gone(one: MirrorVersion, why: str) -> VersionGone:
     return VersionGone(
-        f"Version {one.version} of {one.path} cannot be read any more: {why}", hint=_HINT
+        f"Version {one.version} of {one.path} cannot be read any more: {why}",
+        hint=f"{_earliest(one)}{_HINT}",
     )
+
+
+def _earliest(one: MirrorVersion) -> str:
+    """The earliest later place that the mirror can be read as of, in words; nothing where there is
+    none. Versions go oldest first, so it is halved."""
+    newest = newest_version(one.path)
+    if newest is None or newest <= one.version or lacking(one.path, newest) is not None:
+        return ""
+    low, high = one.version + 1, newest
+    while low < high:
+        middle = (low + high) // 2
+        if lacking(one.path, middle) is None:
+            high = middle
+        else:
+            low = middle + 1
+    commit = read_commit(one.path, high)
+    place = None if commit is None or commit.said is None else commit.said.get("position")
+    return "" if place is None else f"the earliest place that it can be read as of is {place}; "

@@ -26,6 +26,7 @@ from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.spans import PostgresSpans
 from resources.postgres.tables import PostgresTables
+from resources.postgres.upkept import PostgresUpkept
 from resources.postgres.writes import PostgresWrites
 
 
@@ -60,6 +61,7 @@ class PostgresLedger(
     PostgresProofs,
     PostgresRevisions,
     PostgresSpans,
+    PostgresUpkept,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

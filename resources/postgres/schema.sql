@@ -682,6 +682,18 @@ END) AND ((schema IS NULL) = (fingerprint IS NULL)))),
     constraint table_versions_unknown_explained CHECK (((knowledge = 'unknown'::text) = (reason IS NOT NULL)))
 );
 
+create table lockstep.upkept (
+    source text not null,
+    mirror text not null,
+    delta_version bigint not null,
+    shows bigint not null,
+    token bigint not null,
+    noted_at timestamp with time zone not null default clock_timestamp(),
+    constraint upkept_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint upkept_pk PRIMARY KEY (source, mirror, delta_version),
+    constraint upkept_shows_earlier CHECK (((shows >= 0) AND (shows < delta_version)))
+);
+
 create table lockstep.version_sets (
     source text not null,
     batch bigint not null,
@@ -782,6 +794,8 @@ CREATE INDEX table_orders_newest ON lockstep.table_orders USING btree (source, d
 CREATE INDEX table_versions_at ON lockstep.table_versions USING btree (source, database, name, batch, since_number, since_offset, version);
 
 CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source, database, name) WHERE (version = 1);
+
+CREATE INDEX upkept_of_version ON lockstep.upkept USING btree (source, mirror, shows, delta_version);
 
 CREATE INDEX version_sets_of_table ON lockstep.version_sets USING btree (source, database, name, batch);
 
@@ -1252,6 +1266,17 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.newest_same(of_source text, of_mirror text, version bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce((
+        select max(u.delta_version) from lockstep.upkept u
+        where (u.source, u.mirror, u.shows) = (of_source, of_mirror, version)
+    ), version)
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.prepared_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1477,6 +1502,29 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.upkept_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (
+        select from lockstep.writes w
+        join lockstep.table_states t using (source, database, name)
+        where w.source = new.source and coalesce(w.mirror, t.mirror) = new.mirror
+          and w.delta_version = new.shows) then
+        perform lockstep.refuse('upkept_of_a_write', 'no settled write made the version that it shows');
+    end if;
+    if exists (
+        select from lockstep.writes w
+        join lockstep.table_states t using (source, database, name)
+        where w.source = new.source and coalesce(w.mirror, t.mirror) = new.mirror
+          and w.delta_version > new.shows and w.delta_version <= new.delta_version) then
+        perform lockstep.refuse('upkept_unchanged', 'the mirror was written to between the two');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.version_sets_begin()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1681,6 +1729,10 @@ CREATE TRIGGER table_states_move AFTER INSERT OR UPDATE ON lockstep.table_states
 CREATE TRIGGER table_versions_begin BEFORE INSERT ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.while_capturing('table_versions_while_capturing');
 
 CREATE TRIGGER table_versions_stay BEFORE DELETE OR UPDATE ON lockstep.table_versions FOR EACH ROW EXECUTE FUNCTION lockstep.stays('table_versions_stay');
+
+CREATE TRIGGER upkept_begin BEFORE INSERT ON lockstep.upkept FOR EACH ROW EXECUTE FUNCTION lockstep.upkept_begin();
+
+CREATE TRIGGER upkept_stay BEFORE DELETE OR UPDATE ON lockstep.upkept FOR EACH ROW EXECUTE FUNCTION lockstep.stays('upkept_stay');
 
 CREATE TRIGGER version_sets_begin BEFORE INSERT ON lockstep.version_sets FOR EACH ROW EXECUTE FUNCTION lockstep.version_sets_begin();
 

@@ -138,7 +138,9 @@ where (p.mirror, p.table_id, p.delta_version, p.missing, p.together)
   and (p.batch is null and n.missing = 'dropped') is not true
 
 -- name: version_set
-select v.* from lockstep.table_states t
+select v.source, v.batch, v.database, v.name, v.mirror, v.table_id, v.missing, v.together,
+    lockstep.newest_same(v.source, v.mirror, v.delta_version) as delta_version
+from lockstep.table_states t
 cross join lateral (
     select * from lockstep.version_sets x
     where (x.source, x.database, x.name) = (t.source, t.database, t.name)
@@ -151,7 +153,9 @@ where t.source = %(source)s and exists (
 order by v.database, v.name
 
 -- name: mirror_versions
-select * from lockstep.version_sets
+select database, name, mirror, table_id, batch,
+    lockstep.newest_same(source, mirror, delta_version) as delta_version
+from lockstep.version_sets
 where source = %(source)s and database = %(database)s and name = %(name)s
   and batch <= %(last)s and missing is null
 order by batch desc

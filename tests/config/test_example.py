@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "lake": model.LakeSection,
     "ledger": model.LedgerSection,
     "dagster": DagsterSection,
+    "upkeep": model.UpkeepSection,
     "sources": model.SourceSection,
     "sources.bounds": model.BoundsSection,
     "sources.snapshot": model.SnapshotSection,

@@ -51,9 +51,10 @@ class Hanging:
 
 
 @contextmanager
-def asleep(project: Project, place: str, nth: int = 1) -> Iterator[Hanging]:
-    """A run whose Python has stopped itself before a call (`tests.e2e.killer`)."""
-    with project.start("tests.e2e.killer", place, "asleep", str(nth), "--", "run") as process:
+def asleep(project: Project, place: str, nth: int = 1, command: str = "run") -> Iterator[Hanging]:
+    """A run, or another command, whose Python has stopped itself before a call
+    (`tests.e2e.killer`)."""
+    with project.start("tests.e2e.killer", place, "asleep", str(nth), "--", command) as process:
         process.wait_until_stopped()
         yield Hanging(process)
 

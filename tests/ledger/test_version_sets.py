@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import LedgerRefused, Remedy
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
@@ -58,6 +60,27 @@ def test_a_set_says_which_delta_table_each_version_is_of(ledger: Ledger, lease: 
         VersionSetEntry(ORDERS, "s/shop/orders", 7, "a")
     ]
     assert ledger.missing_versions(lease.source, batch.id) == []
+
+
+def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lease) -> None:
+    """Upkeep shows the rows of a write in other files: sets of before and of later name those, as
+    long as nothing else was written; sets of other writes stay."""
+    first = first_captured(ledger, lease, ORDERS)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    acknowledged(ledger, lease, first.id)
+    mirror = "s/shop/orders"
+    for version in (2, 3, 3):
+        ledger.note_upkept(lease, mirror, shows=1, delta_version=version)
+    second = next_captured(ledger, lease, ORDERS)
+    settled(ledger, lease, ORDERS, second.id, second.id, 4, "a")
+    acknowledged(ledger, lease, second.id)
+    with pytest.raises(LedgerRefused):
+        ledger.note_upkept(lease, mirror, shows=1, delta_version=5)
+    shown = {batch: ledger.version_set(lease.source, batch) for batch in (first.id, second.id)}
+    assert [shown[first.id][0].delta_version, shown[second.id][0].delta_version] == [3, 4]
+    found = ledger.mirror_versions(lease.source, ORDERS, second.id)
+    assert [one.entry.delta_version for one in found] == [4, 3]
+    assert ledger.upkept(lease.source) == {mirror: 3}
 
 
 def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None:

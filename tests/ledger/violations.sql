@@ -987,3 +987,29 @@ select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1, 'x')
 -- rule: revised_files_stay
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
 update lockstep.revised_files set path = 'y'
+
+-- rule: upkept_pk
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 5, 4, token from lockstep.writes w, generate_series(1, 2)
+where source = %(s)s and delta_version = 4
+-- rule: upkept_lease
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 5, 4, 99 from lockstep.writes
+where source = %(s)s and delta_version = 4
+-- rule: upkept_shows_earlier
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 4, 4, token from lockstep.writes
+where source = %(s)s and delta_version = 4
+-- rule: upkept_of_a_write
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 5, 3, token from lockstep.writes
+where source = %(s)s and delta_version = 4
+-- rule: upkept_unchanged
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 5, 2, token from lockstep.writes
+where source = %(s)s and delta_version = 2
+-- rule: upkept_stay
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+select source, mirror, 5, 4, token from lockstep.writes
+where source = %(s)s and delta_version = 4;
+update lockstep.upkept set delta_version = 6 where source = %(s)s

@@ -114,6 +114,7 @@ class MemoryBooks:
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     revisions: dict[int, RevisionEntry] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
+    upkept: dict[tuple[str, str, int], int] = field(default_factory=dict)
     written: dict[int, VersionSetEntry] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(
         default_factory=dict

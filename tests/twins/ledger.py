@@ -19,6 +19,7 @@ from tests.twins.revisions import MemoryRevisions
 from tests.twins.schemas import MemorySchemas
 from tests.twins.spans import MemorySpans
 from tests.twins.tables import MemoryTables
+from tests.twins.upkept import MemoryUpkept
 from tests.twins.writes import MemoryWrites
 
 
@@ -36,6 +37,7 @@ class MemoryLedger(
     MemoryProofs,
     MemoryRevisions,
     MemorySpans,
+    MemoryUpkept,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

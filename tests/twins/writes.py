@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Lease
@@ -142,7 +143,20 @@ class MemoryWrites(MemorySubject):
         known = self.books.batches.get(batch)
         if known is None or known.source != source:
             return ()
-        return self.books.version_sets.get(batch, ())
+        found = self.books.version_sets.get(batch, ())
+        return tuple(self._newest_same(source, one) for one in found)
+
+    def _newest_same(
+        self, source: str, one: VersionSetEntry | MissingTable
+    ) -> VersionSetEntry | MissingTable:
+        if isinstance(one, MissingTable):
+            return one
+        same = [
+            made
+            for (of, mirror, made), shows in self.books.upkept.items()
+            if (of, mirror, shows) == (source, one.mirror, one.delta_version)
+        ]
+        return replace(one, delta_version=max(same, default=one.delta_version))
 
 
 def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:

@@ -1,0 +1,133 @@
+"""Many runs' writes to mirrors, with upkeep between them and without.
+
+Belongs here: what becomes of a lake's files, bytes and seconds per write. Does not: the log, the
+ledger, which upkeep leaves as they are; what it decides (`pipeline.upkeep`).
+
+Time is pressed together: versions are promised for `KEEP` instead of days, and upkeep comes after
+so many rounds. What stays is how many rounds lie within the promise, and between two upkeeps.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.changes.strategy import FEW
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    PartColumn,
+    StagedFiles,
+    Target,
+)
+from pipeline.upkeep.decide import decide
+from pipeline.upkeep.facts import UpkeepPolicy
+from resources.lake.mirror import SparkMirrors
+from resources.lake.session import SparkProcess
+from resources.lake.upkeep import SparkUpkeep
+
+ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "160"))
+TABLES = 6
+EVERY = 20
+ROWS = 100
+KEEP = timedelta(seconds=20)
+
+_SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    rounds: int
+    files: int
+    bytes: int
+    live: int
+    seconds: float
+    upkeep: float
+
+
+def measure_upkeep(console: Console) -> None:
+    """Print a line for each `EVERY` rounds of both lakes. In a round each table is written to: half
+    of them get rows, the others have theirs changed."""
+    lines = Table("upkeep", "rounds", "files", "KiB", "files listed", "s a round", "s of upkeep")
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
+        spark = SparkProcess({}, on_warning=console.print)
+        try:
+            for name, keeps in (("without", False), ("with", True)):
+                for seen in _lake(Path(folder) / name, spark, keeps=keeps):
+                    lines.add_row(
+                        name,
+                        f"{seen.rounds:,}",
+                        f"{seen.files:,}",
+                        f"{seen.bytes >> 10:,}",
+                        f"{seen.live:,}",
+                        f"{seen.seconds:.2f}",
+                        f"{seen.upkeep:.1f}" if keeps else "",
+                    )
+        finally:
+            spark.stop()
+    console.print(lines)
+
+
+def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> list[_Seen]:
+    mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few=FEW, keep=KEEP)
+    upkeep = SparkUpkeep(lake, spark=spark, keep=KEEP)
+    names = [f"t{number}" for number in range(TABLES)]
+    seen, seconds = [], []
+    for number in range(1, ROUNDS + 1):
+        clock = perf_counter()
+        for position, name in enumerate(names):
+            mirrors.write(_write(mirrors, name, number, adds=position % 2 == 0))
+        seconds.append(perf_counter() - clock)
+        if number % EVERY == 0:
+            clock = perf_counter()
+            if keeps:
+                for name in names:
+                    _keep(upkeep, mirrors, name)
+            spent = perf_counter() - clock
+            files = [one for name in names for one in (lake / name).glob("*.parquet")]
+            live = [size for name in names for size in upkeep.files(name, _now()).sizes]
+            size = sum(one.stat().st_size for one in files)
+            seen.append(_Seen(number, len(files), size, len(live), median(seconds), spent))
+            seconds.clear()
+    return seen
+
+
+def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
+    for step in decide(upkeep.files(name, _now()), UpkeepPolicy()).steps:
+        newest = mirrors.version(name)
+        assert newest is not None
+        if step.kind.commits:
+            upkeep.carry_out(name, step, "", newest)
+        else:
+            upkeep.vacuum(name)
+
+
+def _write(mirrors: SparkMirrors, name: str, number: int, *, adds: bool) -> MirrorWrite:
+    first = number * ROWS if adds else 0
+    ids = range(first, first + ROWS)
+    values = {"id": ids, "name": [f"{number} {one}" for one in ids]}
+    rows = pa.table(
+        {"_change_type": ["insert" if adds or number == 1 else "update_postimage"] * ROWS, **values}
+    )
+    files = (mirrors.stage("upkeep", rows),)
+    target = Target(name, _SCHEMA, "bench", number, "")
+    if adds or number == 1:
+        columns = tuple(PartColumn(field.name, field.type) for field in _SCHEMA)
+        return Append(target, (StagedFiles(files, columns),))
+    bounds = (("id", str(ids[0]), str(ids[-1])),)
+    return Merge(target, ("id",), FoldedChanges(files), bounds)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,106 @@
+"""What upkeep found and did: lines and JSON.
+
+Belongs here: how it looks. Does not: what is found (`pipeline.runs.upkeeping`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lockstep.context import CommandContext
+from pipeline.runs.upkeeping.upkeep import StepDone, TableDone, UpkeepReport
+from pipeline.upkeep.decide import StepKind, UpkeepStep
+from pipeline.upkeep.facts import Pile
+
+
+def show_upkeep(
+    context: CommandContext, source: str, report: UpkeepReport, *, planned: bool
+) -> None:
+    for line in _lines(report, planned=planned):
+        context.say(f"{source}: {line}")
+
+
+def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
+    idle = 0
+    for table in report.tables:
+        lines = [*_table_lines(table, planned=planned)]
+        idle += not lines
+        yield from lines
+    if idle:
+        yield f"{idle} {'table has' if idle == 1 else 'tables have'} nothing to do"
+    elif not report.tables:
+        yield "no table has a mirror yet"
+    if planned:
+        yield "nothing was changed (--dry-run)"
+
+
+def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
+    table = done.planned.table
+    if done.planned.why is not None:
+        yield f"{table}: left alone: {done.planned.why}"
+    if planned:
+        for step in done.planned.plan.steps:
+            yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
+    for one in done.steps:
+        yield f"{table}: {_told(one)}"
+    for left in done.left:
+        yield f"{table}: {left}"
+
+
+def _told(done: StepDone) -> str:
+    if done.step.kind is StepKind.VACUUM:
+        return f"vacuum: {_pile(done.gone)} deleted"
+    return f"{done.step.kind.value}: version {done.delta_version}, {done.step.reason}"
+
+
+def _pile(pile: Pile) -> str:
+    return f"{pile.files:,} {'file' if pile.files == 1 else 'files'} ({_size(pile.bytes)})"
+
+
+def _size(size: int) -> str:
+    value = float(size)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def upkeep_json(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
+    return {
+        "dry_run": planned,
+        "seconds": round(report.seconds, 3),
+        "tables": {str(one.planned.table): _table_json(one) for one in report.tables},
+    }
+
+
+def _table_json(done: TableDone) -> dict[str, Any]:
+    found = done.planned.files
+    return {
+        "mirror": done.planned.mirror,
+        "left_alone": done.planned.why,
+        "files": None if found is None else len(found.sizes),
+        "bytes": None if found is None else sum(found.sizes),
+        "planned": [_step_json(step) for step in done.planned.plan.steps],
+        "done": [
+            {
+                "step": one.step.kind.value,
+                "delta_version": one.delta_version,
+                "deleted_files": one.gone.files,
+                "deleted_bytes": one.gone.bytes,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in done.steps
+        ],
+        "left": list(done.left),
+    }
+
+
+def _step_json(step: UpkeepStep) -> dict[str, Any]:
+    return {
+        "step": step.kind.value,
+        "files": step.pile.files,
+        "bytes": step.pile.bytes,
+        "reason": step.reason,
+    }

@@ -1,0 +1,37 @@
+"""Files of mirrors: how many there are, and making them fewer.
+
+Belongs here: the port to a mirror's files, whatever rows are in them. Does not: writing rows
+(`ports.mirrors`), what is to be done (`pipeline.upkeep`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from pipeline.lake_commit import LakeCommit
+from pipeline.upkeep.decide import UpkeepStep
+from pipeline.upkeep.facts import MirrorFiles, Pile
+
+
+class MirrorUpkeep(Protocol):
+    """Mirrors are paths relative to the lake."""
+
+    @property
+    def keep(self) -> timedelta:
+        """How long each version of a mirror stays readable."""
+
+    def files(self, mirror: str, now: datetime) -> MirrorFiles:
+        """Those of the newest version, and what is left of older ones; starts no JVM."""
+
+    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+        """A commit; None where the log has no file of it."""
+
+    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+        """A step that commits: the new Delta version, None where there was nothing to do. The
+        commit says `said`, and is the one behind version `above` or none: `CommitConflict` where
+        somebody else committed since."""
+
+    def vacuum(self, mirror: str) -> Pile:
+        """Delete the files that no version needs which was replaced within the promised time; what
+        is gone. Repeating it goes on where one was cut off."""

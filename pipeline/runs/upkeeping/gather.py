@@ -1,0 +1,148 @@
+"""What is known of a source's mirrors before their upkeep.
+
+Belongs here: asking ledger and lake, and why a mirror is left alone. Does not: what is to be done
+(`pipeline.upkeep`), doing it (`upkeep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipeline.changes.layout import application_id
+from pipeline.errors import TableError
+from pipeline.foreign_commits import Passed
+from pipeline.intent import SettledWrite
+from pipeline.lake_commit import WriteKind, restamped
+from pipeline.ports.upkeep import MirrorUpkeep
+from pipeline.runs.agreement.lake_logs import judged
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+from pipeline.upkeep.decide import UpkeepPlan, decide, doubt_of
+from pipeline.upkeep.facts import Clocks, MirrorFiles, UpkeepPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A mirror that upkeep may write to. `version`: its newest; `shows`: that of the write whose
+    rows it shows; `said`: what a commit of upkeep says; `unnoted`: whether `version` is upkeep's,
+    and the ledger does not know it yet."""
+
+    table: TableName
+    mirror: str
+    version: int
+    shows: int
+    said: str
+    unnoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpkeep:
+    """A table's mirror, its files, and what is to be done. `kept` None: it is left alone, `why`
+    says for what reason."""
+
+    table: TableName
+    mirror: str
+    plan: UpkeepPlan
+    files: MirrorFiles | None = None
+    kept: Kept | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the ledger has on the source's mirrors, asked once. `busy`: tables with changes or
+    writes that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when
+    somebody had the source last; `clock`: the ledger's."""
+
+    states: Mapping[TableName, TableState]
+    busy: frozenset[TableName]
+    looked: Mapping[str, int]
+    upkept: Mapping[str, int]
+    held: datetime | None
+    clock: datetime
+
+    @classmethod
+    def read(cls, work: Workplace) -> Books:
+        ledger, source = work.ledger, work.source.name
+        intended = (intent.table for intent in ledger.open_intents(source))
+        lease = ledger.lease(source)
+        return cls(
+            ledger.table_states(source),
+            frozenset((*ledger.pending(source), *intended)),
+            ledger.looked(source),
+            ledger.upkept(source),
+            None if lease is None else lease.beat_at or lease.taken_at,
+            ledger.clock(),
+        )
+
+
+def plan_upkeep(
+    work: Workplace,
+    lake: MirrorUpkeep,
+    policy: UpkeepPolicy,
+    only: Collection[TableName] | None = None,
+) -> list[TableUpkeep]:
+    """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
+    books = Books.read(work)
+    return [
+        _planned(work, lake, policy, books, state)
+        for table, state in sorted(books.states.items())
+        if (only is None or table in only) and state.mirror_version is not None
+    ]
+
+
+def _planned(
+    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: Books, state: TableState
+) -> TableUpkeep:
+    """What concerns one table alone is told of it."""
+    try:
+        kept = kept_of(work, lake, books, state)
+        if isinstance(kept, str):
+            return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=kept)
+        found = lake.files(state.mirror, work.clock())
+        newest = lake.commit(kept.mirror, kept.version)
+        moment = None if newest is None else newest.committed_at
+        clocks = Clocks(work.clock(), books.clock, moment, books.held)
+        plan = decide(found, policy, doubt_of(clocks, lake.keep))
+        return TableUpkeep(state.table, state.mirror, plan, found, kept)
+    except TableError as error:
+        return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=error.reason)
+
+
+def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState) -> Kept | str:
+    """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
+    if state.condition is not TableCondition.ACTIVE:
+        return f"the table is {state.condition.value}"
+    if state.table in books.busy:
+        return "captured changes wait for their merge"
+    app_id = application_id(work.source.name, state, "mirror")
+    settled = work.ledger.last_settled(work.source.name, app_id)
+    if settled is None or settled.delta_version < (state.adopted or 0):
+        return "nothing was written to it since it was taken over"
+    found = judged(work, state, books.looked.get(state.mirror))
+    if not isinstance(found, Passed) or found.newest is None:
+        return "its log shows what is not Lockstep's; the next run tells of it"
+    return _kept(lake, books, state, settled, found.newest)
+
+
+def _kept(
+    lake: MirrorUpkeep, books: Books, state: TableState, settled: SettledWrite, newest: int
+) -> Kept | str:
+    mirror, shows = state.mirror, settled.delta_version
+    head = lake.commit(mirror, newest)
+    repeated = head is not None and head.repeats == shows
+    commit = head if repeated else lake.commit(mirror, shows)
+    if commit is None or commit.user_metadata is None:
+        return f"the log no longer tells what made version {shows} of it; its next write will"
+    said = restamped(
+        commit.user_metadata,
+        WriteKind.UPKEEP,
+        app_id=settled.intent.app_id,
+        txn_version=settled.intent.txn_version,
+        shows=shows,
+    )
+    unnoted = repeated and books.upkept.get(mirror, -1) < newest
+    return Kept(state.table, mirror, newest, shows, said, unnoted)

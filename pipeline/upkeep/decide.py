@@ -1,0 +1,151 @@
+"""What a mirror's upkeep consists of, each step with its reason. Pure.
+
+Belongs here: which files are small, how large they should be, what is purged and deleted. Does not:
+whether the mirror may be written to now (`pipeline.runs.upkeeping`), Spark (`resources.lake`).
+
+| step | when |
+|---|---|
+| compact | `small_files` files are smaller than half of what they should be, and half of them go |
+| purge | a part of the rows, `deleted_share`, is deleted and still in the files |
+| vacuum | there are files that no version needs which was replaced within `keep` |
+
+Files should be a 32nd of the table, at least 16 MiB and at most 512 MiB: a MERGE writes the files
+anew in which it changes rows, so a small table gets small files, and a large one few enough to be
+listed at once. A file is written again only until it has half that size, so that a mirror to which
+rows are added is not written again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, UpkeepPolicy
+
+_PARTS: Final = 32
+_LEAST: Final = 16 << 20
+_MOST: Final = 512 << 20
+_ROOM: Final = 2
+"""So many times what is written anew has to be free: files of before stay."""
+
+
+class StepKind(StrEnum):
+    """What a step does."""
+
+    COMPACT = "compact"
+    PURGE = "purge"
+    VACUUM = "vacuum"
+
+    @property
+    def commits(self) -> bool:
+        """Whether it makes a commit."""
+        return self is not StepKind.VACUUM
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepStep:
+    """A step, what it is about, and why. `target`: how large files should be, in bytes;
+    `deleted_share`: files of which more is deleted are written again too."""
+
+    kind: StepKind
+    pile: Pile
+    reason: str
+    target: int = 0
+    deleted_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepPlan:
+    """The steps in their order; `left`: what is not done, and why, a sentence each."""
+
+    steps: tuple[UpkeepStep, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def decide(found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
+    """`doubt`: why no clock can be trusted to delete by."""
+    steps, left = [], []
+    for step in (_compact(found, policy), _purge(found, policy)):
+        if step is None:
+            continue
+        if found.free is None or found.free >= step.pile.bytes * _ROOM:
+            steps.append(step)
+        else:
+            left.append(
+                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be written anew, and the "
+                f"lake has room for {found.free >> 20} MiB; make room"
+            )
+    if found.unneeded.files:
+        if doubt is None:
+            steps.append(
+                UpkeepStep(
+                    StepKind.VACUUM,
+                    found.unneeded,
+                    f"no version that is promised needs {_files(found.unneeded.files)}",
+                )
+            )
+        else:
+            left.append(f"{_files(found.unneeded.files)} that nothing needs stay: {doubt}")
+    if found.untold is not None:
+        left.append(found.untold)
+    return UpkeepPlan(tuple(steps), tuple(left))
+
+
+def doubt_of(clocks: Clocks, keep: timedelta) -> str | None:
+    """Why the clocks cannot be trusted to delete what is older than `keep`; None where they can. A
+    clock that is fast makes files old that are not."""
+    now = clocks.machine
+    if abs(now - clocks.ledger) > CLOCKS_APART:
+        return (
+            f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
+            f"{clocks.ledger:%Y-%m-%d %H:%M:%S}; set the one that is wrong"
+        )
+    if clocks.newest is not None and clocks.newest - now > CLOCKS_APART:
+        return (
+            f"the clock says {now:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
+            f"{clocks.newest:%Y-%m-%d %H:%M:%S}; set the clock right"
+        )
+    if clocks.held is None or now - clocks.held > keep:
+        return (
+            f"by the clock, {now:%Y-%m-%d %H:%M:%S} UTC, there was no run for longer than versions "
+            "are promised; if it is right, `lockstep run` first"
+        )
+    return None
+
+
+def target_bytes(total: int, policy: UpkeepPolicy) -> int:
+    """How large the files of a table of so many bytes should be."""
+    if policy.file_bytes is not None:
+        return policy.file_bytes
+    return min(max(_power(total // _PARTS), _LEAST), _MOST)
+
+
+def _power(size: int) -> int:
+    """The power of two that is not smaller: so the size does not change with every upkeep."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+def _compact(found: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+    target = target_bytes(sum(found.sizes), policy)
+    small = Pile.of([size for size in found.sizes if size < target // 2])
+    left = -(-small.bytes // target)
+    if small.files < max(policy.small_files, 2) or left * 2 > small.files:
+        return None
+    reason = f"{_files(small.files)} of {len(found.sizes)} are smaller than {target // 2 >> 10} KiB"
+    return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
+
+
+def _purge(found: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+    deleted, rows = found.deleted or 0, found.rows or 0
+    if not deleted or not rows:
+        return None
+    if not policy.purge and deleted < rows * policy.deleted_share:
+        return None
+    reason = f"{deleted:,} of {rows:,} rows in the files are deleted"
+    return UpkeepStep(StepKind.PURGE, Pile.of(found.sizes), reason)
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"

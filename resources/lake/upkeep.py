@@ -1,0 +1,148 @@
+"""Mirrors' files made fewer: `pipeline.ports.upkeep` by Spark, and what is known without it.
+
+Belongs here: a table's files and rows as its log tells them, OPTIMIZE, REORG and VACUUM. Does not:
+when to do which (`pipeline.upkeep`), which files older versions need (`needed`).
+
+The commits are Delta's own, in Java: delta-rs' OPTIMIZE refuses tables with deletion vectors. They
+are bound to the version they were planned on like any other (`pin`), so that whoever writes to the
+mirror meanwhile wins.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipeline.errors import CommitConflict
+from pipeline.lake_commit import LakeCommit
+from pipeline.upkeep.decide import StepKind, UpkeepStep
+from pipeline.upkeep.facts import MirrorFiles, Pile
+from resources.lake.altering import USER_METADATA, stamped
+from resources.lake.commits import read_commit
+from resources.lake.delta_log import commit_file, newest_version
+from resources.lake.java_errors import spark_errors
+from resources.lake.needed import data_files, unneeded
+from resources.lake.pin import behind, head_of
+from resources.lake.session import SparkProcess
+from resources.lake.sessions import Sessions
+from resources.lake.sizes import shown_by
+from resources.lake.statement import quoted
+from resources.lake.storage import lake_errors, mirror_errors
+
+_DELTA: Final = "spark.databricks.delta"
+_HOUR: Final = timedelta(hours=1)
+_FEW_BYTES: Final = 64 << 20
+_FEW_FILES: Final = 10_000
+"""Up to which a session for few rows does it sooner."""
+
+
+class SparkUpkeep:
+    """`keep`: how long each version of a mirror stays readable."""
+
+    def __init__(self, lake: Path, *, spark: SparkProcess, keep: timedelta) -> None:
+        self._lake = lake
+        self._sessions = Sessions(spark)
+        self._keep = keep
+
+    @property
+    def keep(self) -> timedelta:
+        return self._keep
+
+    def files(self, mirror: str, now: datetime) -> MirrorFiles:
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            table = DeltaTable(path)
+            actions = pa.table(table.get_add_actions(flatten=True))
+            sizes = tuple(actions["size_bytes"].to_pylist()) if actions.num_rows else ()
+            rows, deleted = _rows(path, table, actions)
+            pile, untold = unneeded(path, table, now - self._keep)
+            free = shutil.disk_usage(path).free
+        return MirrorFiles(sizes, rows, deleted, pile, untold, free)
+
+    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            return read_commit(path, version)
+
+    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+        path = self._lake / mirror
+        head = head_of(path)
+        if head.version != above:
+            raise _late(mirror)
+        stamps = {**head.pin(), USER_METADATA: said, **_settings(step)}
+        with (
+            self._sessions.one(few=step.pile.bytes <= _FEW_BYTES) as session,
+            mirror_errors(self._lake, path),
+            behind(path, head),
+            stamped(session, stamps),
+        ):
+            session.sql(_statement(step, path)).collect()
+        made = newest_version(path)
+        return None if made == above else above + 1
+
+    def vacuum(self, mirror: str) -> Pile:
+        path = self._lake / mirror
+        before = data_files(path)
+        stamps = {
+            f"{_DELTA}.retentionDurationCheck.enabled": "false",  # the time is ours, not a person's
+            f"{_DELTA}.vacuum.logging.enabled": "false",
+        }
+        hours = f"{self._keep / _HOUR:.6f}"
+        with (
+            self._sessions.one(few=len(before) <= _FEW_FILES) as session,
+            mirror_errors(self._lake, path),
+            spark_errors(path),
+            stamped(session, stamps),
+        ):
+            session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
+        after = data_files(path)
+        return Pile.of([size for name, (size, _) in before.items() if name not in after])
+
+
+def _settings(step: UpkeepStep) -> dict[str, str]:
+    if step.kind is not StepKind.COMPACT:
+        return {}
+    return {
+        f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
+        f"{_DELTA}.optimize.maxFileSize": str(step.target),
+        f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+    }
+
+
+def _statement(step: UpkeepStep, path: Path) -> str:
+    table = f"delta.{quoted(str(path))}"
+    if step.kind is StepKind.COMPACT:
+        return f"OPTIMIZE {table}"
+    return f"REORG TABLE {table} APPLY (PURGE)"
+
+
+def _late(mirror: str) -> CommitConflict:
+    return CommitConflict(
+        f"Somebody committed to {mirror} before its upkeep did", hint="the next upkeep tries again"
+    )
+
+
+def _rows(path: Path, table: DeltaTable, actions: pa.Table) -> tuple[int | None, int | None]:
+    """Rows in the files, and how many of those are deleted."""
+    if not actions.num_rows:
+        return 0, 0
+    counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
+    rows = None if None in counts else sum(counts)
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return rows, 0
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        # Delta's checksum file beside the newest commit counts them.
+        told = json.loads(commit_file(path, table.version()).with_suffix(".crc").read_bytes())
+        return rows, int(told["numDeletedRecordsOpt"])
+    with lake_errors(path):
+        shown = shown_by(table)
+    if rows is None or shown is None or shown.rows is None:
+        return rows, None
+    return rows, rows - shown.rows

@@ -1,0 +1,155 @@
+"""What a mirror's upkeep consists of: enough, never twice, and nothing by a clock in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
+from pipeline.lake_commit import FileAction, LakeCommit, Look, WriteKind, restamped, stamp
+from pipeline.recovery.read import mirror_facts
+from pipeline.table import TableName
+from pipeline.upkeep.decide import StepKind, UpkeepStep, decide, doubt_of, target_bytes
+from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, UpkeepPolicy
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+KEEP = timedelta(days=1)
+SIZES = st.lists(st.integers(1, 1 << 31), max_size=60).map(tuple)
+
+
+SAID = {
+    "format": 2,
+    "kind": "merge",
+    "ledger": "l",
+    "source": "s",
+    "table": "a.b",
+    "name": ["a", "b"],
+    "batches": [3, 4],
+    "position": "binlog.000001:90",
+}
+APP = "lockstep/s/a.b/mirror/2"
+
+
+def a_repeat(added: int, removed: int) -> LakeCommit:
+    """Version 9, which says that it shows the rows of version 7."""
+    said = restamped(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
+    adds = (FileAction("new", added, data_change=False),)
+    removes = (FileAction("old", removed, data_change=False),)
+    return LakeCommit(9, "OPTIMIZE", NOW, said, {}, adds, removes)
+
+
+@given(added=st.integers(0, 3), removed=st.integers(0, 3), last=st.sampled_from([4, 5, 8]))
+def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, last: int) -> None:
+    """It passes if it leaves the table as it was; and where the write's own commit is not in the
+    log any more, it tells a new ledger what the write did."""
+    commit = a_repeat(added, removed)
+    expected = Expected("l", APP, None, None, looked=8, last=last)
+    found = judge(Look(9, None, (commit,)), expected)
+    if last < 5:
+        assert isinstance(found, Ahead)
+    else:
+        assert isinstance(found, Passed if added == removed else Foreign)
+    facts = mirror_facts("s/a/b", [commit])
+    if added != removed:
+        assert facts is None
+        return
+    assert facts is not None
+    assert (facts.table, facts.generation) == (TableName("a", "b"), 2)
+    assert [(one.version, one.last) for one in facts.shown] == [(9, 4)]
+
+
+@st.composite
+def mirrors(draw: st.DrawFn) -> MirrorFiles:
+    rows = draw(st.none() | st.integers(0, 1 << 40))
+    deleted = None if rows is None else draw(st.none() | st.integers(0, rows))
+    unneeded = Pile.of(draw(SIZES))
+    untold = draw(st.none() | st.just("the log"))
+    free = draw(st.none() | st.integers(0, 1 << 38))
+    return MirrorFiles(draw(SIZES), rows, deleted, unneeded, untold, free)
+
+
+POLICIES = st.builds(
+    UpkeepPolicy,
+    small_files=st.integers(2, 40),
+    file_bytes=st.none() | st.integers(1 << 20, 1 << 30),
+    deleted_share=st.floats(0.001, 1),
+    purge=st.booleans(),
+)
+
+
+def compacted(found: MirrorFiles, step: UpkeepStep) -> MirrorFiles:
+    """As Delta does it: small files together, each up to the size they should have."""
+    small = step.target // 2
+    large = tuple(size for size in found.sizes if size >= small)
+    left, bins = sum(size for size in found.sizes if size < small), []
+    while left:
+        bins.append(min(left, step.target))
+        left -= bins[-1]
+    return MirrorFiles((*large, *bins), found.rows, 0)
+
+
+SPANS = st.timedeltas(-CLOCKS_APART * 3, CLOCKS_APART * 3)
+
+
+@given(ledger=SPANS, newest=SPANS, held=st.none() | st.timedeltas(timedelta(0), KEEP * 2))
+def test_nothing_is_deleted_by_a_clock_in_doubt(
+    ledger: timedelta, newest: timedelta, held: timedelta | None
+) -> None:
+    """Not by one that another contradicts, nor where nobody had the source since the promise
+    began: a clock that jumped ahead makes all files old at once."""
+    moment = None if held is None else NOW - held
+    doubt = doubt_of(Clocks(NOW, NOW + ledger, NOW + newest, moment), KEEP)
+    agree = abs(ledger) <= CLOCKS_APART and newest <= CLOCKS_APART
+    assert (doubt is None) == (agree and held is not None and held <= KEEP)
+
+
+@given(found=mirrors(), policy=POLICIES, doubt=st.none() | st.just("the clock"))
+def test_upkeep_does_enough_and_comes_to_an_end(
+    found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None
+) -> None:
+    """Compacting at least halves the small files and leaves nothing to compact; commits come
+    before deletion, each step once, and only where there is room; files go if and only if there are
+    such and no clock is in doubt; what is not done is told."""
+    plan = decide(found, policy, doubt)
+    kinds = [step.kind for step in plan.steps]
+    assert kinds == [kind for kind in StepKind if kind in kinds]
+    assert (StepKind.VACUUM in kinds) == (found.unneeded.files > 0 and doubt is None)
+    told = [found.untold is not None, found.unneeded.files > 0 and doubt is not None]
+    roomy = decide(replace(found, free=None), policy, doubt)
+    lacking = len(roomy.steps) - len(plan.steps)
+    assert len(plan.left) == sum(told) + lacking
+    for step in plan.steps:
+        room = found.free is None or not step.kind.commits or step.pile.bytes * 2 <= found.free
+        assert room, step
+    deleted, rows = found.deleted or 0, found.rows or 0
+    wanted = deleted > 0 and (policy.purge or deleted >= rows * policy.deleted_share)
+    assert (StepKind.PURGE in [step.kind for step in roomy.steps]) == wanted
+    for step in plan.steps:
+        if step.kind is StepKind.COMPACT:
+            assert step.pile.files >= policy.small_files
+            after = compacted(found, step)
+            assert len(found.sizes) - len(after.sizes) >= step.pile.files // 2
+            again = decide(after, policy, doubt)
+            assert StepKind.COMPACT not in [one.kind for one in again.steps]
+
+
+@given(added=st.integers(1, 8 << 20), policy=st.builds(UpkeepPolicy, st.integers(2, 100)))
+def test_a_month_of_runs_leaves_few_files_and_writes_none_of_them_often(
+    added: int, policy: UpkeepPolicy
+) -> None:
+    """With a file from each run and upkeep after each hundred, a mirror has a few hundred files at
+    most, and what was written is a small multiple of what was added."""
+    sizes: tuple[int, ...] = ()
+    written = 0
+    for _ in range(432):
+        sizes = (*sizes, *(added for _ in range(100)))
+        found = MirrorFiles(sizes, None, None)
+        for step in decide(found, policy).steps:
+            sizes = compacted(found, step).sizes
+            written += step.pile.bytes
+    target = target_bytes(sum(sizes), policy)
+    assert len(sizes) <= 2 * sum(sizes) / target + 200
+    assert written <= 20 * sum(sizes) + 432 * target
