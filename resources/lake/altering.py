@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
 from pipeline.errors import ForeignCommit
@@ -37,7 +35,7 @@ from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
 from resources.lake.pin import Head
 from resources.lake.statement import quoted, step_statement
-from resources.lake.storage import lake_errors
+from resources.lake.storage import LakePath, delta_table, lake_errors
 from resources.lake.versions import BY_AGE
 from resources.lake.writing import rewrite
 
@@ -50,7 +48,7 @@ USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def recorded_steps(
-    table: Path, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
+    table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
     """The commits of the steps behind Delta version `after`, None where there is none."""
     found: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
@@ -141,7 +139,7 @@ def names_given(step: MirrorStep) -> tuple[str, ...]:
 
 def carry_out(
     session: SparkSession,
-    table: Path,
+    table: LakePath,
     step: MirrorStep,
     said: str,
     head: Head,
@@ -155,12 +153,12 @@ def carry_out(
         stamps |= {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
     with stamped(session, stamps):
         if isinstance(step, Rewrite):
-            rewrite(session, str(table), step)
+            rewrite(session, table, step)
         else:
             session.sql(step_statement(str(table), step))
 
 
-def restore(session: SparkSession, table: Path, version: int, said: str, head: Head) -> None:
+def restore(session: SparkSession, table: LakePath, version: int, said: str, head: Head) -> None:
     """Make the commit behind `head` that shows an earlier version once more, however old: its
     files are looked for, not its age."""
     stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
@@ -169,14 +167,14 @@ def restore(session: SparkSession, table: Path, version: int, said: str, head: H
 
 
 def enable_types(
-    session: SparkSession, table: Path, types: Sequence[pa.DataType], head: Head
+    session: SparkSession, table: LakePath, types: Sequence[pa.DataType], head: Head
 ) -> bool:
     """Let an older mirror hold DATETIME, in a commit behind `head` that changes nothing else;
     whether there was a need to."""
     if LOCAL_TYPE not in types:
         return False
     with lake_errors(table):
-        features = DeltaTable(table).protocol().reader_features or []
+        features = delta_table(table).protocol().reader_features or []
     if LOCAL_FEATURE in features:
         return False
     with stamped(session, head.pin()):

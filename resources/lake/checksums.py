@@ -8,11 +8,12 @@ that are gone. Does not: what is in them, which is Delta's.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
+from resources.lake.storage import LakePath
 
-def drop_stray_checksum(commit_file: Path, commit: bytes) -> None:
+
+def drop_stray_checksum(commit_file: LakePath, commit: bytes) -> None:
     """Delete the checksum file of a version unless the same transaction wrote it as its commit,
     which is `commit`. Without one, Spark reads the log. OSError is not caught."""
     checksum = commit_file.with_suffix(".crc")

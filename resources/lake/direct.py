@@ -13,12 +13,10 @@ them it does not do to a file that is brought: a table that asks for such things
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -27,7 +25,13 @@ from deltalake import DeltaTable, Schema
 
 from pipeline.ports.mirror_writes import Target
 from resources.lake.parts import spark_schema
-from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+from resources.lake.storage import (
+    LakePath,
+    delta_table,
+    lake_errors,
+    make_durable_folder,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +83,7 @@ def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
 
 def commit_rows(
     session: SparkSession,
-    path: Path,
+    path: LakePath,
     target: Target,
     rows: pa.Table,
     *,
@@ -88,7 +92,7 @@ def commit_rows(
 ) -> None:
     """Make the write's one commit: `rows` are added, or all that there is from now on (`anew`).
     `made`: the properties that the mirror is created with; None where it is there."""
-    stored = rows if made is not None else _as_stored(rows, DeltaTable(path))
+    stored = rows if made is not None else _as_stored(rows, delta_table(path))
     file = _written(path, stored) if rows.num_rows else None
     with _active(session) as jvm:
         none = _object(jvm, "scala.None")
@@ -164,7 +168,7 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
     }
 
 
-def _added(file: Path, rows: int) -> Mapping[str, Any]:
+def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
     told = file.stat()
     return {
         "path": file.name,
@@ -189,27 +193,21 @@ def _stored(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
     return field.with_name(told[_NAME]).with_metadata({"PARQUET:field_id": str(told[_ID])})
 
 
-def _written(path: Path, rows: pa.Table) -> Path:
+def _written(path: LakePath, rows: pa.Table) -> LakePath:
     """A durable file of the rows; nothing stays of one that could not be written."""
     with lake_errors(path):
         make_durable_folder(path)
         file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        try:
-            with file.open("xb") as sink:
-                pq.write_table(
-                    rows,
-                    sink,
-                    compression="snappy",
-                    coerce_timestamps="us",
-                    store_decimal_as_integer=True,
-                    store_schema=False,
-                )
-                sink.flush()
-                os.fsync(sink.fileno())
-            sync_folder(path)
-        except BaseException:
-            file.unlink(missing_ok=True)
-            raise
+        content = pa.BufferOutputStream()
+        pq.write_table(
+            rows,
+            content,
+            compression="snappy",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+            store_schema=False,
+        )
+        write_durably(file, content.getvalue().to_pybytes())
     return file
 
 

@@ -6,7 +6,6 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -60,7 +59,15 @@ from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
+from resources.lake.storage import (
+    LakePath,
+    delta_table,
+    lake_errors,
+    mirror_errors,
+    remove_folder,
+    remove_table,
+    sync_folder,
+)
 from resources.lake.versions import lacking
 from resources.lake.writing import commit, copy_rows, properties
 
@@ -69,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class SparkMirrors:
-    """`pipeline.ports.Mirrors` on a folder of this machine.
+    """`pipeline.ports.Mirrors` in the lake.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
     size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
@@ -79,7 +86,7 @@ class SparkMirrors:
 
     def __init__(
         self,
-        lake: Path,
+        lake: LakePath,
         *,
         staging: Path,
         spark: SparkProcess,
@@ -117,7 +124,7 @@ class SparkMirrors:
             return done
         refuse_columns(target.schema.names)
         with self._about(target.mirror) as path:
-            table = DeltaTable(path) if head.exists else None
+            table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | Recount):
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
@@ -191,7 +198,7 @@ class SparkMirrors:
         if None in done:
             refuse_columns([name for step in steps for name in names_given(step)])
             with self._about(mirror):
-                few = self._has_few(DeltaTable(table))
+                few = self._has_few(delta_table(table))
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
@@ -208,7 +215,7 @@ class SparkMirrors:
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:
-            return shown_by(DeltaTable(self._lake / mirror, version=version))
+            return shown_by(delta_table(self._lake / mirror, version))
         except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
             return None
 
@@ -235,10 +242,10 @@ class SparkMirrors:
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror
-        source, *_ = Path(mirror).parts
+        source = mirror.partition("/")[0]
         with lake_errors(folder):
             # Where versions before this one put what was on its way out.
-            shutil.rmtree(self._lake / source / "_removed", ignore_errors=True)
+            remove_folder(self._lake / source / "_removed")
             remove_table(folder, held)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
@@ -247,7 +254,7 @@ class SparkMirrors:
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(DeltaTable(path, version=version)):
+            if needs_spark(delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
@@ -261,7 +268,7 @@ class SparkMirrors:
         spans: Sequence[Span],
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(DeltaTable(path, version=version)):
+            if needs_spark(delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version, near(column, spans))
@@ -271,7 +278,7 @@ class SparkMirrors:
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        few = self._has_few(DeltaTable(path, version=version))
+        few = self._has_few(delta_table(path, version))
         with self._sessions.one(few=few) as session, self._staging.folder() as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
@@ -293,10 +300,10 @@ class SparkMirrors:
                 anew = not isinstance(write, Append)
                 commit_rows(session, path, target, rows, anew=anew, made=made)
             else:
-                commit(session, write, str(path), self._staging, made)
+                commit(session, write, path, self._staging, made)
 
     @contextmanager
-    def _about(self, mirror: str) -> Iterator[Path]:
+    def _about(self, mirror: str) -> Iterator[LakePath]:
         """The mirror's folder, for what concerns that mirror alone."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
@@ -329,13 +336,14 @@ class SparkMirrors:
 
     def _make_durable(self, mirror: str) -> None:
         """The names of a new mirror's folders; its log makes durable what is in it."""
-        log = self._lake / mirror / "_delta_log"
-        with lake_errors(log):
-            for folder in log.relative_to(self._lake).parents:
-                sync_folder(self._lake / folder)
+        folder = self._lake / mirror / "_delta_log"
+        with lake_errors(folder):
+            while folder != self._lake:
+                folder = folder.parent
+                sync_folder(folder)
 
 
-def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:
+def _there(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
     if commit is None:
         raise ForeignCommit(
             f"A change of {table}'s columns ended without its record in the log",

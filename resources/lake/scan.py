@@ -13,18 +13,18 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from pipeline.proof.sampling import Span
-from resources.lake.storage import lake_errors
+from resources.lake.storage import LakePath, delta_table, lake_errors
 
 
 def scanned(
-    path: Path, columns: Sequence[str], version: int, where: str | None = None
+    path: LakePath, columns: Sequence[str], version: int, where: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """`columns` of all rows at a version, or of those for which `where` is true, in no
     particular order."""
     names = ", ".join(map(_quoted, columns))
     condition = "" if where is None else f" where {where}"
     with lake_errors(path):
-        table = DeltaTable(path, version=version)
+        table = delta_table(path, version)
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         builder = QueryBuilder().register("mirror", table)
@@ -68,10 +68,10 @@ def _literal(value: int | str) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def mirror_schema(path: Path, version: int) -> pa.Schema:
+def mirror_schema(path: LakePath, version: int) -> pa.Schema:
     """The columns at a version, in the types of `pipeline.schema.types`."""
     with lake_errors(path):
-        return _plain(DeltaTable(path, version=version))
+        return _plain(delta_table(path, version))
 
 
 def needs_spark(table: DeltaTable) -> bool:

@@ -7,7 +7,6 @@ Belongs here: which writes that can be said of, and their rows. Does not: how ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +26,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.direct import has_columns, takes_files
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import lake_errors
+from resources.lake.storage import LakePath, lake_errors
 
 _KINDS = pa.array([kind.value for kind in CHANGE_TYPES])
 
@@ -57,7 +56,7 @@ def in_memory(write: MirrorWrite, table: DeltaTable | None) -> bool:
             return False
 
 
-def rows_of_write(path: Path, write: MirrorWrite, version: int) -> pa.Table:
+def rows_of_write(path: LakePath, write: MirrorWrite, version: int) -> pa.Table:
     """The rows that an append adds, or that are there behind a merge and a replacement.
     `version`: the mirror's before, -1 where there is none."""
     schema = write.target.schema

@@ -7,7 +7,6 @@ there. Does not: which version shows what (`pipeline.runs.inspecting.version_set
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from deltalake.exceptions import DeltaError
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
 from resources.lake.commits import read_commit
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import first_line, lake_errors
+from resources.lake.storage import LakePath, delta_table, first_line, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +36,7 @@ class MirrorVersion:
     """A version of the Delta table in a folder. `table_id`: of that table, None where nobody
     kept it; `batch`: the last one that the version may show."""
 
-    path: Path
+    path: LakePath
     version: int
     table_id: str | None
     batch: int
@@ -46,7 +45,7 @@ class MirrorVersion:
 def opened(one: MirrorVersion) -> DeltaTable:
     """`VersionGone` unless it is that version of that table, and all of it is there."""
     try:
-        table = DeltaTable(one.path, version=one.version)
+        table = delta_table(one.path, one.version)
         found = str(table.metadata().id)
     except (DeltaError, OSError) as error:
         raise _gone(one, first_line(str(error)) or "its log is gone") from error
@@ -59,15 +58,15 @@ def opened(one: MirrorVersion) -> DeltaTable:
     return table
 
 
-def lacking(path: Path, version: int) -> str | None:
+def lacking(path: LakePath, version: int) -> str | None:
     """Why a version of the table there cannot be read; None where all of it is there."""
     try:
-        return _lost(path, DeltaTable(path, version=version))
+        return _lost(path, delta_table(path, version))
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
 
 
-def _lost(path: Path, table: DeltaTable) -> str | None:
+def _lost(path: LakePath, table: DeltaTable) -> str | None:
     files = pa.table(table.get_add_actions()).column("path").to_pylist()
     lost = [file for file in files if not (path / file).is_file()]
     return f"{len(lost)} of its files were deleted, as VACUUM does" if lost else None
