@@ -13,7 +13,6 @@ annotations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import dagster as dg
 
@@ -28,6 +27,7 @@ from assets.table_news import standings_of
 from pipeline.errors import LockstepError
 from pipeline.standing.tables import unseen
 from resources.config import Settings
+from resources.lake.paths import LakePath
 
 DROPPED_TAG = "lockstep/dropped"
 
@@ -92,7 +92,7 @@ def mirror_assets(
 
 
 def _spec(
-    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: Path
+    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: LakePath
 ) -> dg.AssetSpec:
     gone = ", dropped at the source" if entry.dropped else ""
     return declared.spec(

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_spark"]
+pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_objects", "tests.fix_spark"]
 
 # Time is not a property: the first example may compile code, and machines differ.
 settings.register_profile("lockstep", deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
@@ -20,6 +19,7 @@ from lockstep.snippets import (
 )
 from pipeline.errors import NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
+from resources.lake.paths import LakePath
 
 if TYPE_CHECKING:
     from pipeline.places import Place
@@ -66,7 +66,9 @@ def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
         )
 
 
-def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any] | None:
+def describe(
+    ledger: Ledger, source: str, table: TableName, lake: LakePath
+) -> dict[str, Any] | None:
     """Where the table is and how to read it, as JSON; None if the source has no such."""
     state = ledger.table_states(source).get(table)
     if state is None:
@@ -87,7 +89,7 @@ def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[
 
 
 def describe_at(
-    ledger: Ledger, source: str, table: TableName, lake: Path, place: Place
+    ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
     """The mirror's version as of a place, and how to read it, as JSON. `VersionSetUnknown` where
     the table has none there."""
@@ -119,7 +121,9 @@ def describe_at(
     }
 
 
-def describe_changes(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any]:
+def describe_changes(
+    ledger: Ledger, source: str, table: TableName, lake: LakePath
+) -> dict[str, Any]:
     """The changelog's generations, their columns together, and how to read it, as JSON."""
     from lockstep.changelogs import whole_changelog
 

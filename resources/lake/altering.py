@@ -33,9 +33,10 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
+from resources.lake.paths import LakePath
 from resources.lake.pin import Head
 from resources.lake.statement import quoted, step_statement
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.storage import delta_table, lake_errors
 from resources.lake.versions import BY_AGE
 from resources.lake.writing import rewrite
 

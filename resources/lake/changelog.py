@@ -27,8 +27,9 @@ from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
+from resources.lake.paths import LakePath
 from resources.lake.segments import damaged_files, refuse_damaged
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.storage import delta_options, delta_table, lake_errors
 
 _CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
@@ -275,6 +276,7 @@ def _commit(
                 Schema.from_arrow(schema),
                 adds,
                 mode="error",
+                storage_options=delta_options(path),
                 configuration=_CONFIGURATION,
                 commit_properties=commit,
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from resources.lake.storage import LakePath
+from resources.lake.paths import LakePath
 
 
 def drop_stray_checksum(commit_file: LakePath, commit: bytes) -> None:

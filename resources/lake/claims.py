@@ -19,8 +19,8 @@ from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
 from resources.lake.commits import commits_back
+from resources.lake.paths import LakePath
 from resources.lake.storage import (
-    LakePath,
     delta_tables,
     key_below,
     lake_errors,

@@ -20,8 +20,9 @@ from deltalake.exceptions import DeltaError
 from pipeline.errors import LakeUnavailable
 from pipeline.lake_commit import Altered, FileAction, LakeCommit, Look
 from resources.lake.delta_log import checkpointed, commit_file, newest_version
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.storage import delta_table, lake_errors
 
 
 def ends_at(table: LakePath, version: int) -> bool:

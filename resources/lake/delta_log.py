@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pipeline.errors import ForeignCommit
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _STEPS = 200

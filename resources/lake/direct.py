@@ -25,13 +25,8 @@ from deltalake import DeltaTable, Schema
 
 from pipeline.ports.mirror_writes import Target
 from resources.lake.parts import spark_schema
-from resources.lake.storage import (
-    LakePath,
-    delta_table,
-    lake_errors,
-    make_durable_folder,
-    write_durably,
-)
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors, make_durable_folder, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipeline.changes.delivered import DeliveredPart, DeliveredTable
+from resources.lake.paths import LakePath
 from resources.lake.statement import quoted
-from resources.lake.storage import LakePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

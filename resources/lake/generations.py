@@ -17,9 +17,10 @@ from pipeline.changes.generations import SharedColumn, gathered, in_order
 from pipeline.changes.layout import changelog_path
 from pipeline.table import TableName
 from resources.lake.delta_log import newest_version
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.statement import quoted
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.storage import delta_table, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

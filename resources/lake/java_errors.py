@@ -21,7 +21,8 @@ from pipeline.errors import (
     MirrorRefused,
     TableError,
 )
-from resources.lake.storage import LakePath, first_line, unavailable
+from resources.lake.paths import LakePath
+from resources.lake.storage import first_line, unavailable
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import LakeUnavailable, SetupIncomplete
-from resources.lake.objects import ObjectPath
-from resources.lake.storage import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -51,6 +51,7 @@ from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows
 from resources.lake.java_errors import spark_errors
+from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.session import SparkProcess
@@ -60,7 +61,6 @@ from resources.lake.small import in_memory, rows_of_write
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import (
-    LakePath,
     delta_table,
     lake_errors,
     mirror_errors,

@@ -20,7 +20,8 @@ from pipeline.errors import LakeUnavailable, TableError
 from resources.lake.checksums import drop_stray_checksum
 from resources.lake.delta_log import commit_file, newest_version
 from resources.lake.java_errors import conflict, spark_errors
-from resources.lake.storage import LakePath, lake_errors
+from resources.lake.paths import LakePath
+from resources.lake.storage import lake_errors
 
 VERSION: Final = "spark.lockstep.commit.version"
 PARENT: Final = "spark.lockstep.commit.parent"

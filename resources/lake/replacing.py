@@ -18,10 +18,10 @@ from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
 from resources.lake.parts import changes_of, empty_rows, images_of, rows_of
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.staging import Staging
 from resources.lake.statement import literal, quoted, sql_type
-from resources.lake.storage import LakePath
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

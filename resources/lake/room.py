@@ -11,11 +11,11 @@ from pipeline.keeping import KEEP
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
 from resources.lake.mirror import SparkMirrors
+from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
 from resources.lake.spool import FileSpool
-from resources.lake.storage import LakePath
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from resources.lake.objects import ObjectPath
+from resources.lake.paths import ObjectPath
 
 SCHEMES: Final = ("s3", "s3a")
 

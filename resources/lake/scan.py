@@ -13,7 +13,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from pipeline.proof.sampling import Span
-from resources.lake.storage import LakePath, delta_table, lake_errors
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
 
 
 def scanned(

@@ -22,8 +22,8 @@ from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
+from resources.lake.paths import LakePath
 from resources.lake.storage import (
-    LakePath,
     lake_errors,
     make_durable,
     make_durable_folder,

@@ -29,10 +29,9 @@ from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.log_store import log_store_jar, require_log_store
-from resources.lake.objects import ObjectPath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.settings import SparkSettings
-from resources.lake.storage import LakePath
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

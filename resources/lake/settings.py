@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pipeline.errors import ConfigurationError
 from resources.lake import log_store
-from resources.lake.objects import ObjectPath
-from resources.lake.storage import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 
 _GIB = 1024**3
 

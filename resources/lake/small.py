@@ -25,8 +25,9 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.direct import has_columns, takes_files
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import LakePath, lake_errors
+from resources.lake.storage import lake_errors
 
 _KINDS = pa.array([kind.value for kind in CHANGE_TYPES])
 

@@ -24,14 +24,8 @@ from typing import TYPE_CHECKING, Final
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
 from pipeline.segment import SegmentFile
-from resources.lake.objects import ObjectPath
-from resources.lake.storage import (
-    LakePath,
-    lake_errors,
-    make_durable,
-    make_durable_folder,
-    sync_folder,
-)
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -108,6 +102,7 @@ class FileSpool:
             descriptor = self._unnamed()
             with open(descriptor, "wb", closefd=False) as copy:
                 shutil.copyfileobj(content, copy, _WRITE_BYTES)
+        os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
     def discard(self, source: str, batch: int) -> int:

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from threading import get_ident
-from typing import IO, TypeAlias
+from typing import IO
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -34,10 +34,7 @@ from obstore.exceptions import (
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
 from pipeline.ports.held import Held
-from resources.lake.objects import ByteSink, ObjectPath
-
-LakePath: TypeAlias = Path | ObjectPath
-"""A file or a folder of the lake."""
+from resources.lake.paths import ByteSink, LakePath, ObjectPath
 
 _CURES = {
     errno.ENOSPC: ("is full", "free some space there, then run again"),
@@ -72,7 +69,7 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unavailable(path, error.errno, error.strerror or type(error).__name__) from error
+        raise unavailable(path, error.errno, _said(error)) from error
     except BaseError as error:
         raise _store_unavailable(path, error) from error
     except DeltaError as error:
@@ -110,10 +107,14 @@ def _about_mirror(
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
     elif isinstance(error, OSError):
-        said = error.strerror or type(error).__name__
+        said = _said(error)
     elif isinstance(error, DeltaError):
         said = first_line(str(error))
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or first_line(str(error)) or type(error).__name__
 
 
 def _number_in(text: str) -> int | None:
@@ -149,9 +150,12 @@ def _store_unavailable(path: LakePath, error: BaseError) -> LakeUnavailable:
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
     """The table there, as delta-rs opens it."""
-    if isinstance(path, ObjectPath):
-        return DeltaTable(str(path), version=version, storage_options=path.options)
-    return DeltaTable(path, version=version)
+    return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+
+
+def delta_options(path: LakePath) -> dict[str, str] | None:
+    """What delta-rs is told of the store."""
+    return path.options if isinstance(path, ObjectPath) else None
 
 
 def delta_tables(folder: LakePath) -> Iterator[LakePath]:

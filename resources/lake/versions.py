@@ -15,8 +15,9 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
 from resources.lake.commits import read_commit
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import LakePath, delta_table, first_line, lake_errors
+from resources.lake.storage import delta_table, first_line, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

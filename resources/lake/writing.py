@@ -27,10 +27,10 @@ from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.looking_up import looked_up
 from resources.lake.parts import changes_of, column_from, images_of, keep_marks
+from resources.lake.paths import LakePath
 from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
-from resources.lake.storage import LakePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""Objects of a store under the words of `pathlib`: what the lake's adapters ask of a path.
+"""Paths of the lake: files of this machine, or objects of a store under the words of `pathlib`.
 
 Belongs here: which request each word becomes (`obstore`, which is the client that delta-rs has
 inside). Does not: what is durable (`storage`), which class of Java writes a table's log
@@ -14,11 +14,13 @@ known. Errors: FileNotFoundError as `pathlib` has it; all others are obstore's o
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -80,7 +82,14 @@ class ObjectPath:
 
     @property
     def options(self) -> dict[str, str]:
-        return dict(self.bucket.options)
+        """What delta-rs is opened with: commits are conditional writes."""
+        return {"conditional_put": "etag", **self.bucket.options}
+
+    def absolute(self) -> ObjectPath:
+        return self
+
+    def as_uri(self) -> str:
+        return str(self)
 
     def with_name(self, name: str) -> ObjectPath:
         return self.parent / name
@@ -140,6 +149,17 @@ class ObjectPath:
         import obstore
 
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
+
+    def create_once(self, content: bytes) -> bool:
+        """Whether this made the object: False where there was one, which stays."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Deleting what is not there is no error of a store's; `missing_ok` is always so."""
@@ -229,6 +249,25 @@ class _Content(io.RawIOBase):
 
     def tell(self) -> int:
         return int(self._content.tell())  # type: ignore[attr-defined]
+
+
+LakePath: TypeAlias = Path | ObjectPath
+"""A file or a folder of the lake."""
+
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def is_url(text: str) -> bool:
+    """Whether that names an object store rather than a folder."""
+    return _URL.match(text) is not None
+
+
+def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
+    """Where the lake is: a URL, or a folder, relative to another; `options` as for
+    `object_path`."""
+    if is_url(text):
+        return object_path(text, options)
+    return folder / Path(text).expanduser()
 
 
 def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
