@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 WORKERS ?= 2
+WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
@@ -50,7 +51,7 @@ format: $(READY)  ## what `check` would ask for, done
 	@$(BIN)/ruff format $(CODE)
 
 ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
-	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w workspace.yaml
+	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)
 
 bench: $(READY)  ## figures of this machine
 	@$(BIN)/python -m benchmarks

@@ -12,10 +12,11 @@ import dagster as dg
 
 from assets.definitions import build
 from assets.names import CLI_TAG, SOURCE_TAG, UNTIL_TAG, job_name
-from assets.sessions import RunRecord, Site
+from assets.sessions import RunRecord, Site, WithPart
 from assets.timeline import run_in_process
 from pipeline.places import Place
 from pipeline.runs.context import Progress
+from pipeline.source_plan import PartOrder
 from resources.config import Settings
 
 
@@ -27,9 +28,10 @@ def execute(
     instance: dg.DagsterInstance,
     watcher: Progress | None,
     until: Place | None = None,
+    part: PartOrder | None = None,
 ) -> RunRecord:
     """One run, to `until` or the log's head; what went wrong is in the record, not raised,
-    Ctrl-C excepted.
+    Ctrl-C excepted. `part`: rows that it reads from the source again.
 
     `adapters` stays open: several runs of one process share its ledger and its JVM.
     Declares no mirrors, so its cost does not grow with the number of tables.
@@ -38,7 +40,7 @@ def execute(
 
     @contextmanager
     def the_site() -> Iterator[Site]:
-        yield adapters
+        yield adapters if part is None else WithPart(adapters, part)
 
     definitions = build(settings, {}, the_site, record=lambda _: record, watcher=watcher)
     try:

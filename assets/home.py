@@ -15,6 +15,7 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import SQLAlchemyError
 
+from assets.storage import kept_open, make_storage_cheap
 from pipeline.errors import ConfigurationError
 from resources.file_lock import alone
 
@@ -54,13 +55,14 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     One process at a time opens it: Dagster makes the tables of a new storage without a lock,
     so that of two first runs one would fail on what the other has just made.
     """
+    make_storage_cheap()
     try:
         with alone(home / ".opening"):
             reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
             instance = dg.DagsterInstance.from_ref(reference)
     except Exception as error:
         raise _storage(home, error) from error
-    with instance:
+    with instance, kept_open(instance):
         try:
             yield instance
         except Exception as error:

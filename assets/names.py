@@ -87,6 +87,11 @@ def check_output_name(number: int) -> str:
     return f"c{number:06d}"
 
 
+def keys_output_name(number: int) -> str:
+    """The same for the check of its keys."""
+    return f"k{number:06d}"
+
+
 def job_name(source: str) -> str:
     return f"lockstep_{source}"
 

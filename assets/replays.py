@@ -34,7 +34,8 @@ from pipeline.places import AtMoment
 from pipeline.replay.partitions import Partitions
 from pipeline.replay.spans import Span
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.replay import ReplayReport, replay
+from pipeline.runs.replaying.replay import replay
+from pipeline.runs.replaying.report import ReplayReport
 from resources.config import Settings
 
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")

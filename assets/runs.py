@@ -22,6 +22,7 @@ import dagster as dg
 
 from assets.coverage import note_coverage
 from assets.declared import Declaration
+from assets.event_batch import at_once
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.pages.steps import (
@@ -31,6 +32,7 @@ from assets.pages.steps import (
     held_sentence,
     merged_metadata,
 )
+from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
 from assets.table_news import materializations, note_tables, structure_news
 from pipeline.decisions import Lease
@@ -92,10 +94,11 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
             raise failure(error) from error
         session.record.captured = report
         work = session.workplace()
-        if report.batch is not None:
-            for event in structure_news(names, work, report.batch):
-                context.log_event(event)
-        note_tables(context, settings, work)
+        with at_once(context.instance):
+            if report.batch is not None:
+                for event in structure_news(names, work, report.batch):
+                    context.log_event(event)
+            note_tables(context, settings, work)
         return dg.MaterializeResult(metadata=captured_metadata(report))
 
     spec = declared.spec(
@@ -115,7 +118,8 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         report = merge_and_log(context, settings, session, only=None)
         session.record.merged = report
         changed = {done.table for done in report.merged}
-        note_tables(context, settings, session.workplace(), changed)
+        with at_once(context.instance):
+            note_tables(context, settings, session.workplace(), changed)
         return dg.MaterializeResult(metadata=merged_metadata(report))
 
     spec = declared.spec(
@@ -142,14 +146,19 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         session.record.acknowledged = report
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
-        if report.acknowledged:
-            note_tables(context, settings, work)
-        if not report.held:
-            note_coverage(context, settings, work, session.record.covered)
+        with at_once(context.instance):
+            if report.acknowledged:
+                note_tables(context, settings, work)
+            if not report.held:
+                note_coverage(context, settings, work, session.record.covered)
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
-        return dg.MaterializeResult(metadata=told | distance_metadata(lag, room))
+        if report.acknowledged:
+            told |= note_page(context, settings, work, session.run_id)
+        return dg.MaterializeResult(
+            metadata=told | distance_metadata(lag, room), data_version=_version_set(work)
+        )
 
     interval = pause_from_now(settings.source(names.source).schedule)
     spec = declared.spec(
@@ -160,6 +169,13 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         "merged, and records which Delta versions belong together.",
     )
     return _step(acknowledged, names.op("acknowledged"), spec)
+
+
+def _version_set(work: Workplace) -> dg.DataVersion:
+    """Another one when a batch was acknowledged, and only then: what is built on mirrors is made
+    anew of tables that are read together."""
+    cursor = work.ledger.acknowledged_cursor(work.source.name)
+    return dg.DataVersion("none" if cursor is None else str(cursor.batch))
 
 
 def _step(function: Step, op: str, spec: dg.AssetSpec) -> dg.AssetsDefinition:
@@ -195,6 +211,7 @@ def merge_and_log(
     except LockstepError as error:
         raise failure(error) from error
     names = Declaration.of(settings, session.source).names
-    for event in materializations(names, settings, session.workplace(), report):
-        context.log_event(event)
+    with at_once(context.instance):
+        for event in materializations(names, settings, session.workplace(), report):
+            context.log_event(event)
     return report

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.retries import STEP
 from pipeline.runs.context import (
@@ -26,6 +27,7 @@ from pipeline.runs.context import (
     Workplace,
 )
 from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.source_plan import PartOrder
 
 Result = TypeVar("Result")
 
@@ -35,9 +37,32 @@ class Site(Protocol):
 
     def ledger(self) -> Ledger: ...
 
+    def consumers(self) -> Consumers: ...
+
     def reopen_ledger(self) -> None: ...
 
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WithPart:
+    """A site whose runs read rows of a table again, by a condition."""
+
+    site: Site
+    part: PartOrder
+
+    def ledger(self) -> Ledger:
+        return self.site.ledger()
+
+    def consumers(self) -> Consumers:
+        return self.site.consumers()
+
+    def reopen_ledger(self) -> None:
+        self.site.reopen_ledger()
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        work = self.site.workplace(source, progress)
+        return replace(work, source=replace(work.source, part=self.part))
 
 
 @dataclass(slots=True)

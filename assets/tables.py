@@ -12,7 +12,7 @@ annotations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
@@ -20,18 +20,26 @@ from assets.catalogue import CatalogueEntry
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
-from assets.names import check_output_name, output_name
-from assets.pages.tables import CHECK, check_result, declared_metadata
+from assets.names import SourceNames, check_output_name, keys_output_name, output_name
+from assets.pages.tables import CHECK, KEYS, check_result, declared_metadata, keys_result
 from assets.runs import SESSIONS, merge_and_log, session_of
 from assets.table_news import standings_of
 from pipeline.errors import LockstepError
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.standing.tables import unseen
+from pipeline.table import TableName
 from resources.config import Settings
 from resources.lake.paths import LakePath
 
 DROPPED_TAG = "lockstep/dropped"
 
 _LOG = "log"
+
+_CHECKS = (
+    (check_output_name, CHECK, "Whether the mirror follows its table and has all of it."),
+    (keys_output_name, KEYS, "Whether the mirror has each key once; counted by a click alone."),
+)
 
 
 def mirror_assets(
@@ -46,11 +54,12 @@ def mirror_assets(
     keys = {number: names.table(entry.table) for number, entry in shown.items()}
     tables = {keys[number]: entry.table for number, entry in shown.items()}
     nothing = dg.Out(dg.Nothing, is_required=False)
+    outputs = (output_name, check_output_name, keys_output_name)
 
     @dg.op(
         name=names.op("mirrors"),
         ins={_LOG: dg.In(dg.Nothing)},
-        out={name(n): nothing for n in shown for name in (output_name, check_output_name)},
+        out={name(n): nothing for n in shown for name in outputs},
         required_resource_keys={SESSIONS},
         description="Merges what is captured for the chosen tables.",
     )
@@ -64,13 +73,10 @@ def mirror_assets(
             context.log.info(
                 f"{done} of {len(chosen)} chosen tables had captured changes to merge."
             )
-        asked = [tables[check.asset_key] for check in context.selected_asset_check_keys]
         try:
-            standings = standings_of(session.workplace()) if asked else {}
+            yield from _checked(session.workplace(), names, tables, context)
         except LockstepError as error:
             raise failure(error) from error
-        for table in asked:
-            yield check_result(names, standings.get(table) or unseen(table))
 
     return [
         dg.AssetsDefinition(
@@ -79,16 +85,32 @@ def mirror_assets(
             node_def=mirrors,
             specs=[_spec(declared, entry, keys[n], lake) for n, entry in shown.items()],
             check_specs_by_output_name={
-                check_output_name(number): dg.AssetCheckSpec(
-                    CHECK,
-                    asset=key,
-                    description="Whether the mirror follows its table and has all of it.",
-                )
+                output(number): dg.AssetCheckSpec(name, asset=key, description=told)
                 for number, key in keys.items()
+                for output, name, told in _CHECKS
             },
             can_subset=True,
         )
     ]
+
+
+def _checked(
+    work: Workplace,
+    names: SourceNames,
+    tables: Mapping[dg.AssetKey, TableName],
+    context: dg.AssetExecutionContext,
+) -> Iterator[dg.AssetCheckResult]:
+    """What was asked of the mirrors."""
+    asked = context.selected_asset_check_keys
+    if not asked:
+        return
+    states, standings = work.ledger.table_states(work.source.name), standings_of(work)
+    for check in asked:
+        table = tables[check.asset_key]
+        if check.name == CHECK:
+            yield check_result(names, standings.get(table) or unseen(table))
+        elif table in states:
+            yield keys_result(names, count_keys(work, states[table]))
 
 
 def _spec(

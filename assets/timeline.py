@@ -18,6 +18,8 @@ from dagster._core.remote_origin import (
     RemoteRepositoryOrigin,
 )
 
+from assets.storage import file_of_run, kept_open
+
 _REPOSITORY = "__repository__"
 """What Dagster calls the repository of a location that is one `Definitions`."""
 
@@ -48,4 +50,5 @@ def run_in_process(
         },
         remote_job_origin=RemoteJobOrigin(repository, job.name),
     )
-    return execute_run(InMemoryJob(job), run, instance)
+    with kept_open(instance, file_of_run(run.run_id)):
+        return execute_run(InMemoryJob(job), run, instance)

@@ -51,7 +51,8 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
         f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"
         f" people shopped. [dim]{told.traffic.rolled_back:,} were rolled back and are nowhere.[/]\n"
     )
-    command = f"LOCKSTEP_CONFIG={_short(told.config, makefile_folder)} make ui"
+    config = _short(told.config, makefile_folder)
+    command = f"LOCKSTEP_CONFIG={config} make ui WORKSPACE=demo/workspace.yaml"
     console.print("Look at the runs, the graph and each table in Dagster:\n")
     console.print(f"  {command}\n", style="bold", soft_wrap=True, highlight=False)
     console.print("and open http://127.0.0.1:3000. The lake is at", end=" ")

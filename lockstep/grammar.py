@@ -102,6 +102,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="database.table, with * and ?: read these again (default: go on with those that are "
         "being read)",
     )
+    snapshot.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="of one table in the lake, only the rows for which this holds at the source; what "
+        "stands behind WHERE",
+    )
     snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
     snapshot.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
     snapshot.add_argument(
@@ -158,6 +164,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _source(verify)
     _replay(command("replay", "repeat a span of the past: read it again, put right what differs"))
+    _rebuild(
+        command("rebuild", "a mirror as of any transaction of the past, or the live one again")
+    )
+    _report(command("report", "one page about a run or a span: what came, what changed, how long"))
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -188,15 +198,30 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
 
 
-def _replay(parser: argparse.ArgumentParser) -> None:
+def _report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's id, or how it begins (default: the last)"
+    )
+    _span(parser, required=False)
+    parser.add_argument(
+        "--output", metavar="FILE", help="where the page goes (default: below .lockstep/pages)"
+    )
+    _source(parser)
+
+
+def _span(parser: argparse.ArgumentParser, *, required: bool) -> None:
     forms = (
         "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
         "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
     )
     parser.add_argument(
-        "--from", dest="since", required=True, metavar="PLACE", help=f"{forms}, earliest"
+        "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
     )
-    parser.add_argument("--to", dest="until", required=True, metavar="PLACE", help="…, latest")
+    parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    _span(parser, required=True)
     parser.add_argument(
         "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
     )
@@ -210,6 +235,33 @@ def _replay(parser: argparse.ArgumentParser) -> None:
         "--compare",
         action="store_true",
         help="read the span again and tell what the lake has otherwise; write nothing",
+    )
+    parser.add_argument(
+        "--show-values",
+        action="store_true",
+        help="with --compare: show what differs, not only where",
+    )
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _rebuild(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE", help="database.table")
+    parser.add_argument(
+        "--as-of",
+        metavar="PLACE",
+        help="as it was behind the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
+        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
+        "(default: make the live mirror again, in its place)",
+    )
+    parser.add_argument(
+        "--into",
+        metavar="PATH",
+        help="where a table of the past goes (default: a folder beside the lake, which is told)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what it would be made from, and where it would be; read no row",
     )
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 

@@ -36,7 +36,7 @@ class TableVersion:
 
     def arrow(self) -> pa.Table:
         """All its rows in memory, in no particular order. `ConfigurationError` for a mirror
-        with widened columns: only Spark reads it."""
+        with widened columns and rows marked as deleted: only Spark reads both."""
         return version_rows(self._opens)
 
     def to_delta(self) -> Any:

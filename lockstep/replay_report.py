@@ -6,14 +6,20 @@ Belongs here: how it looks. Does not: what is found (`pipeline.runs.replaying`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext
+from pipeline.replay.rows import RowDifference
 from pipeline.runs.replaying.heal import Healed
-from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.revise import SegmentFound, Standing
+from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
+from pipeline.runs.replaying.segments_found import SegmentFound, Standing
+
+_SHOWN: Final = 20
+"""So many rows that differ are shown of a table or file; JSON has more of them."""
+
+_RIGHT: Final = (Standing.SAME, Standing.UNTOLD)
 
 
 def exit_code(report: ReplayReport) -> int:
@@ -52,14 +58,31 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     for found in report.segments:
         if found.standing in (Standing.DIFFERENT, Standing.DAMAGED):
             yield _segment_line(found, committed=report.committed)
+            yield from _rows(found.rows, found.wrong)
     for healed in report.mirrors:
         yield _mirror_line(healed, committed=report.committed)
+        yield from _rows(healed.rows, healed.wrong if healed.rows else 0)
     if not report.committed:
         yield "nothing was written (--compare)"
 
 
+def _rows(rows: Sequence[RowDifference], count: int) -> Iterator[str]:
+    """Some rows that differ, and how many more there are."""
+    for row in rows[:_SHOWN]:
+        columns = f" ({', '.join(row.columns)})" if row.columns else ""
+        yield f"  {row.kind}: {row.key}{columns}"
+        for where, values in (("the log says", row.told), ("the lake has", row.shown)):
+            if values:
+                told = ", ".join(f"{name}={value}" for name, value in values.items())
+                yield f"    {where}: {told}"
+    if count > len(rows[:_SHOWN]):
+        yield f"  {count - len(rows[:_SHOWN]):,} more"
+
+
 def _segment_line(found: SegmentFound, *, committed: bool) -> str:
     what = f"{found.table} in batch {found.batch} is {found.standing.value}"
+    if found.columns:
+        what += f" in {', '.join(found.columns)}"
     if found.why is not None:
         what += f" ({found.why})"
     if not found.replaced:
@@ -111,8 +134,28 @@ def _found_json(report: ReplayReport, table: str) -> dict[str, Any]:
     return {
         "segments": dict(Counter(segment.standing.value for segment in segments)),
         "replaced": sum(segment.replaced for segment in segments) if report.committed else 0,
+        "changelog": [_segment_json(one) for one in segments if one.standing not in _RIGHT],
         "mirror": None if healed is None else _mirror_json(healed),
     }
+
+
+def _segment_json(found: SegmentFound) -> dict[str, Any]:
+    return {
+        "batch": found.batch,
+        "schema_version": found.schema_version,
+        "standing": found.standing.value,
+        "why": found.why,
+        "wrong": found.wrong,
+        "columns": list(found.columns),
+        "rows": [_row_json(row) for row in found.rows],
+    }
+
+
+def _row_json(row: RowDifference) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": row.kind, "key": row.key, "columns": list(row.columns)}
+    if row.told is not None:
+        told |= {"told": row.told, "shown": row.shown}
+    return told
 
 
 def _mirror_json(healed: Healed) -> dict[str, Any]:
@@ -122,4 +165,5 @@ def _mirror_json(healed: Healed) -> dict[str, Any]:
         "delta_version": healed.delta_version,
         "not_compared": healed.why,
         "hint": healed.hint,
+        "rows": [_row_json(row) for row in healed.rows],
     }

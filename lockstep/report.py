@@ -18,7 +18,7 @@ from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
-    from pipeline.runs.context import MergeReport
+    from pipeline.runs.context import MergeReport, Refreshed
 
 
 def error_json(error: LockstepError) -> dict[str, Any]:
@@ -96,9 +96,17 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "partial": partial_json(done.partial if done else ()),
         "loading": loading_json(captured.loading if captured else ()),
         "loaded": {str(one.table): one.done for one in captured.loaded} if captured else {},
+        "refreshed": refreshed_json(captured.refreshed if captured else None),
         "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
+
+
+def refreshed_json(found: Refreshed | None) -> dict[str, Any]:
+    """Rows that were read again by a condition, by their table."""
+    if found is None:
+        return {}
+    return {str(found.table): {"read": found.rows, "gone": found.gone, "left": found.left}}
 
 
 def _seconds(record: RunRecord) -> dict[str, float | None]:

@@ -24,7 +24,8 @@ from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
-from pipeline.segment import Segment, SegmentFile, SourcePart
+from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart
+from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
     Handover,
@@ -185,6 +186,19 @@ class CaptureRecord:
     scope: TablePatterns | None = None
     followed: tuple[LoadFollowed, ...] = ()
     joined: tuple[LoadJoined, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedRows:
+    """What one batch has of one table. `images` and `size` (bytes) are its files', `read` the
+    rows of it that were read from the source."""
+
+    batch: int
+    table: TableName
+    counts: RowCounts
+    images: int
+    size: int
+    read: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,14 @@ class SpanRefused(ConfigurationError):
     """A span of the past lies outside of what was captured, or ends before it begins."""
 
 
+class ConditionRefused(ConfigurationError):
+    """Rows of a table cannot be read again by a condition: it is none, or the table allows none."""
+
+
+class PastRefused(ConfigurationError):
+    """What is asked for of the past cannot be told: not any more, not yet, or never."""
+
+
 class ConsumerUnknown(ConfigurationError):
     """The source's changelog has no consumer of that name."""
 
@@ -118,6 +126,12 @@ class SourceBusy(LockstepError):
 
 class BatchesWait(LockstepError):
     """What was captured is not merged yet, and what is asked for begins behind that."""
+
+    recovery = Recovery.RETRY
+
+
+class RowsNotRead(LockstepError):
+    """The rows of a condition could not be read just now, or not joined with the log."""
 
     recovery = Recovery.RETRY
 

@@ -35,11 +35,13 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """A settled intent: the Delta version that its commit made. `reason`: why it was written
-    the way it was; None where that is not known."""
+    """A settled intent: the Delta version that its commit made, when it was intended and when
+    the commit was read back. `reason`: why it was written the way it was; None where that is not
+    known."""
 
     intent: Intent
     delta_version: int
+    intended_at: datetime
     settled_at: datetime
     reason: str | None = None
 
@@ -56,6 +58,14 @@ class VersionSetEntry:
     mirror: str
     delta_version: int
     table_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """The first acknowledged batch whose end a version shows; so it does until the next one's."""
+
+    batch: int
+    entry: VersionSetEntry
 
 
 class Missing(StrEnum):

@@ -94,6 +94,12 @@ COMMITTED_SOON: Final = Retry(
     seconds=0.1,
     pauses=(0.002,),
 )
+REPLICA: Final = Retry(
+    "asking a replica that tables are read from whether it has what the source has",
+    "it executes it later",
+    "what is left of the table is read by the next run",
+    seconds=60.0,
+)
 QUIET: Final = Retry(
     "opening a snapshot of a table without a key at a moment when nobody writes",
     "its rows cannot be told apart, so no write may come between",
@@ -167,6 +173,7 @@ TABLE: Final = (
     TABLE_READ,
     COMMITTED,
     COMMITTED_SOON,
+    REPLICA,
     QUIET,
     QUIET_WITHOUT_LOCK,
     RUN_ENDED,

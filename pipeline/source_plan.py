@@ -12,7 +12,9 @@ from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.ports.source import ServerFacts
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
+from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 
 
@@ -42,11 +44,23 @@ class SnapshotPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PartOrder:
+    """Rows of a table that are to be read from the source again: those that a condition holds for.
+    `author` and `reason`: who says so, and why."""
+
+    table: TableName
+    condition: Condition
+    author: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
 
     `standby` is the server that may answer in its place. `until`: where this run ends, if
     not at the head. `prove_rows`: so many rows of each of some tables are compared after a run.
+    `part`: what this run reads from the source again, besides.
     """
 
     name: str
@@ -59,6 +73,7 @@ class SourcePlan:
     until: Place | None = None
     prove_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
+    part: PartOrder | None = None
 
     @property
     def loads_new_tables(self) -> bool:

@@ -85,6 +85,15 @@ class OddSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadReplica:
+    """The replica that tables are read from, and why it may not be, with what cures that."""
+
+    name: str
+    fault: str | None = None
+    cure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """One look at a server. `settings` are all global variables by lower-case name.
 
@@ -112,4 +121,5 @@ class Survey:
     tables: tuple[SurveyedTable, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     odd_sessions: tuple[OddSession, ...] = ()
+    read_from: ReadReplica | None = None
     unanswered: frozenset[str] = frozenset()

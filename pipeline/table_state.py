@@ -199,6 +199,8 @@ class TableEventKind(StrEnum):
     DROPPED = "dropped"
     REREAD = "reread"
     """What the log cannot tell was read from the source: see the batch's snapshots."""
+    REFRESHED = "refreshed"
+    """Some of its rows were read from the source: its changelog has them, marked as derived."""
     REBUILT = "rebuilt"
     """Its mirror is written anew, from all that its changelog has since it was empty."""
 
@@ -208,7 +210,7 @@ class TableEvent:
     """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
 
     `version`: the table's schema version from here on. `place`: behind the statement.
-    `reason`: a sentence, for REREAD and REBUILT.
+    `reason`: a sentence, for REREAD, REFRESHED and REBUILT.
     """
 
     table: TableName

@@ -108,13 +108,15 @@ class Adapters:
             connect_timeout=chosen.connect_timeout,
             read_timeout=chosen.read_timeout,
         )
+        at = chosen.read_from()
+        replica = None if at is None else replace(primary, host=at[0], port=at[1])
         standby = chosen.standby()
         if standby is None:
-            return MySqlServer(primary)
+            return MySqlServer(primary, read_from=replica)
         host, port = standby
         return ServerOrStandby(
-            MySqlServer(primary),
-            MySqlServer(replace(primary, host=host, port=port)),
+            MySqlServer(primary, read_from=replica),
+            MySqlServer(replace(primary, host=host, port=port), read_from=replica),
         )
 
     def lake(self) -> LakeRoom:

@@ -3,15 +3,54 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_objects", "tests.fix_spark"]
 
-# Time is not a property: the first example may compile code, and machines differ.
-settings.register_profile("lockstep", deadline=None)
+# Time is not a property: the first example may compile code, and machines differ. Each run tries
+# other examples, and what failed is tried again; a test to which half of Hypothesis's own hundred
+# are too few says how many it wants.
+settings.register_profile("lockstep", deadline=None, max_examples=50)
 settings.load_profile("lockstep")
+
+
+TOGETHER = {
+    "commands that begin warm": (
+        "tests/e2e/",
+        "tests/hostile/test_restored_by_hand",
+        "tests/hostile/test_takeovers",
+    ),
+    "Spark": (
+        "tests/consumers/",
+        "tests/e2e/test_dagster",
+        "tests/e2e/test_kept_lake",
+        "tests/hostile/test_foreign_commits",
+        "tests/lake/",
+    ),
+}
+"""Modules that share what takes longest to start: one process runs them all. Where several fit, the
+longest name counts."""
+
+
+def scope(nodeid: str) -> str:
+    """What goes to one process: a module, or those that share something."""
+    module = nodeid.split("::")[0]
+    shared = {begin: name for name, begins in TOGETHER.items() for begin in begins}
+    fits = [begin for begin in shared if module.startswith(begin)]
+    return shared[max(fits, key=len)] if fits else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadscope`, by scopes of ours."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = scope
+    return scheduler
 
 
 def room(nodeid: str) -> str:

@@ -17,7 +17,7 @@ import pytest
 from demo.mysql_search import Program, cache_folder
 from pipeline.errors import JavaMissing, SetupIncomplete
 from resources.lake.java import java_or_refuse
-from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
+from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mariadb.programs import mariadb_10_11, mariadb_11_4
 from tests.mariadb.server import mariadb_server
 
@@ -80,13 +80,14 @@ def mariadb11_database(mariadb11: MySqlStand) -> Iterator[str]:
 
 def _stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
     cache = cache_folder(os.environ)
-    with mariadb_server(program, folder, cache, options=UNHURRIED) as server:
+    with killed_at_last(mariadb_server(program, folder, cache, options=UNHURRIED)) as server:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand
 
 
 def _database(stand: MySqlStand) -> Iterator[str]:
+    stand.begin_file()
     name = stand.fresh_name()
     stand.execute(f"create database `{name}` character set utf8mb4")
     yield name

@@ -20,7 +20,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from demo.mysql_search import GivenServer, MySql, find_mysql
-from demo.mysqld import RunningMySql, mysql_server
+from demo.mysqld import RunningMySql, SomebodysMySql, mysql_server
 
 ACCOUNT = "lockstep"
 PASSWORD = "a-password-of-the-tests"
@@ -35,6 +35,10 @@ UNHURRIED = (
     "--innodb-doublewrite=OFF",
 )
 """A server that leaves writing to disk to the system: no power is cut in the tests."""
+
+
+LARGE = 1 << 20
+"""Bytes of a log file."""
 
 
 @dataclass(slots=True)
@@ -100,6 +104,13 @@ class MySqlStand:
         finally:
             self.execute(*(f"set global {n} = {v}" for n, v in zip(names, before, strict=True)))
 
+    def begin_file(self) -> None:
+        """Another file of the log, if the present one is large: runs that begin at its end look
+        for it from the file's beginning on."""
+        size = int(self.rows("show binary logs")[-1][1])
+        if size > LARGE:
+            self.execute("flush binary logs")
+
     def purge_to(self, file: str) -> None:
         """Have every log file before this one gone. What a dump reads is kept, until the server
         has noticed that its reader has left."""
@@ -114,6 +125,18 @@ class MySqlStand:
     def fresh_name(self) -> str:
         """A database name that nobody used in this session."""
         return f"test_{os.getpid()}_{next(self._numbers)}"
+
+
+@contextmanager
+def killed_at_last(running: RunningMySql) -> Iterator[RunningMySql]:
+    """Started, and ended without a shutdown, which takes seconds: nobody wants its data any more.
+    Somebody else's server is left as it is."""
+    with running:
+        try:
+            yield running
+        finally:
+            if not isinstance(running, SomebodysMySql):
+                running.kill()
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +157,8 @@ def mysql_program(found_mysql: MySql) -> MySql:
 def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
     """The session's server."""
     folder = tmp_path_factory.mktemp("mysql")
-    with mysql_server(found_mysql, folder, os.environ, options=UNHURRIED) as server:
+    made = mysql_server(found_mysql, folder, os.environ, options=UNHURRIED)
+    with killed_at_last(made) as server:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand
@@ -143,6 +167,7 @@ def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def database(mysql: MySqlStand) -> Iterator[str]:
     """A database of the test's own, dropped afterwards."""
+    mysql.begin_file()
     name = mysql.fresh_name()
     mysql.execute(f"create database `{name}` character set utf8mb4")
     yield name

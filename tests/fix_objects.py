@@ -32,7 +32,7 @@ class ObjectStore:
     port: int
     faulty_port: int
 
-    def options(self, port: int | None = None, **more: str) -> dict[str, str]:
+    def options(self, port: int | None = None) -> dict[str, str]:
         """`[lake.options]`."""
         return {
             "endpoint": f"http://127.0.0.1:{port or self.port}",
@@ -40,12 +40,11 @@ class ObjectStore:
             "access_key_id": "tests",
             "secret_access_key": "tests",
             "allow_http": "true",
-            **more,
         }
 
     def prefix(self, **more: str) -> ObjectPath:
         """A place where nothing is yet."""
-        return object_path(f"s3://{BUCKET}/{uuid4().hex}", self.options(**more))
+        return object_path(f"s3://{BUCKET}/{uuid4().hex}", {**self.options(), **more})
 
     def faulty_prefix(self) -> ObjectPath:
         """A place behind `Faults`."""

@@ -7,9 +7,11 @@ from datetime import datetime
 
 import dagster as dg
 
+from assets.checks.facts import ReadingConsumer
 from pipeline.changes.extents import cure
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof
+from pipeline.standing.accounting import Account
 from pipeline.table_state import Extent, Quarantine
 
 
@@ -62,6 +64,39 @@ def gap_table(gaps: Sequence[Gap]) -> dg.MetadataValue:
                 gap.decided_at.isoformat(),
             )
             for gap in gaps
+        ],
+    )
+
+
+def account_table(accounts: Sequence[Account]) -> dg.MetadataValue:
+    return _table(
+        ("batch", "images read", "images written", "rows written", "rows merged", "not merged"),
+        [
+            (
+                str(one.batch),
+                str(one.read),
+                str(one.images),
+                str(one.written.total),
+                str(one.merged.total),
+                ", ".join(map(str, one.unmerged)),
+            )
+            for one in accounts
+        ],
+    )
+
+
+def consumer_table(consumers: Sequence[ReadingConsumer]) -> dg.MetadataValue:
+    return _table(
+        ("consumer", "batches behind", "changes behind", "deliveries out", "since"),
+        [
+            (
+                one.consumer.name,
+                str(one.consumer.behind),
+                str(one.consumer.changes),
+                str(one.consumer.out),
+                one.behind_since.isoformat() if one.behind_since else "",
+            )
+            for one in consumers
         ],
     )
 

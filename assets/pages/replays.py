@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.pages.steps import Metadata, seconds
-from pipeline.runs.replaying.replay import ReplayReport
+from pipeline.runs.replaying.report import ReplayReport
 
 
 def replay_metadata(report: ReplayReport) -> Metadata:

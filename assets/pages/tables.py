@@ -17,6 +17,7 @@ from assets.names import SourceNames
 from assets.pages.steps import Metadata, position_metadata, rows_metadata, seconds
 from pipeline.position import Position
 from pipeline.runs.context import TableMerge
+from pipeline.runs.inspecting.repeated_keys import KeyCount
 from pipeline.schema.column_words import written_type
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.model import TableSchema
@@ -30,6 +31,7 @@ from resources.lake.paths import LakePath
 Shown = dict[str, Any]
 
 CHECK = "follows_source"
+KEYS = "keys_are_unique"
 
 _DATA_VERSION = "dagster/data_version"
 """A tag of Dagster's."""
@@ -138,6 +140,26 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
         severity=_severity(standing),
         description=_sentence(standing),
         metadata=_standing(standing),
+    )
+
+
+def keys_result(names: SourceNames, found: KeyCount) -> dg.AssetCheckResult:
+    """A key that is there twice is an error; where nothing was counted, that is said."""
+    figures: Metadata = {"key": dg.MetadataValue.text(", ".join(found.key) or "none")}
+    told = f"not counted: {found.why}"
+    if found.repeated is not None:
+        figures["rows"] = dg.MetadataValue.int(found.rows)
+        figures["rows with the key of another"] = dg.MetadataValue.int(found.repeated)
+        told = f"{found.rows:,} rows, {found.repeated:,} of them with the key of another"
+    if found.repeated:
+        told += f": `lockstep verify {found.table} --repair`"
+    return dg.AssetCheckResult(
+        asset_key=names.table(found.table),
+        check_name=KEYS,
+        passed=not found.repeated,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=told,
+        metadata=figures,
     )
 
 

@@ -14,7 +14,7 @@ from lockstep.holder import holder
 if TYPE_CHECKING:
     from pipeline.replay.spans import Span
     from pipeline.runs.context import Workplace
-    from pipeline.runs.replaying.replay import ReplayReport
+    from pipeline.runs.replaying.report import ReplayReport
     from pipeline.table import TableName
 
 
@@ -26,6 +26,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.replay.spans import Span
     from resources.adapters import Adapters
 
+    if arguments.show_values and not arguments.compare:
+        raise UsageError(
+            "--show-values is for --compare: a replay that writes tells of no rows.",
+            hint="add --compare, or leave --show-values out",
+        )
     since = place_argument(arguments.since, "--from", "replay")
     until = place_argument(arguments.until, "--to", "replay")
     only = frozenset(map(table_name, arguments.tables)) or None
@@ -60,4 +65,5 @@ def _done(
     if arguments.dry_run:
         return plan_replay(work, span, only)
     with lock_when_free(work.ledger, work.source.name, holder("replay"), context.note) as lease:
-        return replay(work, lease, span, only, commit=not arguments.compare)
+        compares, shows = arguments.compare, arguments.show_values
+        return replay(work, lease, span, only, commit=not compares, show_values=shows)

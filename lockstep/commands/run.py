@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from assets.sessions import RunRecord
     from pipeline.places import Place
+    from pipeline.source_plan import PartOrder
     from resources.adapters import Adapters
 
 
@@ -42,9 +43,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def run_sources(
-    sources: Sequence[str], adapters: Adapters, until: Place | None, context: CommandContext
+    sources: Sequence[str],
+    adapters: Adapters,
+    until: Place | None,
+    context: CommandContext,
+    part: PartOrder | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Each in turn, by the same Dagster instance, ledger and JVM."""
+    """Each in turn, by the same Dagster instance, ledger and JVM. `part`: rows that are read from
+    the source again, of a table of the only one."""
     adapters.warm(sources)  # while Dagster is imported
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
@@ -61,6 +67,7 @@ def run_sources(
                     instance=instance,
                     watcher=progress,
                     until=until,
+                    part=part,
                 )
             context.leave_if_asked()
             outcomes[source] = _told(record, context)

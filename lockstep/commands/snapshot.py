@@ -6,7 +6,7 @@ import argparse
 import getpass
 from typing import TYPE_CHECKING, Any
 
-from lockstep import exits, report
+from lockstep import exits, partial_snapshot, report
 from lockstep.commands import run
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
     from resources.config import SourceSettings
 
-WHY = "`lockstep snapshot`"
+WHY = partial_snapshot.WHY
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -30,6 +30,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from resources.adapters import Adapters
 
     source = _source(context.sources(arguments.source))
+    if arguments.where is not None:
+        return partial_snapshot.perform(arguments, context, source.name)
     with Adapters(context.settings, on_warning=context.note) as adapters:
         work = adapters.workplace(source.name, Unwatched())
         chosen = _chosen(work, arguments.tables)

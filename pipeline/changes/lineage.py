@@ -97,10 +97,11 @@ class ColumnLineage:
         *,
         snapshot: bool = False,
         above: int = 0,
+        through: int | None = None,
         partial: bool = False,
     ) -> StagedFiles:
         """Files of a version's segments; or of a snapshot, which has the table's own names.
-        `above`: as in `StagedFiles`; `partial`: the images leave columns out."""
+        `above`, `through`: as in `StagedFiles`; `partial`: the images leave columns out."""
         own = self.names[version]
         spelled = own if snapshot else changelog_names(list(own))
         names = dict(zip(own, spelled, strict=True))
@@ -113,7 +114,7 @@ class ColumnLineage:
             for one in self.versions[version]
         )
         present = present_name(list(own)) if partial else None
-        return StagedFiles(files, tuple(columns), above, present)
+        return StagedFiles(files, tuple(columns), above, present, through)
 
     def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
         """Files of the key and the columns that are asked for, as the source had them."""

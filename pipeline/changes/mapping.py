@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline.changes.latest import comparable, is_present, latest
 from pipeline.changes.layout import changelog_names, keep_names
-from pipeline.ports.mirror_writes import PartColumn
+from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.segment import ChangeType
 
@@ -61,9 +61,13 @@ def row_images(changes: pa.Table) -> pa.Table:
     return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
 
 
-def images_above(changes: pa.Table, number: int) -> pa.Table:
-    """Those whose `_sequence` is above a number."""
-    return changes.filter(pc.greater(changes.column("_sequence"), number)) if number else changes
+def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
+    """Those that count by their `_sequence`."""
+    if part.above:
+        changes = changes.filter(pc.greater(changes.column("_sequence"), part.above))
+    if part.through is not None:
+        changes = changes.filter(pc.less_equal(changes.column("_sequence"), part.through))
+    return changes
 
 
 def _column(images: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:

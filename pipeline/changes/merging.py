@@ -41,7 +41,8 @@ class MergePlan:
     does. `final`: the version it shall show. `dropped`: the table ends here. `completion`:
     columns that were read from the source by key, for rows that have no image behind that
     reading; the newest reading has all that are asked for. `read_until`: no row of `snapshot` was
-    read behind the image of that number; 0 without one."""
+    read behind the image of that number; 0 without one. `through`: images above it do not count
+    either, where the plan ends inside a batch."""
 
     replaces: bool
     above: int
@@ -52,6 +53,7 @@ class MergePlan:
     dropped: bool
     completion: SnapshotPart | None = None
     read_until: int = 0
+    through: int | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from pipeline.ports.orders import Orders
 from pipeline.ports.proofs import Proofs
 from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
+from pipeline.ports.spans import Spans
 from pipeline.ports.tables import Tables
 from pipeline.ports.writes import Writes
 
@@ -35,6 +36,7 @@ class Ledger(
     LakeBooks,
     Proofs,
     Revisions,
+    Spans,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

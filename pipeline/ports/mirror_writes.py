@@ -38,13 +38,14 @@ class PartColumn:
 class StagedFiles:
     """Parquet files of one structure: absolute paths, and a column for each of the
     write's schema, in its order. Of row images only those count whose `_sequence` is above
-    `above`. `present`: the files' column of bits that say what an image has of the table's
-    columns (`RowImages.present`); None where images have all."""
+    `above`, and not above `through` (None: no end). `present`: the files' column of bits that say
+    what an image has of the table's columns (`RowImages.present`); None where images have all."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
     above: int = 0
     present: str | None = None
+    through: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,11 @@ class Mirrors(Protocol):
         """The commits of any Delta table's log, newest first, as far as its files reach; nothing
         where there is no table."""
 
-    def lacking(self, mirror: str, version: int) -> str | None:
-        """Why that version cannot be read any more; None where all of it is there."""
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        """Why that version cannot be read any more; None where all of it is there. So is one of
+        another Delta table than `table_id`, or that shows something behind `batch`."""
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         """The mirror shows that version once more, in one commit, which moves no row and says

@@ -27,6 +27,3 @@ class Revisions(Protocol):
 
     def give_up_revision(self, lease: Lease, revision: Revision) -> None:
         """No changelog has any of the files, and none will."""
-
-    def revision_count(self, batch: int) -> int:
-        """How often files of a batch were settled anew."""

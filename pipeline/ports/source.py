@@ -6,7 +6,7 @@ preflight looks at (`pipeline.survey`), decoding the log (`pipeline.binlog`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ from pipeline.ports.compared import ComparedServer
 from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
@@ -142,6 +143,17 @@ class TableSnapshot:
     prepared: frozenset[Xid] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ConditionSnapshot:
+    """The rows of a table that a condition holds for, and its rows by their keys, in one
+    consistent read, while it is open. `by_keys`, once `rows` is read to its end: the keys of rows
+    among which are all of those that there are of the keys given, which have the columns of one
+    key, by whose values rows can be asked for (`snapshot.points`), and no NULL."""
+
+    rows: TableSnapshot
+    by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
+
+
 class SourceServer(ComparedServer, Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
@@ -163,6 +175,9 @@ class SourceServer(ComparedServer, Protocol):
 
     def tables(self) -> list[SourceTable]:
         """All base tables this account can see, system databases left out, sorted."""
+
+    def engines(self) -> dict[TableName, str]:
+        """The engine of each table in `tables`, asked for in one short question; '' for none."""
 
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
@@ -203,9 +218,17 @@ class SourceServer(ComparedServer, Protocol):
         (`TableBusy` where others keep it from being read now).
         """
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
         """Where the chunk of so many rows behind `after` (None: the table's first) ends; None
-        where no more than that are left, and where the server cannot cut the table.
+        where no more than that are left, and where the server cannot cut the table. `since`: as
+        for `chunk`.
         `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
 
     def chunk(
@@ -215,11 +238,27 @@ class SourceServer(ComparedServer, Protocol):
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """As `snapshot`, of the rows of a range alone; and it gives way to who waits to alter the
-        table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
+        """As `snapshot`, of the rows of a range alone, and unless `exact` perhaps of a replica:
+        `since` is a place of the log that `low` is not before. It gives way to who waits to alter
+        the table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
         after `most_seconds`, with `TableBusy`. `StructureMoved` also where the table is
         cut by other columns than the range."""
+
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        """As `snapshot`, of the rows alone that a condition holds for. It gives way as `chunk` of
+        all the table does. `ConditionRefused` for a condition that the server does not take."""
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        """For about how many rows of a table the condition holds, as the server guesses;
+        `ConditionRefused` for one that it does not take, or for a table that it does not have."""
 
     def source_load(self) -> SourceLoad:
         """What the server has to do at this moment."""

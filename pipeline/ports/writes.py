@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.intent import Intent, MissingTable, SettledWrite, ShownVersion, VersionSetEntry
 from pipeline.table import TableName
 
 
@@ -67,6 +67,10 @@ class Writes(Protocol):
         """What to read together to see the source as it was at an acknowledged batch's end, by
         name: of each table that can be read so, the newest settled write up to it. Nothing for
         any other batch."""
+
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
+        """The versions of a table's mirrors that show it as of the ends of acknowledged batches
+        up to `last`, newest first; each once, at the first of the batches."""
 
     def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
         """The tables of the source that cannot be read as of that batch, by name. Not those that

@@ -114,6 +114,16 @@ def _galera(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fault("the server is a Galera node: each node's log has files of its own")
 
 
+def _read_from(looked: SourceEvidence) -> Iterator[Verdict]:
+    replica = looked.survey.read_from
+    if replica is None:
+        return
+    if replica.fault is not None:
+        yield Fault(replica.fault, cure=replica.cure)
+    else:
+        yield Fine(f"tables can be read from {replica.name}")
+
+
 CHECK_RULES: Final = (
     CheckRule(
         "server id",
@@ -190,5 +200,14 @@ CHECK_RULES: Final = (
         "name one node as host, not the cluster's address, and have wsrep_gtid_mode = ON in the "
         "configuration of every node",
         _galera,
+    ),
+    CheckRule(
+        "read_from",
+        TOPIC,
+        "gtid_mode, gtid_executed and SHOW REPLICA STATUS of the replica that tables are read from",
+        "refusal",
+        "no run that must read a table would begin",
+        "make the replica anew, name another, or remove read_from from [sources.snapshot]",
+        _read_from,
     ),
 )

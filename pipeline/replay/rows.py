@@ -9,7 +9,9 @@ once in 2^64, and then stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +22,10 @@ from pipeline.changes.key_hashes import Hashes, key_hashes
 from pipeline.changes.latest import is_present
 from pipeline.changes.layout import DELETED_AT
 
+DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
+
 _BETWEEN = "\x1f"
+_NOTHING: Final = object()
 Flags = npt.NDArray[np.bool_]
 
 
@@ -51,6 +56,75 @@ def wrong_rows(
             told.add(hashes[near], _row_hashes(some.select(names)))
     differs = ~told.has(wanted, rows)
     return differs if soft else np.where(present, differs, told.has_key(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that the lake has otherwise: how, its key as text, and the columns that differ, where
+    both have the row. `told`: what its newest change says, `shown`: what the lake has, as text by
+    column; None unless values were asked for."""
+
+    kind: str
+    key: str
+    columns: tuple[str, ...] = ()
+    told: Mapping[str, str] | None = None
+    shown: Mapping[str, str] | None = None
+
+
+def row_differences(
+    wrong: pa.Table,
+    mirror: Iterable[pa.Table],
+    *,
+    key: Sequence[str],
+    compared: Sequence[str],
+    soft: bool,
+    show_values: bool,
+) -> Iterator[RowDifference]:
+    """What is wrong with the rows of these changes, all of which `wrong_rows` found."""
+    present = is_present(wrong.column("_change_type")).to_numpy()
+    names = [*compared, *([DELETED_AT.name] if soft else [])]
+    wanted = key_hashes(wrong.select(list(key)))
+    near_ones = ordered(wanted)
+    there: dict[int, Mapping[str, Any]] = {}
+    for piece in mirror:
+        hashes = key_hashes(piece.select(list(key)))
+        near = among(hashes, near_ones)
+        rows = piece.filter(pa.array(near)).select(names).to_pylist()
+        there.update(zip(hashes[near].tolist(), rows, strict=True))
+    told = (_as_shown(wrong, present) if soft else wrong).select(names).to_pylist()
+    for number, row, stays in zip(wanted.tolist(), told, present.tolist(), strict=True):
+        yield difference(
+            row if stays or soft else None,
+            there.get(number),
+            {name: row[name] for name in key},
+            show_values=show_values,
+        )
+
+
+def difference(
+    told: Mapping[str, Any] | None,
+    shown: Mapping[str, Any] | None,
+    key: Mapping[str, Any],
+    *,
+    show_values: bool,
+) -> RowDifference:
+    """Of one row as it should be and as it is."""
+    columns: tuple[str, ...] = ()
+    kind = MISSING if shown is None else SURPLUS
+    if told is not None and shown is not None:
+        names = dict.fromkeys((*told, *shown))
+        differ = (name for name in names if told.get(name, _NOTHING) != shown.get(name, _NOTHING))
+        kind, columns = DIFFERENT, tuple(differ)
+    texts = [
+        {} if row is None else {name: repr(row[name]) for name in columns or row if name in row}
+        for row in (told, shown)
+    ]
+    return RowDifference(
+        kind,
+        ", ".join(f"{name}={value!r}" for name, value in key.items()),
+        columns,
+        *(texts if show_values else (None, None)),
+    )
 
 
 class _Found:

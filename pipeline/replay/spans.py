@@ -154,7 +154,7 @@ def _before(one: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str,
 def _by_log(one: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) -> bool:
     """Whether the batch ends behind a place of a log, or begins before it. Batches of other
     servers are held against the one that read the place."""
-    server = _server_of(at, chain)
+    server = server_of(at, chain)
     if one.start.server_uuid == server and one.start.at.file.base == at.file.base:
         assert one.end is not None
         return at < one.end.at if ends else one.start.at < at
@@ -167,8 +167,8 @@ def _by_log(one: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) 
     return one.id > pivot if ends else one.id < pivot
 
 
-def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
-    """Whose log has the place."""
+def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
+    """Whose log has the place; `SpanRefused` where no batch has read it, or several servers'."""
     ranges: dict[str, list[Coordinates]] = {}
     for one in chain:
         if one.end is not None and one.start.at.file.base == at.file.base:
@@ -184,5 +184,5 @@ def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
         raise SpanRefused(f"no batch read {at.file}", hint=_SHOWN)
     raise SpanRefused(
         f"{at} is a place in the logs of {len(found)} servers that were read",
-        hint="name the span by moments, by GTIDs or by runs",
+        hint="name it by a moment, by GTIDs or by a run",
     )

@@ -7,7 +7,7 @@ numbering (`segment_builder`), anything after *captured*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from time import perf_counter
 
@@ -15,8 +15,10 @@ from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.engines import why_refused
-from pipeline.errors import BY_ITSELF, TableError
+from pipeline.errors import BY_ITSELF, RowsNotRead, TableError
 from pipeline.hints import naming
+from pipeline.places import AtCoordinates
+from pipeline.position import Coordinates
 from pipeline.preflight import require_ready
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.begin import RunStart, begin
@@ -29,15 +31,17 @@ from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
-from pipeline.runs.context import CaptureReport, Workplace, softened_lines
+from pipeline.runs.context import CaptureReport, Refreshed, Workplace, softened_lines
 from pipeline.runs.loading.due import LoadReason, is_due, new_tables, order_new
 from pipeline.runs.loading.loads import begun_loads, load_tables
+from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
 from pipeline.runs.rejoining.resnapshot import Reread, due, reread_columns
 from pipeline.runs.repair import repair
 from pipeline.runs.schema_choice import engine_hint
+from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json
 
 
@@ -49,6 +53,8 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _captured(work: Workplace, lease: Lease) -> CaptureReport:
+    if work.source.part is not None:
+        return _with_part(work, lease, work.source.part)
     report = _capture_once(work, lease)
     owed = [one for one in report.quarantined if one.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
@@ -56,7 +62,45 @@ def _captured(work: Workplace, lease: Lease) -> CaptureReport:
     return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
 
 
-def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
+def _with_part(work: Workplace, lease: Lease, order: PartOrder) -> CaptureReport:
+    """Rows of a table are read; then the log is captured up to the place that they are read behind,
+    and from there on by a batch that begins with them."""
+    plain = replace(work, source=replace(work.source, part=None))
+    with closing(read_part(plain, order)) as part:
+        before = _up_to(plain, lease, part)
+        report = _capture_once(plain, lease, part)
+        for line in findings(part):
+            work.progress.note(line)
+        found = Refreshed(part.table, part.rows.rows, part.gone.rows, part.left)
+    report = replace(report, refreshed=found)
+    return report if before is None else before.followed_by(report, ())
+
+
+def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
+    """The log before the part's low, captured; None where it was."""
+    source, low, report = work.source, part.low, None
+    if _captured_at(work) != low:
+        source = replace(source, until=AtCoordinates(low))
+        report = _capture_once(replace(work, source=source), lease)
+    _require_at(part, _captured_at(work))
+    return report
+
+
+def _require_at(part: PartRead, at: Coordinates | None) -> None:
+    """That is where its rows belong."""
+    if at != part.low:
+        raise RowsNotRead(
+            f"the log was captured up to {at}, and not to {part.low}, where {part.table} was read",
+            hint=AGAIN.format(part.table),
+        )
+
+
+def _captured_at(work: Workplace) -> Coordinates | None:
+    cursor = work.ledger.captured_cursor(work.source.name)
+    return None if cursor is None else cursor.position.at
+
+
+def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
     clock = perf_counter()
     require_agreement(work)
     repaired = repair(work, lease)
@@ -78,7 +122,7 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
         work.progress.note(
             f"{table} waits for a run without --until, which reads it from the source: {why}"
         )
-    report = _ordinary(work, lease, back, repaired, clock)
+    report = _ordinary(work, lease, back, repaired, clock, part)
     if not isinstance(caught_up, CaptureReport):
         return report
     again = {one.table for one in caught_up.quarantined if one.remedy in BY_ITSELF}
@@ -86,17 +130,24 @@ def _capture_once(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _ordinary(
-    work: Workplace, lease: Lease, back: TablesResumed, repaired: tuple[str, ...], clock: float
+    work: Workplace,
+    lease: Lease,
+    back: TablesResumed,
+    repaired: tuple[str, ...],
+    clock: float,
+    part: PartRead | None,
 ) -> CaptureReport:
     """From where the batches are to the end fixed beforehand."""
     run_start = begin(work, lease)
+    if part is not None:
+        _require_at(part, run_start.start.at)
     bounds = bounds_of(work, run_start)
     start_seconds = perf_counter() - clock
-    reads = back.orders or is_due(work) or new_tables(work, run_start)
+    reads = part or back.orders or is_due(work) or new_tables(work, run_start)
     if not reads and _goes_on(run_start) and bounds.reached(run_start.start.at):
         require_whole(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
-    return _capture(work, lease, run_start, bounds, back, repaired, start_seconds)
+    return _capture(work, lease, run_start, bounds, back, repaired, start_seconds, part)
 
 
 def _goes_on(run_start: RunStart) -> bool:
@@ -149,6 +200,7 @@ def _capture(
     back: TablesResumed,
     repaired: tuple[str, ...],
     start_seconds: float,
+    part: PartRead | None,
 ) -> CaptureReport:
     clock = perf_counter()
     decision = run_start.decision
@@ -160,8 +212,9 @@ def _capture(
     )
     source = work.source.name
     rereads = _read_from_source(work, lease, run_start, batch, back)
-    if rereads:
-        run_start = _reaching(work, run_start, rereads)
+    highs = [reread.high for reread in rereads] + ([part.high] if part else [])
+    if highs:
+        run_start = _reaching(work, run_start, max(highs))
     active = [one.table for one in back.orders]
     active += [load.table for load in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active))
@@ -179,6 +232,8 @@ def _capture(
     reading, segmenter = capture.reading, capture.segmenter
     _refuse_engines(basis, segmenter)
     capture.rebuild(back.rebuilds)
+    if part is not None:
+        segmenter.refresh(part, work.clock())
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -249,16 +304,15 @@ def _read_from_source(
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
     """No statement need tell a table's engine: a session has a default of its own, and a
     server takes another one where that is missing. The server says which it took."""
-    for table in basis.work.server.tables():
-        why = why_refused(table.engine)
-        if why is not None and segmenter.wanted(table.name):
-            error = TableError(why, hint=engine_hint(table.name))
-            segmenter.quarantine(table.name, basis.run_start.start.at, error)
+    for table, engine in basis.work.server.engines().items():
+        why = why_refused(engine)
+        if why is not None and segmenter.wanted(table):
+            error = TableError(why, hint=engine_hint(table))
+            segmenter.quarantine(table, basis.run_start.start.at, error)
 
 
-def _reaching(work: Workplace, run_start: RunStart, rereads: Sequence[Reread]) -> RunStart:
+def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
     """The same start, for a run that does not end before what was read from the source is
     whole."""
-    highest = max(reread.high for reread in rereads)
     known = highest if run_start.known_until is None else max(run_start.known_until, highest)
     return replace(run_start, facts=work.server.facts(), known_until=known)

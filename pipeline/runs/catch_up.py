@@ -27,7 +27,7 @@ from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
-from pipeline.runs.capturing.initial_schemas import structures_behind
+from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
 from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import TakenUp
@@ -111,7 +111,7 @@ def _caught_up(
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
         tables=tables_of(work, batch.start, batch.id, active, before=min(stopped, default=0)),
-        structures=structures_behind(work, facts, first.batch, first.start.at, recorded),
+        structures=structures_behind(known_at(work, first.batch, first.start.at), facts, recorded),
         prepared=returns.prepared,
     )
     capture = BatchCapture(

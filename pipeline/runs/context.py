@@ -91,6 +91,17 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
+class Refreshed:
+    """Rows of a table that were read from the source again by a condition: `rows` of them; `gone`
+    of the mirror's are none any more; `left` of those could not be looked up, and stay."""
+
+    table: TableName
+    rows: int
+    gone: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
@@ -100,7 +111,7 @@ class CaptureReport:
     the end that a person fixed is not behind the start, whatever the log holds. `short`: there
     was more of the log when it began, for its end was fixed or a budget spent. `loading`:
     tables of which rows are still to be read from the source; `loaded`: those of which all were,
-    and that count from this batch on."""
+    and that count from this batch on. `refreshed`: what was read of a table by a condition."""
 
     batch: int | None
     rule: str
@@ -122,6 +133,7 @@ class CaptureReport:
     short: bool = False
     loading: tuple[LoadProgress, ...] = ()
     loaded: tuple[LoadProgress, ...] = ()
+    refreshed: Refreshed | None = None
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -156,6 +168,7 @@ class CaptureReport:
             short=other.short,
             loading=other.loading,
             loaded=(*self.loaded, *other.loaded),
+            refreshed=self.refreshed or other.refreshed,
         )
 
 

@@ -22,7 +22,7 @@ def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = work.source.name, work.source.patterns
-    found = {one.name for one in work.server.tables()}
+    found = {*work.server.engines()}
     found |= {schema.table for schema in work.ledger.newest_schemas(source)}
     found |= {
         table

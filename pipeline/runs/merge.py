@@ -287,7 +287,7 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
     for wait in MERGE.tries():
         try:
             with for_one_table("fold its changes"):
-                written = write_once(work, lease, job)
+                written = write_once(work, job, lambda: work.ledger.require_held(lease))
             seconds = perf_counter() - clock
             mirror = job.task.state.mirror
             return written, seconds, work.mirrors.size(mirror, written.commit.delta_version)

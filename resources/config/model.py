@@ -203,6 +203,22 @@ class BoundsPart(Section):
 
 
 _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
+_ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`"db2"`, `"db2:3307"`, `"[::1]:3307"` → host and port; ValueError for any other text."""
+    found = _ADDRESS.fullmatch(text)
+    port = int(found["port"] or 3306) if found else 0
+    if found is None or not 1 <= port <= 65_535:
+        raise ValueError(f"{text!r} is not a host, or a host and a port such as db2:3306")
+    return found["host"].strip("[]"), port
+
+
+def _host_and_port(text: str) -> str:
+    if not is_reference(text):
+        host_and_port(text)
+    return text
 
 
 class TriggerPart(Section):
@@ -244,6 +260,7 @@ class SnapshotPart(Section):
     max_replica_lag: (
         Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
     ) = _LIMITS.replica_lag
+    read_from: Annotated[Text, AfterValidator(_host_and_port)] | None = None
 
 
 Uuid = Annotated[
@@ -318,6 +335,8 @@ class SourcePart(Section):
             refuse_plain_text(self.host)
             if self.standby is not None and not is_reference(self.standby.host):
                 refuse_plain_text(self.standby.host)
+            if (replica := self.snapshot.read_from) is not None and not is_reference(replica):
+                refuse_plain_text(host_and_port(replica)[0])
         return self
 
 

@@ -22,6 +22,7 @@ from resources.config.model import (
     File,
     SourcePart,
     TriggerPart,
+    host_and_port,
     refuse_plain_text,
     start_place,
     table_pattern,
@@ -98,6 +99,19 @@ class SourceSettings:
         if part is None:
             return None
         return self._allowed(resolve(part.host, self.folder)), part.port
+
+    def read_from(self) -> tuple[str, int] | None:
+        """Host and port of the replica that tables are read from, if one is configured."""
+        text = self.part.snapshot.read_from
+        if text is None:
+            return None
+        try:
+            host, port = host_and_port(resolve(text, self.folder))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"Source {self.name!r}: read_from: {error}.", hint=f"correct what {text} holds"
+            ) from error
+        return self._allowed(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
         """What the steps of a run need to know of the source."""

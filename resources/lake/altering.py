@@ -33,8 +33,10 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
+from resources.lake.direct import commit_rows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
+from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import quoted, step_statement
 from resources.lake.storage import delta_table, lake_errors
 from resources.lake.versions import BY_AGE
@@ -147,13 +149,27 @@ def carry_out(
     *,
     app_id: str,
     txn_version: int,
+    in_memory: bool,
 ) -> None:
-    """Make a step's commit behind `head`."""
-    stamps = {**head.pin(), USER_METADATA: said}
-    if isinstance(step, Fill | Rewrite):
-        stamps |= {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with stamped(session, stamps):
-        if isinstance(step, Rewrite):
+    """Make a step's commit behind `head`; `in_memory`: without a query where that can be."""
+    stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
+    if not isinstance(step, Fill | Rewrite):
+        with stamped(session, stamps):
+            session.sql(step_statement(str(table), step))
+        return
+    with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
+        if in_memory and step_in_memory(table, step, delta_table(table)):
+            rows = rows_of_step(table, step, head.version)
+            commit_rows(
+                session,
+                table,
+                rows,
+                version=head.version,
+                transaction=(ours, txn_version),
+                anew=True,
+                shaped=isinstance(step, Rewrite),
+            )
+        elif isinstance(step, Rewrite):
             rewrite(session, table, step)
         else:
             session.sql(step_statement(str(table), step))

@@ -2,27 +2,91 @@
 
 Spark writes them and believes them, so that it need not put the log together again. Belongs here:
 whether one is of its commit; a log that was cut or copied back by hand may have those of commits
-that are gone. Does not: what is in them, which is Delta's.
+that are gone; and what they say of a table's files. Does not: writing them, which is Delta's.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
+from resources.lake.delta_log import commit_file
 from resources.lake.paths import LakePath
 
 
-def drop_stray_checksum(commit_file: LakePath, commit: bytes) -> None:
+def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
     """Delete the checksum file of a version unless the same transaction wrote it as its commit,
     which is `commit`. Without one, Spark reads the log. OSError is not caught."""
-    checksum = commit_file.with_suffix(".crc")
+    checksum = file.with_suffix(".crc")
     try:
         told = checksum.read_bytes()
     except FileNotFoundError:
         return
     if _transaction_of(told) != _committed_by(commit) or not _committed_by(commit):
         checksum.unlink(missing_ok=True)
+
+
+def has_no_vectors(table: LakePath, version: int) -> bool:
+    """Whether the checksum file of a version says that no row of the table's files is marked as
+    deleted. OSError is not caught, but for files that are not there."""
+    commit = _commit(table, version)
+    if commit is None:
+        return False
+    return _told_beside(commit_file(table, version), commit).get("numDeletionVectorsOpt") == 0
+
+
+def lists_files(table: LakePath, version: int) -> bool:
+    """Whether the checksum file of a version lists the table's files. OSError is not caught, but
+    for files that are not there."""
+    commit = _commit(table, version)
+    return commit is not None and "allFiles" in _told_beside(commit_file(table, version), commit)
+
+
+FAR: Final = 50
+"""So many commits are read for the list of files that Delta left out of its checksum files."""
+
+
+def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
+    """The files of a table with a version, as Delta's protocol says it ("Action Reconciliation"):
+    those of the newest checksum file that lists them, and what commits say since. None where that
+    is not near. OSError is not caught, but for files that are not there."""
+    found: list[Mapping[str, Any]] = []
+    known: set[tuple[str, str]] = set()
+    for at in range(version, max(version - FAR, -1), -1):
+        commit = _commit(table, at)
+        if commit is None:
+            return None
+        listed = _told_beside(commit_file(table, at), commit).get("allFiles")
+        actions = [_parsed(line) for line in commit.splitlines()] if listed is None else []
+        added = [one["add"] for one in actions if "add" in one] if listed is None else listed
+        found += [one for one in added if _key(one) not in known]
+        if listed is not None or at == 0:
+            return found
+        known |= {_key(one[kind]) for one in actions for kind in ("add", "remove") if kind in one}
+    return None
+
+
+def _key(file: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells a file of a log from others: it may be there again with other rows deleted."""
+    return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
+
+
+def _commit(table: LakePath, version: int) -> bytes | None:
+    try:
+        return commit_file(table, version).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
+    """A commit's checksum file; empty where there is none that belongs to it."""
+    try:
+        told = file.with_suffix(".crc").read_bytes()
+    except FileNotFoundError:
+        return {}
+    name = _committed_by(commit)
+    return _parsed(told) if name is not None and _transaction_of(told) == name else {}
 
 
 def _committed_by(commit: bytes) -> str | None:

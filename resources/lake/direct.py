@@ -15,18 +15,18 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Field, Schema
 
-from pipeline.ports.mirror_writes import Target
+from resources.lake.checksums import files_listed, lists_files
 from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
-from resources.lake.storage import delta_table, lake_errors, make_durable_folder, write_durably
+from resources.lake.storage import lake_errors, make_durable_folder, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,41 +69,43 @@ def takes_files(table: DeltaTable) -> bool:
     )
 
 
-def has_columns(table: DeltaTable, schema: pa.Schema) -> bool:
-    """Whether those are the table's columns, in this order and under their own names."""
-    have = [(field.name, field.type, field.metadata) for field in table.schema().fields]
-    wanted = Schema.from_arrow(schema).fields
-    return have == [(field.name, field.type, {}) for field in wanted]
-
-
 def commit_rows(
     session: SparkSession,
     path: LakePath,
-    target: Target,
     rows: pa.Table,
     *,
+    version: int,
+    transaction: tuple[str, int],
     anew: bool,
-    made: Mapping[str, str] | None,
+    shaped: bool = False,
+    made: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the write's one commit: `rows` are added, or all that there is from now on (`anew`).
-    `made`: the properties that the mirror is created with; None where it is there."""
-    stored = rows if made is not None else _as_stored(rows, delta_table(path))
-    file = _written(path, stored) if rows.num_rows else None
-    with _active(session) as jvm:
+    """Make a write's one commit behind `version`, -1 for a new table: `rows` are added, or all that
+    there is from now on (`anew`), with their columns, where they are `shaped`, as the table's.
+    `transaction`: the application and the version that it records. `made`: the properties that the
+    mirror is created with; None where it is there."""
+    app_id, txn_version = transaction
+    listed = None if made is not None else files_listed(path, version)
+    soon = listed is not None and not lists_files(path, version)
+    with _active(session) as jvm, _told_once(session, told=soon or made is not None):
         none = _object(jvm, "scala.None")
         logs = _object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
         log, snapshot = pair._1(), pair._2()
-        transaction = log.startTransaction(none, jvm.scala.Some(snapshot))
+        begun = log.startTransaction(none, jvm.scala.Some(snapshot))
         if made is not None:
             log.createLogDirectoriesIfNotExists()
-            transaction.updateMetadataForNewTable(_action(jvm, _metadata(rows.schema, made)))
+            begun.updateMetadataForNewTable(_action(jvm, _metadata(rows.schema, made)))
+        elif shaped and not _has_columns(begun, rows.schema):
+            before = json.loads(snapshot.metadata().json())["metaData"]
+            told = {**before, "schemaString": spark_schema(rows.schema).json()}
+            begun.updateMetadataForTableOverwrite(_action(jvm, {"metaData": told}))
+        file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = jvm.java.util.ArrayList()
         if anew and made is None:
-            files = _listed(snapshot)
-            for number in range(files.size()):
-                actions.add(files.apply(number).removeWithTimestamp(_now(), True))
-        recorded = {"appId": target.app_id, "version": target.txn_version, "lastUpdated": _now()}
+            for one in _listed(jvm, listed, snapshot):
+                actions.add(one.removeWithTimestamp(_now(), True))
+        recorded = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.add(_action(jvm, {"txn": recorded}))
         if file is not None:
             actions.add(_action(jvm, {"add": _added(file, rows.num_rows)}))
@@ -111,9 +113,7 @@ def commit_rows(
         mode = modes.Overwrite if anew else modes.Append
         operation = getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
         converters = jvm.scala.jdk.javaapi.CollectionConverters
-        transaction.commit(
-            converters.asScala(actions).toSeq(), operation(mode, *[none] * _MORE_OF_WRITE)
-        )
+        begun.commit(converters.asScala(actions).toSeq(), operation(mode, *[none] * _MORE_OF_WRITE))
 
 
 _MORE_OF_WRITE: Final = 8
@@ -142,12 +142,28 @@ def _action(jvm: Any, told: Mapping[str, Any]) -> Any:
     return _object(jvm, "org.apache.spark.sql.delta.actions.Action").fromJson(json.dumps(told))
 
 
-def _listed(snapshot: Any) -> Any:
-    """The files of a table: by the checksum file, where it has them, without a query."""
-    checksum = snapshot.checksumOpt()
-    if checksum.isDefined() and checksum.get().allFiles().isDefined():
-        return checksum.get().allFiles().get()
-    return snapshot.getAllFiles(False)
+@contextmanager
+def _told_once(session: SparkSession, *, told: bool) -> Iterator[None]:
+    """Delta lists the table's files in a commit's checksum file, by a query where it did not in the
+    one before, as behind another structure. It need not where commits tell them soon (`told`)."""
+    if told:
+        session.conf.set(_FILES_IN_CHECKSUM, "false")
+    try:
+        yield
+    finally:
+        session.conf.unset(_FILES_IN_CHECKSUM)
+
+
+_FILES_IN_CHECKSUM: Final = "spark.databricks.delta.allFilesInCrc.enabled"
+
+
+def _listed(jvm: Any, listed: list[Mapping[str, Any]] | None, snapshot: Any) -> Iterator[Any]:
+    """The files of a table: where its log told them, without a query."""
+    if listed is not None:
+        yield from (_action(jvm, {"add": one}) for one in listed)
+        return
+    files = snapshot.getAllFiles(False)
+    yield from (files.apply(number) for number in range(files.size()))
 
 
 def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, Any]:
@@ -175,9 +191,20 @@ def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
     }
 
 
-def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
+def _fields(begun: Any) -> list[Field]:
+    """The table's columns behind a transaction."""
+    return Schema.from_json(begun.metadata().schemaString()).fields
+
+
+def _has_columns(begun: Any, schema: pa.Schema) -> bool:
+    """Whether those are the table's columns, in this order."""
+    have = [(field.name, field.type) for field in _fields(begun)]
+    return have == [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
+
+
+def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     """Under the names and numbers that the table's files know columns by."""
-    told = {field.name: field.metadata for field in table.schema().fields}
+    told = {field.name: field.metadata for field in fields}
     stored = [_stored(field, told[field.name]) for field in rows.schema]
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
 

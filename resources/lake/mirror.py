@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -62,8 +63,10 @@ from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import (
     delta_table,
+    file_named,
     lake_errors,
     mirror_errors,
+    parquet_content,
     remove_folder,
     remove_table,
     sync_folder,
@@ -94,7 +97,7 @@ class SparkMirrors:
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        self._lake = lake
+        self._lake = self._files = lake
         self._staging = Staging(staging)
         self._spark = spark
         self._sessions = Sessions(spark)
@@ -128,7 +131,7 @@ class SparkMirrors:
             if table is not None and not isinstance(write, Replace | Recount):
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
-            chosen = self._scale(table, write)
+            chosen = self._scale(path, table, write)
         with self._sessions.one(few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
@@ -159,11 +162,11 @@ class SparkMirrors:
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
-    def _scale(self, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+    def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         return scale(
             Size(0, 0) if table is None else size_of(table),
-            size_in(write.staged),
-            without_query=self._in_memory and in_memory(write, table),
+            size_in(file_named(self._files, name) for name in write.staged),
+            without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )
 
@@ -173,8 +176,12 @@ class SparkMirrors:
     def unstage(self, path: str) -> None:
         self._staging.unstage(path)
 
+    def _read(self, name: str) -> pa.Table:
+        """The rows of a file that a write names."""
+        return pq.read_table(parquet_content(file_named(self._files, name)))
+
     def path(self, relative: str) -> str:
-        return str(self._lake / relative)
+        return str(self._files / relative)
 
     def version(self, mirror: str) -> int | None:
         with self._about(mirror) as path:
@@ -204,7 +211,7 @@ class SparkMirrors:
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)
-                        self._step(session, mirror, step, said, app_id, txn_version, head)
+                        self._step(session, mirror, step, said, app_id, txn_version, head, few)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
@@ -230,8 +237,10 @@ class SparkMirrors:
     def history(self, folder: str) -> Iterator[LakeCommit]:
         return commits_back(self._lake / folder)
 
-    def lacking(self, mirror: str, version: int) -> str | None:
-        return lacking(self._lake / mirror, version)
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
@@ -254,7 +263,7 @@ class SparkMirrors:
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(delta_table(path, version)):
+            if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
@@ -268,7 +277,7 @@ class SparkMirrors:
         spans: Sequence[Span],
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(delta_table(path, version)):
+            if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version, near(column, spans))
@@ -296,9 +305,16 @@ class SparkMirrors:
         with stamped(session, stamps):
             made = None if head.exists else properties(target.readers, self._keep)
             if chosen.in_memory:
-                rows = rows_of_write(path, write, head.version)
-                anew = not isinstance(write, Append)
-                commit_rows(session, path, target, rows, anew=anew, made=made)
+                commit_rows(
+                    session,
+                    path,
+                    rows_of_write(path, write, head.version, self._read),
+                    version=head.version,
+                    transaction=(target.app_id, target.txn_version),
+                    anew=not isinstance(write, Append),
+                    shaped=isinstance(write, Replace | Recount),
+                    made=made,
+                )
             else:
                 commit(session, write, path, self._staging, made)
 
@@ -322,9 +338,19 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
         head: Head,
+        few: bool,
     ) -> None:
         with self._about(mirror) as table, behind(table, head):
-            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
+            carry_out(
+                session,
+                table,
+                step,
+                said,
+                head,
+                app_id=app_id,
+                txn_version=txn_version,
+                in_memory=few and self._in_memory,
+            )
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
         """What the next commit is planned on: read before the holder is asked, so that whoever

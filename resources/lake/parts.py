@@ -75,10 +75,13 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
     names = changelog_names(schema.names)
     frames = []
     for part in parts:
-        marks = ["_change_type", *(["_sequence"] if part.above else [])]
+        numbered = part.above or part.through is not None
+        marks = ["_change_type", *(["_sequence"] if numbered else [])]
         frame = _read_part(session, part, [MARKS.field(mark) for mark in marks])
         if part.above:
             frame = frame.where(f.col("_sequence") > part.above)
+        if part.through is not None:
+            frame = frame.where(f.col("_sequence") <= part.through)
         images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
         frames.append(images.select(f.col("_change_type"), *_columns(part, schema, names)))
     if not frames:

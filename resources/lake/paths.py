@@ -72,6 +72,10 @@ class ObjectPath:
     def __truediv__(self, below: str) -> ObjectPath:
         return ObjectPath(self.bucket, f"{self.key}/{below}" if self.key else below)
 
+    def named(self, url: str) -> ObjectPath:
+        """The object of this bucket that a URL names."""
+        return ObjectPath(self.bucket, url.removeprefix(f"{self.bucket.url}/"))
+
     @property
     def name(self) -> str:
         return self.key.rpartition("/")[2]

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.keeping import KEEP
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
+from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
@@ -27,6 +28,7 @@ class LakeRoom:
     changelog: DeltaChangelog
     mirrors: SparkMirrors
     claims: FileClaims
+    copies: FolderCopies
     close: Callable[[], None]
 
 
@@ -56,5 +58,6 @@ def open_lake(
         changelog=DeltaChangelog(lake),
         mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),
         claims=FileClaims(lake),
+        copies=FolderCopies(lake, staging=passing, spark=spark),
         close=spark.stop,
     )

@@ -1,6 +1,6 @@
 """Reading a mirror at a version without Java: delta-rs' own query engine, which honours
 deletion vectors (its plain `count()` and `to_pyarrow` do not). It opens tables with widened
-columns, but reads no rows of them."""
+columns, but reads no rows of them: their files are read here (`files`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from pipeline.proof.sampling import Span
+from resources.lake.checksums import has_no_vectors
+from resources.lake.files import in_files
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors
 
@@ -28,6 +30,9 @@ def scanned(
         table = delta_table(path, version)
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
+        if _widened(table):
+            yield from in_files(path, table, wanted)
+            return
         builder = QueryBuilder().register("mirror", table)
         try:
             for batch in builder.execute(f"select {names} from mirror{condition}"):
@@ -75,10 +80,24 @@ def mirror_schema(path: LakePath, version: int) -> pa.Schema:
         return _plain(delta_table(path, version))
 
 
-def needs_spark(table: DeltaTable) -> bool:
-    """Whether some column was widened, now or earlier."""
+def needs_spark(path: LakePath, table: DeltaTable) -> bool:
+    """Whether nobody but Spark reads its rows: some column was widened, now or earlier, and rows
+    may be marked as deleted."""
+    features = table.protocol().reader_features or []
+    marked = "deletionVectors" in features and not has_no_vectors(path, table.version())
+    return marked and _widened(table)
+
+
+def _widened(table: DeltaTable) -> bool:
     features = table.protocol().reader_features or []
     return any(feature.startswith("typeWidening") for feature in features)
+
+
+def rows_at(path: LakePath, columns: Sequence[str], version: int) -> pa.Table:
+    """`columns` of all rows at a version, in no particular order."""
+    there = mirror_schema(path, version)
+    schema = pa.schema([there.field(name) for name in columns])
+    return pa.Table.from_batches(scanned(path, columns, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -187,7 +187,9 @@ class ParquetSegmentWriter:
         return len(self._finished)
 
     def drop(self, files: int) -> None:
-        self._wait(0)
+        # What is dropped may be what failed to be written.
+        wait(self._coming)
+        self._coming.clear()
         gone, self._finished = self._finished[files:], self._finished[:files]
         with lake_errors(self._folder):
             if self._current is not None:
@@ -260,9 +262,11 @@ class _OpenFile:
         self._images += table.num_rows
 
     def abandon(self) -> None:
-        """Close and delete: what was written is not wanted."""
-        self._writer.close()
-        self._sink.close()
+        """Close and delete: what was written is not wanted, and its end, which a full disk would
+        not take, is not written."""
+        self._sink.forget()
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
         self.path.unlink()
 
     def finish(self) -> SegmentFile:
@@ -279,6 +283,7 @@ class _HashingSink:
         self._file = new_file(path)
         self._closed = False
         self._hash = hashlib.sha256()
+        self._forgotten = False
         self.size = 0
 
     def writable(self) -> bool:
@@ -287,7 +292,7 @@ class _HashingSink:
     def write(self, data: bytes | bytearray | memoryview) -> int:
         view = memoryview(data).cast("B")
         self._hash.update(view)
-        done = 0
+        done = len(view) if self._forgotten else 0
         while done < len(view):
             done += self._file.write(view[done:]) or 0
         self.size += len(view)
@@ -305,6 +310,11 @@ class _HashingSink:
 
     def close(self) -> None:
         self._closed = True
+        self._file.close()
+
+    def forget(self) -> None:
+        """Close; what is written from now on goes nowhere."""
+        self._forgotten = True
         self._file.close()
 
     def seal(self) -> tuple[int, str]:

@@ -1,131 +1,236 @@
 """What a write of few rows leaves, put together in memory.
 
-Belongs here: which writes that can be said of, and their rows. Does not: how many rows are few
-(`pipeline.changes.strategy`), applying changes (`pipeline.changes.apply`), the commit (`direct`).
+Belongs here: which writes and steps that can be said of, and their rows. Does not: how many rows
+are few (`pipeline.changes.strategy`), what becomes of rows (`pipeline.changes.apply`, `copies`),
+the commit (`direct`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pipeline.changes.apply import apply
-from pipeline.changes.latest import is_present
+from pipeline.changes.apply import apply, completed, places
+from pipeline.changes.copies import counted
+from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.mapping import cast_column, images_within
+from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import (
     Append,
+    Count,
+    Fill,
     Merge,
+    MirrorStep,
     MirrorWrite,
     PartColumn,
+    Recount,
     Replace,
+    Rewrite,
     StagedFiles,
 )
-from pipeline.row_images import CHANGE_TYPES
-from resources.lake.direct import has_columns, takes_files
+from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema, needs_spark, scanned
+from resources.lake.scan import mirror_schema, needs_spark, rows_at
 from resources.lake.storage import lake_errors
 
-_KINDS = pa.array([kind.value for kind in CHANGE_TYPES])
+Read: TypeAlias = Callable[[str], pa.Table]
+
+_COME = pa.array(["insert", "update_postimage"])
+_GO = pa.array(["delete", "update_preimage"])
 
 
-def in_memory(write: MirrorWrite, table: DeltaTable | None) -> bool:
-    """Whether what the write leaves can be put together without Spark; `table`: the mirror, None
-    where there is none yet."""
-    if write.target.soft or (table is not None and not takes_files(table)):
+def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
+    """Whether what the write leaves can be put together without Spark; `table`: the mirror at
+    `path`, None where there is none yet."""
+    parts = _parts(write)
+    if not all(_castable(part.columns, write.target.schema) for part in parts):
         return False
-    match write:
-        case Append(target, parts):
-            return _as_they_are(parts, target.schema)
-        case Merge():
-            return (
-                bool(write.changes.files)
-                and write.changes.whole
-                and write.completion is None
-                and (table is None or not needs_spark(table))
-            )
-        case Replace(target):
-            return (
-                write.changes.whole
-                and _as_they_are(write.snapshot, target.schema)
-                and (table is None or has_columns(table, target.schema))
-            )
+    if table is None:
+        return True
+    overwrites = isinstance(write, Append | Recount) or (
+        isinstance(write, Replace) and not write.target.soft
+    )
+    return takes_files(table) and (overwrites or not needs_spark(path, table))
+
+
+def step_in_memory(path: LakePath, step: MirrorStep, table: DeltaTable) -> bool:
+    """The same of a step that changes a mirror's columns."""
+    match step:
+        case Fill():
+            plain = True
+        case Rewrite(schema, columns):
+            plain = _castable(columns, schema)
         case _:
-            return False
+            plain = False
+    return plain and takes_files(table) and not needs_spark(path, table)
 
 
-def rows_of_write(path: LakePath, write: MirrorWrite, version: int) -> pa.Table:
-    """The rows that an append adds, or that are there behind a merge and a replacement.
-    `version`: the mirror's before, -1 where there is none."""
-    schema = write.target.schema
+def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
+    """The rows that an append adds, or that are there behind any other write. `version`: the
+    mirror's before, -1 where there is none; `read` gives the rows of a file that it names."""
+    schema = _shown(write)
     with lake_errors(path):
         match write:
             case Append(_, parts):
-                return pa.concat_tables([schema.empty_table(), *_images(parts, schema)])
-            case Merge() if version >= 0:
-                there = mirror_schema(path, version)
-                schema = pa.schema([there.field(name) for name in schema.names])
-                rows = pa.Table.from_batches(scanned(path, schema.names, version), schema)
-                return _changed(rows, write)
+                return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
+            case Count(_, parts):
+                return _counted(read, _there(path, schema, version), parts)
+            case Recount(_, parts, snapshot):
+                return _counted(read, _rows(read, snapshot, schema), parts)
             case Merge():
-                return _changed(schema.empty_table(), write)
+                return _merged(read, _there(path, schema, version), write)
             case Replace():
-                snapshot = _rows(write.snapshot, schema)
-                return _changed(pa.concat_tables([schema.empty_table(), *snapshot]), write)
-            case _:
-                raise ValueError(f"{type(write).__name__} is not put together in memory")
+                return _replaced(read, path, write, version)
 
 
-def _changed(rows: pa.Table, write: Merge | Replace) -> pa.Table:
-    if not write.changes.files:
+def rows_of_step(path: LakePath, step: Fill | Rewrite, version: int) -> pa.Table:
+    """All rows behind a step."""
+    with lake_errors(path):
+        there = rows_at(path, mirror_schema(path, version).names, version)
+        match step:
+            case Fill(values):
+                for name, value in values:
+                    at = there.schema.get_field_index(name)
+                    column = _column(there, PartColumn(value=value), there.schema.field(name).type)
+                    there = there.set_column(at, there.schema.field(name), column)
+                return there
+            case Rewrite(schema, columns):
+                return _columns(there, columns, schema)
+
+
+def _shown(write: MirrorWrite) -> pa.Schema:
+    """The mirror's columns behind the write."""
+    schema = write.target.schema
+    return schema.append(DELETED_AT) if write.target.soft else schema
+
+
+def _there(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
+    """The mirror's rows; none where there is none."""
+    return rows_at(path, schema.names, version) if version >= 0 else schema.empty_table()
+
+
+def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
+    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
+    return counted(rows, come, go)
+
+
+def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
+    changes = _changes(read, write.changes.files)
+    soft = write.target.soft
+    if changes is not None:
+        rows = apply(rows, changes, write.key, write.changes, soft=soft)
+    part = write.completion
+    if part is None:
         return rows
-    changes = pa.concat_tables(pq.read_table(file) for file in write.changes.files)
-    return apply(rows, changes, write.key)
+    schema = write.target.schema
+    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
+    names = [spelled[name] for name in write.key]
+    keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
+    behind = keys if changes is None else images_within(changes, part).select(names)
+    return completed(rows, _rows(read, [part], schema), behind, write.key, write.completed)
 
 
-def _as_they_are(parts: Sequence[StagedFiles], schema: pa.Schema) -> bool:
-    """Whether nothing is to be cast, which Spark does by rules of its own."""
-    return all(
-        column.type == field.type if column.source is not None else _is_of(column, field)
-        for part in parts
-        for column, field in zip(part.columns, schema, strict=True)
-    )
+def _replaced(read: Read, path: LakePath, write: Replace, version: int) -> pa.Table:
+    schema, soft = _shown(write), write.target.soft
+    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), schema)
+    changes = _changes(read, write.changes.files)
+    if changes is not None:
+        rows = apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
+    if not soft or version < 0:
+        return rows
+    gone = _left(path, write, version)
+    keys = [[table.column(name) for name in write.key] for table in (gone, rows)]
+    return pa.concat_tables([rows, gone.filter(pc.is_null(places(*keys)))])
 
 
-def _is_of(column: PartColumn, field: pa.Field) -> bool:
-    return column.value is None or column.value.type == field.type
+def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
+    """A mirror's rows in the write's columns, marked as deleted, NULL in columns that cannot hold
+    what is there; none where they lack the key."""
+    schema = _shown(write)
+    have = {field.name.lower(): field for field in mirror_schema(path, version)}
+    columns = []
+    for field in schema:
+        there = have.get(field.name.lower())
+        fits = there is not None and type_change(there.type, field.type) is not TypeChange.REREAD
+        columns.append(PartColumn(there.name, there.type) if there and fits else PartColumn())
+    if any(schema.field(at).name in write.key and one.absent for at, one in enumerate(columns)):
+        return schema.empty_table()
+    names = [column.source for column in columns if column.source is not None]
+    rows = _columns(rows_at(path, names, version), columns, schema)
+    moment = pa.scalar(write.moment or datetime.now(UTC), DELETED_AT.type)
+    marked = pc.fill_null(rows.column(DELETED_AT.name), moment)
+    return rows.set_column(len(schema) - 1, DELETED_AT, marked)
 
 
-def _images(parts: Sequence[StagedFiles], schema: pa.Schema) -> list[pa.Table]:
-    """The rows that the row images of all parts leave."""
-    found = []
+def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows that are not deleted."""
+    if len(schema) == rows.num_columns:
+        return rows
+    return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
+
+
+def _parts(write: MirrorWrite) -> Iterable[StagedFiles]:
+    """Files whose columns are not the mirror's yet."""
+    match write:
+        case Append(_, parts) | Count(_, parts):
+            return parts
+        case Recount(_, parts, snapshot):
+            return chain(parts, snapshot)
+        case Merge():
+            return () if write.completion is None else (write.completion,)
+        case Replace():
+            return write.snapshot
+
+
+def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
+    """Whether nothing is cast that Spark casts by rules of its own."""
+    for column, field in zip(columns, schema, strict=True):
+        value = None if column.value is None else column.value.type
+        kind = column.type if column.source is not None else value
+        if kind is not None and type_change(kind, field.type) is TypeChange.REREAD:
+            return False
+    return True
+
+
+def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
+    return pa.concat_tables(read(file) for file in files) if files else None
+
+
+def _images(
+    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: pa.Array
+) -> pa.Table:
+    """The row images of these kinds."""
+    found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
-            images = pq.read_table(file)
-            counts = pc.is_in(images["_change_type"], _KINDS)
-            if part.above:
-                counts = pc.and_(counts, pc.greater(images["_sequence"], part.above))
-            images = images.filter(pc.and_(counts, is_present(images["_change_type"])))
-            found.append(_columns(images, part, schema))
-    return found
+            images = images_within(read(file), part)
+            images = images.filter(pc.is_in(images["_change_type"], kinds))
+            found.append(_columns(images, part.columns, schema))
+    return pa.concat_tables(found)
 
 
-def _rows(parts: Sequence[StagedFiles], schema: pa.Schema) -> list[pa.Table]:
+def _rows(read: Read, parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
+    """The rows of a snapshot or a completion."""
     files = [(part, file) for part in parts for file in part.files]
-    return [_columns(pq.read_table(file), part, schema) for part, file in files]
+    found = [_columns(read(file), part.columns, schema) for part, file in files]
+    return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _columns(rows: pa.Table, part: StagedFiles, schema: pa.Schema) -> pa.Table:
-    pairs = zip(part.columns, schema, strict=True)
-    return pa.table([_column(rows, column, field) for column, field in pairs], schema=schema)
+def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:
+    pairs = zip(columns, schema, strict=True)
+    found = [_column(rows, column, field.type) for column, field in pairs]
+    return pa.Table.from_arrays(found, schema=schema)
 
 
-def _column(rows: pa.Table, column: PartColumn, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+def _column(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
     if column.source is not None:
-        return rows.column(column.source).cast(field.type)
-    if column.value is None:
-        return pa.nulls(rows.num_rows, field.type)
-    return pa.repeat(column.value, rows.num_rows)
+        return cast_column(rows.column(column.source), kind)
+    if column.value is None or not column.value.is_valid:
+        return pa.nulls(rows.num_rows, kind)
+    return pa.repeat(column.value.cast(kind), rows.num_rows)

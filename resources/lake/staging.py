@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -36,6 +36,7 @@ class Staging:
         self._folder = folder
         self._turn = Lock()
         self._own: Path | None = None
+        self._ended: Callable[[], object] = lambda: None
 
     def stage(self, name: str, rows: pa.Table) -> str:
         """A Parquet file of these rows; its absolute path. Nothing stays of one that could not
@@ -74,6 +75,12 @@ class Staging:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def end(self) -> None:
+        """All that was staged goes now; repeating it changes nothing."""
+        with self._turn:
+            self._ended()
+            self._own = None
+
     def _of_process(self) -> Path:
         with self._turn:
             if self._own is None:
@@ -81,7 +88,7 @@ class Staging:
                 for lock in self._folder.glob(f"*{_LOCKED}"):
                     _remove_left(lock)
                 self._own, descriptor = _made(self._folder)
-                weakref.finalize(self, _end, self._own, descriptor)
+                self._ended = weakref.finalize(self, _end, self._own, descriptor)
             return self._own
 
 

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
@@ -34,7 +34,7 @@ from obstore.exceptions import (
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
 from pipeline.ports.held import Held
-from resources.lake.paths import ByteSink, LakePath, ObjectPath
+from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
 
 _CURES = {
     errno.ENOSPC: ("is full", "free some space there, then run again"),
@@ -175,6 +175,22 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def _has_files(log: LakePath) -> bool:
     """Whether more than the mark of a folder is left in a store, which Hadoop makes."""
     return not isinstance(log, ObjectPath) or log.has_objects()
+
+
+def file_named(lake: LakePath, name: str) -> LakePath:
+    """What a write names: a file of the lake, or a staged one of this machine."""
+    if isinstance(lake, ObjectPath) and is_url(name):
+        return lake.named(name)
+    return Path(name)
+
+
+def missing_files(folder: LakePath, names: Sequence[str]) -> int:
+    """How many of the files `names`, below a folder, are gone. In a store they are listed, a
+    thousand a request, where each would be a request otherwise."""
+    if isinstance(folder, ObjectPath) and len(names) > 1:
+        there = {path.relative_to(folder) for path in folder.rglob()}
+        return sum(name not in there for name in names)
+    return sum(not (folder / name).is_file() for name in names)
 
 
 def parquet_content(path: LakePath) -> Path | IO[bytes]:

@@ -17,7 +17,7 @@ from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
 from resources.lake.commits import read_commit
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import delta_table, first_line, lake_errors
+from resources.lake.storage import delta_table, first_line, lake_errors, missing_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,37 +47,46 @@ def opened(one: MirrorVersion) -> DeltaTable:
     """`VersionGone` unless it is that version of that table, and all of it is there."""
     try:
         table = delta_table(one.path, one.version)
-        found = str(table.metadata().id)
+        why = _wrong(one.path, table, one.table_id, one.batch)
     except (DeltaError, OSError) as error:
         raise _gone(one, first_line(str(error)) or "its log is gone") from error
-    if one.table_id is not None and found != one.table_id:
-        raise _gone(one, "another table was made in its folder since")
-    if _shows(one) > one.batch:
-        raise _gone(one, "the lake was set back, and the version was made a second time")
-    if (why := _lost(one.path, table)) is not None:
+    if why is not None:
         raise _gone(one, why)
     return table
 
 
-def lacking(path: LakePath, version: int) -> str | None:
-    """Why a version of the table there cannot be read; None where all of it is there."""
+def lacking(
+    path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
+) -> str | None:
+    """Why a version of the table there cannot be read; None where all of it is there, and it is
+    of that table and shows nothing behind that batch, if so asked."""
     try:
-        return _lost(path, delta_table(path, version))
+        return _wrong(path, delta_table(path, version), table_id, batch)
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
 
 
+def _wrong(
+    path: LakePath, table: DeltaTable, table_id: str | None, batch: int | None
+) -> str | None:
+    if table_id is not None and str(table.metadata().id) != table_id:
+        return "another table was made in its folder since"
+    if batch is not None and _shows(path, table.version()) > batch:
+        return "the lake was set back, and the version was made a second time"
+    return _lost(path, table)
+
+
 def _lost(path: LakePath, table: DeltaTable) -> str | None:
     files = pa.table(table.get_add_actions()).column("path").to_pylist()
-    lost = [file for file in files if not (path / file).is_file()]
-    return f"{len(lost)} of its files were deleted, as VACUUM does" if lost else None
+    lost = missing_files(path, files)
+    return f"{lost} of its files were deleted, as VACUUM does" if lost else None
 
 
-def _shows(one: MirrorVersion) -> int:
+def _shows(path: LakePath, version: int) -> int:
     """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
     checkpoint."""
-    with lake_errors(one.path):
-        commit = read_commit(one.path, one.version)
+    with lake_errors(path):
+        commit = read_commit(path, version)
     said = None if commit is None else commit.said
     return 0 if said is None else max(said.get("batches", [0]))
 
@@ -85,9 +94,9 @@ def _shows(one: MirrorVersion) -> int:
 def version_rows(one: MirrorVersion) -> pa.Table:
     """All its rows, in no particular order. `ConfigurationError` where only Spark can read
     them."""
-    if needs_spark(opened(one)):
+    if needs_spark(one.path, opened(one)):
         raise ConfigurationError(
-            f"{one.path} has columns that were widened, which only Spark reads",
+            f"{one.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
     schema = mirror_schema(one.path, one.version)

@@ -57,12 +57,14 @@ class MemoryCommit:
 
 @dataclass(slots=True)
 class MemoryLake:
-    """One lake's content: files by absolute path, tables by path relative to the lake."""
+    """One lake's content: files by absolute path, tables by path relative to the lake.
+    `vacuumed`: of a mirror, the first version that is all there."""
 
     files: dict[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, list[MemoryCommit]] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     structures: dict[str, str] = field(default_factory=dict)
+    vacuumed: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def look(self, folder: str, above: int) -> Look:
@@ -325,8 +327,7 @@ class MemoryMirrors:
         for version, commit in enumerate(self._lake.tables.get(mirror, [])):
             if commit.app_id == app_id:
                 if commit.txn_version == txn_version:
-                    first = self._lake.tables[mirror][0]
-                    made = f"{mirror} by {first.app_id}, {first.txn_version}"
+                    made = _made(mirror, self._lake.tables[mirror])
                     return MirrorCommit(version, commit.user_metadata, table_id=made)
                 newest = commit.txn_version
         if newest is not None and newest > txn_version:
@@ -406,9 +407,19 @@ class MemoryMirrors:
     def history(self, folder: str) -> Iterator[LakeCommit]:
         yield from reversed(self._lake.look(folder, -1).commits)
 
-    def lacking(self, mirror: str, version: int) -> str | None:
-        there = version < len(self._lake.tables.get(mirror, ()))
-        return None if there else "there is no such version"
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        commits = self._lake.tables.get(mirror, [])
+        if version >= len(commits):
+            return "there is no such version"
+        if version < self._lake.vacuumed.get(mirror, 0):
+            return "its files were deleted, as VACUUM does"
+        if table_id is not None and table_id != _made(mirror, commits):
+            return "another table was made in its folder since"
+        said = said_of(commits[version].user_metadata) or {}
+        later = batch is not None and max(said.get("batches", [0])) > batch
+        return "the version was made a second time" if later else None
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         with self._lake.lock:
@@ -515,3 +526,8 @@ def _damaged(lake: MemoryLake, folder: str, files: Iterable[SegmentFile]) -> lis
         elif _print(table) != (file.size, file.sha256):
             found.append(f"{path} has another checksum than when it was written")
     return found
+
+
+def _made(mirror: str, commits: Sequence[MemoryCommit]) -> str:
+    """Which table is in the folder."""
+    return f"{mirror} by {commits[0].app_id}, {commits[0].txn_version}"

@@ -20,7 +20,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import cast_column
+from pipeline.changes.mapping import cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
@@ -130,9 +130,7 @@ def _images(
     found: list[Row] = []
     for part in parts:
         for path in part.files:
-            images = files[path]
-            if part.above:
-                images = images.filter(pc.greater(images.column("_sequence"), part.above))
+            images = images_within(files[path], part)
             images = images.filter(pc.is_in(images.column("_change_type"), pa.array(kinds)))
             found += _named(images, part.columns, schema)
     return found

@@ -75,7 +75,13 @@ def open_chunk(
     with reading(settings) as cursor, watched(settings, cursor, schema.name, rule) as read:
         with read.excused():
             snapshot = take(
-                settings, cursor, schema, exact=exact, where=condition, along=followed(schema)
+                settings,
+                cursor,
+                schema,
+                exact=exact,
+                where=condition,
+                along=followed(schema),
+                rows_alone=True,
             )
         yield replace(snapshot, batches=read.excusing(snapshot.batches))
 

@@ -13,7 +13,6 @@ from pymysql.cursors import Cursor
 from pipeline.errors import ServerSettings
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import LogFile, ServerLife
-from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.watermarks import read_head, read_value
 
 _SETTINGS = (
@@ -41,22 +40,22 @@ _PURGED = "select @@global.gtid_purged"
 _CLOCK = "select utc_timestamp(6)"
 
 
-def read_facts(settings: ConnectionSettings) -> ServerFacts:
-    """One round of questions; `ServerSettings` where the server has no log."""
-    with connect(settings) as connection, connection.cursor() as cursor:
-        found = _settings(cursor)
-        if found.get("log_bin", "").upper() != "ON":
-            raise ServerSettings(
-                f"{settings.host}:{settings.port} writes no binary log",
-                hint="set log_bin in the server's configuration and restart it",
-            )
-        mariadb = "mariadb" in found["version"].lower()
-        executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
-        binlogs = _binlogs(cursor)
-        head = read_head(cursor)
-        purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
-        clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
-        life = _life(cursor, clock)
+def read_facts(cursor: Cursor, address: str) -> ServerFacts:
+    """One round of questions; `ServerSettings` where the server has no log. `address`: host and
+    port, to be printed."""
+    found = _settings(cursor)
+    if found.get("log_bin", "").upper() != "ON":
+        raise ServerSettings(
+            f"{address} writes no binary log",
+            hint="set log_bin in the server's configuration and restart it",
+        )
+    mariadb = "mariadb" in found["version"].lower()
+    executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
+    binlogs = _binlogs(cursor)
+    head = read_head(cursor)
+    purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
+    clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
+    life = _life(cursor, clock)
     server_id = found["server_id"]
     return ServerFacts(
         server_uuid=found.get("server_uuid") or f"server-id:{server_id}",

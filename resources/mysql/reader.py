@@ -92,9 +92,11 @@ def take(
     exact: bool = False,
     where: str | None = None,
     along: str = "",
+    rows_alone: bool = False,
 ) -> TableSnapshot:
     """A snapshot that is open as long as the session of `cursor`, one of `reading`. `where`: a
-    condition in complete SQL, for those rows only, which are found `along` an index, in SQL."""
+    condition in complete SQL, for those rows only, which are found `along` an index, in SQL.
+    `rows_alone`: as in `require_built`."""
     whole = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(whole.primary_key)
     read = _narrowed(whole, columns)
@@ -106,7 +108,7 @@ def take(
     ):
         taking = Taking(cursor, questions, read, read_dialect(questions), key, where, along)
         opened = taking.exactly() if exact else taking.once()
-        require_built(questions, table, whole)
+        require_built(questions, table, whole, rows_alone=rows_alone)
     low, high = opened.marks.low, opened.marks.high
     return TableSnapshot(
         table=whole.name,

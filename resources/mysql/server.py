@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,18 +19,26 @@ from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
-from pipeline.ports.source import Baseline, ServerFacts, SourceTable, TableSnapshot
+from pipeline.ports.source import (
+    Baseline,
+    ConditionSnapshot,
+    ServerFacts,
+    SourceTable,
+    TableSnapshot,
+)
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
+from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
     MAX_OFFSET,
@@ -42,7 +51,9 @@ from resources.mysql.dump import (
 from resources.mysql.facts import read_facts
 from resources.mysql.load import source_load
 from resources.mysql.prepared import prepared_xids
+from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from resources.mysql.replica import Replica
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
 from resources.mysql.schemas import read_schemas
@@ -55,6 +66,11 @@ select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
 from information_schema.tables where table_type = 'BASE TABLE' and {where}
 order by table_schema, table_name
 """
+_ENGINES = """
+select table_schema, table_name, coalesce(engine, '')
+from information_schema.tables where table_type = 'BASE TABLE' and {where}
+order by table_schema, table_name
+"""
 _KEYS = """
 select table_schema, table_name, column_name from information_schema.statistics
 where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_in_index
@@ -62,16 +78,33 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`; each call opens a connection of its own."""
+    """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
+    each other; a dump, a read of rows and all that changes its session has one of its own.
+    `read_from`: a replica that chunks of tables are read from."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, *, read_from: ConnectionSettings | None = None
+    ) -> None:
         self._settings = settings
+        self._questions = Questions(settings)
+        self._replica = None if read_from is None else Replica(settings, read_from)
+
+    def close(self) -> None:
+        """End the session that is kept for questions; the next one opens another."""
+        self._questions.close()
+
+    def _reading(self) -> ConnectionSettings:
+        """For the sessions of a read. None is kept beside them: an account may have few."""
+        self._questions.close()
+        return self._settings
 
     def facts(self) -> ServerFacts:
-        return read_facts(self._settings)
+        with self._questions.cursor() as cursor:
+            return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
 
     def survey(self) -> Survey:
-        return take_survey(self._settings)
+        survey = take_survey(self._settings)
+        return survey if self._replica is None else replace(survey, read_from=self._replica.state())
 
     def dump(self, start: Coordinates) -> MySqlDump:
         if start.offset <= MAX_OFFSET:
@@ -87,11 +120,11 @@ class MySqlServer:
         return MySqlDump(self._settings, *after_set(executed, own_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return prepared_xids(cursor)
 
     def tables(self) -> list[SourceTable]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             tables = list(ask(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
             for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
@@ -100,6 +133,10 @@ class MySqlServer:
             SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
             for name, (engine, rows) in tables
         ]
+
+    def engines(self) -> dict[TableName, str]:
+        with self._questions.cursor() as cursor:
+            return {name: engine for name, (engine,) in ask(cursor, _ENGINES, scopes_of(None))}
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -118,7 +155,7 @@ class MySqlServer:
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         with (
-            reading(self._settings) as cursor,
+            reading(self._reading()) as cursor,
             explained(self._settings, structure.name, structure.names),
         ):
             cursor.execute(BEGIN)
@@ -136,7 +173,7 @@ class MySqlServer:
                 return found
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._questions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     def snapshot(
@@ -146,9 +183,18 @@ class MySqlServer:
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_snapshot(self._settings, table, columns, exact=exact)
+        return open_snapshot(self._reading(), table, columns, exact=exact)
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        if self._replica is not None:
+            return self._replica.next_bound(schema, after, rows, since)
         with (
             connect(self._settings) as connection,
             connection.cursor() as cursor,
@@ -164,11 +210,28 @@ class MySqlServer:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_chunk(self._settings, schema, rows, exact=exact, most_seconds=most_seconds)
+        if self._replica is not None and not exact:
+            return self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
+        return open_chunk(self._reading(), schema, rows, exact=exact, most_seconds=most_seconds)
+
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        return open_condition(self._reading(), schema, condition, most_seconds=most_seconds)
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        return estimated_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        if self._replica is not None:
+            return self._replica.load()
+        with self._questions.cursor() as cursor:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
@@ -176,22 +239,22 @@ class MySqlServer:
             return estimated_rows(cursor, tables)
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        return read_sum(self._settings, structure)
+        return read_sum(self._reading(), structure)
 
     def row_hashes(
         self, structure: TableStructure, part: RowShare
     ) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._settings, structure, part)
+        return open_hashes(self._reading(), structure, part)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
-        return read_rows(self._settings, structure, keys)
+        return read_rows(self._reading(), structure, keys)
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        return read_sample(self._settings, structure, starts)
+        return read_sample(self._reading(), structure, starts)
 
 
 def _row_structures(

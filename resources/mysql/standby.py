@@ -20,6 +20,7 @@ from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, Sour
 from pipeline.ports.source import (
     Baseline,
     BinlogDump,
+    ConditionSnapshot,
     ServerFacts,
     SourceServer,
     SourceTable,
@@ -29,6 +30,7 @@ from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
+from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
@@ -87,6 +89,9 @@ class ServerOrStandby:
     def tables(self) -> list[SourceTable]:
         return self._ask(lambda server: server.tables())
 
+    def engines(self) -> dict[TableName, str]:
+        return self._ask(lambda server: server.engines())
+
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         return self._facts().rows(structure)
 
@@ -111,8 +116,15 @@ class ServerOrStandby:
     ) -> AbstractContextManager[TableSnapshot]:
         return self._facts().snapshot(table, columns, exact=exact)
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
-        return self._facts().next_bound(schema, after, rows)
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        return self._facts().next_bound(schema, after, rows, since=since)
 
     def chunk(
         self,
@@ -121,8 +133,22 @@ class ServerOrStandby:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        return self._facts().chunk(schema, rows, exact=exact, most_seconds=most_seconds)
+        source = self._facts()
+        return source.chunk(schema, rows, exact=exact, most_seconds=most_seconds, since=since)
+
+    def rows_where(
+        self,
+        schema: TableSchema,
+        condition: Condition,
+        *,
+        most_seconds: float = PIECE_SECONDS,
+    ) -> AbstractContextManager[ConditionSnapshot]:
+        return self._facts().rows_where(schema, condition, most_seconds=most_seconds)
+
+    def estimated_where(self, table: TableName, condition: Condition) -> int:
+        return self._ask(lambda server: server.estimated_where(table, condition))
 
     def source_load(self) -> SourceLoad:
         return self._ask(lambda server: server.source_load())

@@ -185,10 +185,15 @@ class Taking:
 
 
 def require_built(
-    cursor: Cursor, table: TableSchema | TableStructure, whole: TableStructure
+    cursor: Cursor,
+    table: TableSchema | TableStructure,
+    whole: TableStructure,
+    *,
+    rows_alone: bool = False,
 ) -> None:
     """`StructureMoved` unless the table is built like that now; one that is given with its
-    defaults and collations has these too."""
+    defaults and collations has these too. `rows_alone`: but for what no row that is there has to
+    do with: defaults, visibility."""
     found = read_schemas(cursor, [whole.name])
     if not found:
         raise moved(whole.name, "it is not there any more")
@@ -196,9 +201,17 @@ def require_built(
     if now.fingerprint != whole.fingerprint:
         raise moved(whole.name, _difference(whole, now))
     if isinstance(table, TableSchema):
-        columns = with_values(cursor, found)[0].columns
-        if columns != table.columns:
-            raise moved(whole.name, _redefined(table.columns, columns))
+        columns, expected = with_values(cursor, found)[0].columns, table.columns
+        if rows_alone:
+            columns, expected = _of_rows(columns), _of_rows(expected)
+        if columns != expected:
+            raise moved(whole.name, _redefined(expected, columns))
+
+
+def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+    return tuple(
+        replace(column, default=None, on_update=False, invisible=False) for column in columns
+    )
 
 
 def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:

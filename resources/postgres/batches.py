@@ -47,7 +47,7 @@ class PostgresBatches(Books):
         return self._batches("overlaps", source=source)
 
     def _batches(self, query: str, /, **values: Any) -> list[Batch]:
-        return [_batch(row) for row in self._all(query, **values)]
+        return [batch_of(row) for row in self._all(query, **values)]
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return self._batch("captured_by", source=source, dagster_run=dagster_run)
@@ -61,7 +61,7 @@ class PostgresBatches(Books):
 
     def _batch(self, query: str, /, **values: Any) -> Batch | None:
         row = self._first(query, **values)
-        return None if row is None else _batch(row)
+        return None if row is None else batch_of(row)
 
     def lineage(self, source: str) -> ServerLineage:
         rows = self._all("reigns", source=source)
@@ -86,7 +86,7 @@ class PostgresBatches(Books):
                 kind=kind.value,
                 **of_position(start),
             )
-            return _batch(row)
+            return batch_of(row)
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         with self._step(lease) as step:
@@ -105,7 +105,7 @@ class PostgresBatches(Books):
             step.run("record_version_set", **values)
 
 
-def _batch(row: Row) -> Batch:
+def batch_of(row: Row) -> Batch:
     captured = row["captured_at"] is not None
     return Batch(
         id=row["id"],

@@ -64,17 +64,17 @@ class PostgresCaptures(Books):
             step.must("batch_captured", "batches_known", **values)
 
     def segments(self, batch: int) -> list[Segment]:
-        return [_segment(row) for row in self._all("segments", batch=batch)]
+        return [segment_of(row) for row in self._all("segments", batch=batch)]
 
     def source_parts(self, batch: int) -> list[SourcePart]:
         rows = self._all("source_parts", batch=batch)
         return [SourcePart(SourceTable(row["name"]), _files(row)) for row in rows]
 
     def table_events(self, source: str, batch: int) -> list[TableEvent]:
-        return [_event(row) for row in self._all("table_events", source=source, batch=batch)]
+        return [table_event(row) for row in self._all("table_events", source=source, batch=batch)]
 
     def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
-        return [_snapshot(row) for row in self._all("snapshots", source=source, batch=batch)]
+        return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
 
     def open_prepared(self, source: str) -> list[Prepared]:
         return [_prepared(row) for row in self._all("open_prepared", source=source)]
@@ -163,7 +163,7 @@ def _of_capture(value: CaptureRecord) -> dict[str, Any]:
     }
 
 
-def _segment(row: Row) -> Segment:
+def segment_of(row: Row) -> Segment:
     return Segment(
         table=table(row),
         schema_version=row["schema_version"],
@@ -196,7 +196,7 @@ def _of_file(value: SegmentFile | None) -> dict[str, Any]:
     return {name: None if value is None else getattr(value, name) for name in names}
 
 
-def _event(row: Row) -> TableEvent:
+def table_event(row: Row) -> TableEvent:
     return TableEvent(
         table(row),
         TableEventKind(row["kind"]),
@@ -218,7 +218,7 @@ def _of_event(value: TableEvent) -> dict[str, Any]:
     }
 
 
-def _snapshot(row: Row) -> SnapshotPart:
+def snapshot_of(row: Row) -> SnapshotPart:
     columns = None if row["columns"] is None else tuple(row["columns"])
     return SnapshotPart(table(row), row["version"], row["low_sequence"], _files(row), columns)
 

@@ -24,6 +24,7 @@ from resources.postgres.proofs import PostgresProofs
 from resources.postgres.revisions import PostgresRevisions
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
+from resources.postgres.spans import PostgresSpans
 from resources.postgres.tables import PostgresTables
 from resources.postgres.writes import PostgresWrites
 
@@ -58,6 +59,7 @@ class PostgresLedger(
     PostgresLakeBooks,
     PostgresProofs,
     PostgresRevisions,
+    PostgresSpans,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

@@ -44,9 +44,6 @@ class PostgresRevisions(Books):
     def give_up_revision(self, lease: Lease, revision: Revision) -> None:
         self._end(lease, revision, "given up")
 
-    def revision_count(self, batch: int) -> int:
-        return int(self._only("revision_count", batch=batch)["revisions"])
-
     def _end(self, lease: Lease, revision: Revision, state: str) -> None:
         values = {"source": lease.source, "id": revision.id, "state": state}
         with self._step(lease) as step:

@@ -30,9 +30,3 @@ where source = %(source)s and id = %(id)s and state is distinct from %(state)s
 -- name: revision_ended
 select from lockstep.revisions
 where source = %(source)s and id = %(id)s and state = %(state)s
-
--- name: revision_count
-select count(distinct r.id) as revisions from lockstep.revisions r
-join lockstep.revised_files f on f.revision = r.id
-join lockstep.segments s on s.id = f.segment
-where s.batch = %(batch)s and r.state = 'settled'

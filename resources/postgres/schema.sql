@@ -518,10 +518,10 @@ create table lockstep.table_events (
     place_offset bigint not null,
     reason text,
     constraint table_events_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
-    constraint table_events_kind_known CHECK ((kind = ANY (ARRAY['created'::text, 'changed'::text, 'truncated'::text, 'dropped'::text, 'reread'::text, 'rebuilt'::text]))),
+    constraint table_events_kind_known CHECK ((kind = ANY (ARRAY['created'::text, 'changed'::text, 'truncated'::text, 'dropped'::text, 'reread'::text, 'refreshed'::text, 'rebuilt'::text]))),
     constraint table_events_ordinal_counts CHECK ((ordinal >= 0)),
     constraint table_events_pk PRIMARY KEY (batch, database, name, ordinal),
-    constraint table_events_reread_explained CHECK (((kind <> ALL (ARRAY['reread'::text, 'rebuilt'::text])) OR (reason IS NOT NULL))),
+    constraint table_events_reread_explained CHECK (((kind <> ALL (ARRAY['reread'::text, 'refreshed'::text, 'rebuilt'::text])) OR (reason IS NOT NULL))),
     constraint table_events_table FOREIGN KEY (source, database, name) REFERENCES lockstep.table_states(source, database, name),
     constraint table_events_version FOREIGN KEY (source, database, name, version) REFERENCES lockstep.table_versions(source, database, name, version)
 );

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.intent import (
+    Intent,
+    Missing,
+    MissingTable,
+    SettledWrite,
+    ShownVersion,
+    VersionSetEntry,
+)
 from pipeline.life.events import MirrorWritten
 from pipeline.table import TableName
 from resources.postgres.life_events import record
@@ -76,20 +83,26 @@ class PostgresWrites(Books):
             step.run("give_up", source=lease.source, **of_table(table))
 
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
-        return [_settled(row) for row in self._all("settled", source=source, batch=batch)]
+        return [settled_write(row) for row in self._all("settled", source=source, batch=batch)]
 
     def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
         row = self._first("last_settled", source=source, app_id=app_id)
-        return None if row is None else _settled(row)
+        return None if row is None else settled_write(row)
 
     def last_intended(self, source: str, app_id: str) -> int:
         return int(self._only("last_intended", source=source, app_id=app_id)["txn_version"])
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return [
-            VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
+            _entry(row)
             for row in self._all("version_set", source=source, batch=batch)
             if row["missing"] is None
+        ]
+
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
+        return [
+            ShownVersion(row["batch"], _entry(row))
+            for row in self._all("mirror_versions", source=source, last=last, **of_table(table))
         ]
 
     def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
@@ -98,6 +111,10 @@ class PostgresWrites(Books):
             for row in self._all("version_set", source=source, batch=batch)
             if row["missing"] not in (None, GONE)
         ]
+
+
+def _entry(row: Row) -> VersionSetEntry:
+    return VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
 
 
 def _intent(row: Row) -> Intent:
@@ -112,5 +129,7 @@ def _intent(row: Row) -> Intent:
     )
 
 
-def _settled(row: Row) -> SettledWrite:
-    return SettledWrite(_intent(row), row["delta_version"], row["settled_at"], row["reason"])
+def settled_write(row: Row) -> SettledWrite:
+    return SettledWrite(
+        _intent(row), row["delta_version"], row["intended_at"], row["settled_at"], row["reason"]
+    )

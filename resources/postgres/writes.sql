@@ -149,3 +149,9 @@ where t.source = %(source)s and exists (
     select from lockstep.batches b
     where b.source = %(source)s and b.id = %(batch)s and b.state = 'acknowledged')
 order by v.database, v.name
+
+-- name: mirror_versions
+select * from lockstep.version_sets
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and batch <= %(last)s and missing is null
+order by batch desc

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.changes.fold import Fold
@@ -42,15 +42,14 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["id"])
 
 
-@pytest.mark.parametrize("first", [OLD, NEW], ids=["a column came", "one structure"])
-@pytest.mark.parametrize("numbered", [True, False])
 @given(
+    first=st.sampled_from([OLD, NEW]),  # a column came, or one structure
+    numbered=st.booleans(),
     random=st.randoms(use_true_random=False),
     count=st.integers(0, 40),
     cut=st.integers(0, 80),
     buckets=st.integers(2, 5),
 )
-@settings(max_examples=60, deadline=None)
 def test_buckets_make_no_difference(
     first: StagedFiles, numbered: bool, random: Random, count: int, cut: int, buckets: int
 ) -> None:

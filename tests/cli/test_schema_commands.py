@@ -22,6 +22,7 @@ from resources.config import load_settings
 from resources.lake.session import SparkProcess
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
+from tests.ledger.servers import embedded_server
 
 ADD = "alter table orders add note varchar(20) character set latin1"
 
@@ -66,9 +67,10 @@ def project(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-) -> Typed:
+) -> Iterator[Typed]:
     """A table of one row, captured; then altered, and captured again. Nothing is merged, so the
-    Java that a capture begins to start would be waited for by nobody."""
+    Java that a capture begins to start would be waited for by nobody. The ledger's server is kept
+    from one command to the next."""
     monkeypatch.setattr(SparkProcess, "prepare", lambda _: None)
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
     mysql.execute("create table orders (id int primary key)", database=database)
@@ -81,12 +83,13 @@ def project(
         extra='on_rewrite = "resnapshot"\n',
     )
     typed = Typed(made, capfd)
-    with typed.held() as (work, lease):
-        mysql.execute("insert into orders values (1)", database=database)
-        capture(work, lease)
-        mysql.execute(ADD, database=database)
-        capture(work, lease)
-    return typed
+    with embedded_server(made.folder / ".lockstep" / "ledger"):
+        with typed.held() as (work, lease):
+            mysql.execute("insert into orders values (1)", database=database)
+            capture(work, lease)
+            mysql.execute(ADD, database=database)
+            capture(work, lease)
+        yield typed
 
 
 def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Typed) -> None:

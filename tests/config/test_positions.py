@@ -84,6 +84,10 @@ REST = {
         "line 9: 'server_uuid' must be what the server shows for SELECT @@server_uuid, in lower "
         "case, or server-id:<number> for MariaDB",
     ),
+    "a replica that is no address": (
+        '[sources.snapshot]\nread_from = "db3:no"\n',
+        "line 8: 'db3:no' is not a host, or a host and a port such as db2:3306",
+    ),
     "a policy that is none": (
         'on_source_changed = "gtid"\n',
         "line 7: 'on_source_changed' must be 'refuse' or 'timestamp'",

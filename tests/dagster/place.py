@@ -16,6 +16,7 @@ from assets.definitions import build
 from assets.home import dagster_home, open_instance
 from assets.names import job_name
 from assets.sessions import RunRecord, Site
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
@@ -60,6 +61,9 @@ class MemorySite:
 
     def ledger(self) -> Ledger:
         return self.books
+
+    def consumers(self) -> Consumers:
+        return self.books.consumers
 
     def reopen_ledger(self) -> None:
         self.books = MemoryLedger(now, self.books.books)

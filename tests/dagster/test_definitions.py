@@ -149,9 +149,10 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.M
     "command",
     [
         ["dagster", "definitions", "validate", "-w", "workspace.yaml"],
+        ["dagster", "definitions", "validate", "-w", "demo/workspace.yaml"],
         ["dg", "check", "defs"],
     ],
-    ids=["workspace.yaml", "dg"],
+    ids=["workspace.yaml", "demo", "dg"],
 )
 def test_a_bare_checkout_loads(command: list[str], tmp_path: Path) -> None:
     """Through workspace.yaml and through `dg`, from the repository's own folder."""

@@ -26,6 +26,19 @@ def test_the_home_is_beside_the_configuration(
     assert (home / "dagster.yaml").read_text() == ""
 
 
+def test_files_of_the_storage_stay_open_while_it_is_used(tmp_path: Path) -> None:
+    """A journal that nobody uses is written back and deleted: those of a home that is in use are
+    there from one statement to the next, and none is left behind."""
+
+    def journals() -> set[str]:
+        return {path.name for path in tmp_path.rglob("*.db-wal")}
+
+    with open_instance(tmp_path) as instance:
+        instance.get_runs_count()
+        assert journals() == {"runs.db-wal", "index.db-wal", "schedules.db-wal"}
+    assert journals() == set()
+
+
 def _open(home: str, together: Barrier) -> None:
     together.wait()
     with open_instance(Path(home)) as instance:

@@ -90,12 +90,16 @@ def test_a_quiet_mirror_is_fresh(stand: Stand, mysql: MySqlStand, database: str)
 
 
 def test_rows_that_were_read_are_told(stand: Stand, database: str) -> None:
-    """A table that was read from the source reports its rows, what it is, and its columns."""
+    """A table that was read from the source reports its rows, what it is, and its columns; the
+    run's page has it, too."""
     run(stand)
     found = told(stand, NAMES.table(TableName(database, "a")))
     rows = [found[f"rows {what}"].value for what in ("inserted", "read from the source")]
     assert (rows, found["dagster/row_count"].value) == ([0, 1], 1)
     assert found["dagster/table_name"].value == f"{database}.a"
+    report = told(stand, NAMES.acknowledged)["report"]
+    assert isinstance(report, dg.PathMetadataValue)
+    assert f"{database}.a" in Path(str(report.path)).read_text(encoding="utf-8")
     columns = found["dagster/column_schema"]
     assert isinstance(columns, dg.TableSchemaMetadataValue)
     assert [
@@ -147,6 +151,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
         results = {
             evaluation.asset_key.path[-1]: evaluation.passed
             for evaluation in clicked.get_asset_check_evaluations()
+            if evaluation.check_name == CHECK
         }
         assert results == {f"{database}.a": True, f"{database}.odd": False}
 

@@ -40,17 +40,13 @@ def server(mysql_program: MySql, tmp_path: Path) -> RunningMySql:
     return mysql_server(mysql_program, tmp_path / "server", os.environ)
 
 
-def test_what_a_source_needs_is_set(server: RunningMySql) -> None:
-    """Row format, full images and metadata, GTIDs and a log are there without asking."""
-    query = "select @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode"
-    with server:
-        assert asked(server, query) == ("ROW", "FULL", "FULL", "ON")
-
-
 def test_data_outlives_stop_and_kill(server: RunningMySql) -> None:
-    """The same port and the same data are there after a stop and after a kill."""
+    """The same port and the same data are there after a stop and after a kill. What a source needs
+    is set without asking: row format, full images and metadata, GTIDs and a log."""
+    needed = "select @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode"
     query = "select count(*) from information_schema.schemata where schema_name = 'kept'"
     with server:
+        assert asked(server, needed) == ("ROW", "FULL", "FULL", "ON")
         port = server.port
         write(server)
         server.stop()
@@ -60,22 +56,6 @@ def test_data_outlives_stop_and_kill(server: RunningMySql) -> None:
         down = greets(server.host, port)
         server.start()
         assert (after_stop, down, asked(server, query), server.port) == ((1,), False, (1,), port)
-
-
-def test_gone_afterwards(mysql_program: MySql, tmp_path: Path) -> None:
-    """Once the context is left, neither the process nor the listener is there."""
-    if not isinstance(mysql_program, Program):
-        pytest.skip("only a program of this machine has a process here")
-    with mysql_server(mysql_program, tmp_path, os.environ) as server:
-        assert isinstance(server, ProgramMySql)
-        pid = server.pid
-        assert pid is not None
-        own_session = os.getsid(pid)
-    assert (own_session, Path(f"/proc/{pid}").exists(), greets(server.host, server.port)) == (
-        pid,
-        False,
-        False,
-    )
 
 
 def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: Path) -> None:
@@ -105,13 +85,17 @@ def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: P
 
 
 def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> None:
-    """Servers made from one prepared folder have ports and UUIDs of their own."""
-    with (
-        mysql_server(mysql_program, tmp_path / "a", os.environ) as first,
-        mysql_server(mysql_program, tmp_path / "b", os.environ) as second,
-    ):
+    """Servers made from one prepared folder have ports and UUIDs of their own, and each is the
+    first process of a session. Once their context is left, nothing of them is there."""
+    folders = (tmp_path / "a", tmp_path / "b")
+    first, second = (mysql_server(mysql_program, folder, os.environ) for folder in folders)
+    with first, second:
         uuids = {asked(server, "select @@server_uuid") for server in (first, second)}
         assert (len(uuids), first.port != second.port) == (2, True)
+        processes = [one.pid for one in (first, second) if isinstance(one, ProgramMySql)]
+        assert [os.getsid(pid or 0) for pid in processes] == processes
+    assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
+    assert not any(greets(server.host, server.port) for server in (first, second))
 
 
 def test_options_win(mysql_program: MySql, tmp_path: Path) -> None:

@@ -86,8 +86,14 @@ class Project:
 
     def copied(self, folder: Path) -> Project:
         """The same project as it stands now, in another folder."""
+        self.at_rest()
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder, self.warm)
+
+    def at_rest(self) -> None:
+        """Nothing works on its files until the next command: they may be changed."""
+        if self.warm is not None:
+            self.warm.ledgers.let_go(self.folder)
 
     @property
     def cold(self) -> Project:

@@ -82,7 +82,7 @@ def test_killed_as_a_table_is_quarantined(
         "alter table named add column `order items` int",
         "insert into named values (3, 3)",
     )
-    project.killed("resources.postgres.ledger:PostgresLedger.quarantined", when)
+    project.killed("resources.postgres.ledger:PostgresLedger.quarantine", when)
     mysql.execute(
         f"use {database}",
         "alter table named rename column `order items` to items",

@@ -34,9 +34,8 @@ KILLS = [
 
 
 def forget(project: Project) -> None:
-    """The ledger is gone, and an empty one is in its place; the command before ends the Postgres
-    that a killed run left."""
-    project.status()
+    """The ledger is gone, and an empty one is in its place."""
+    project.at_rest()
     shutil.rmtree(project.folder / ".lockstep")
     shutil.copytree(empty_ledger(), project.folder / ".lockstep" / "ledger")
 

@@ -100,20 +100,20 @@ def _damage(project: Project, database: str) -> None:
             rows.set_column(at, rows.schema.field(at), pa.array(wrong, pa.int32())), path
         )
         (mirror / f".{path.name}.crc").unlink(missing_ok=True)
-        _note_size(mirror, path)
+        note_size(mirror, path)
 
 
 def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:
     return rows.column("id").to_pylist(), rows.column("v").to_pylist()
 
 
-def _note_size(mirror: Path, path: Path) -> None:
+def note_size(mirror: Path, path: Path) -> None:
     """The log says of the file what it is now."""
     for log in (mirror / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in log.read_text().splitlines()]
         for action in actions:
-            if action.get("add", {}).get("path") == path.name:
+            if action.get("add", {}).get("path") == str(path.relative_to(mirror)):
                 action["add"]["size"] = path.stat().st_size
-                action["add"].pop("stats", None)
+                action["add"]["stats"] = json.dumps({"numRecords": pq.read_metadata(path).num_rows})
         (log.parent / f".{log.name}.crc").unlink(missing_ok=True)
         log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))

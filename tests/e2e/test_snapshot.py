@@ -94,5 +94,23 @@ def test_snapshot_reads_tables_again(project: Project, mysql: MySqlStand) -> Non
     require_equal(project)
 
 
+def test_some_rows_are_read_again(project: Project, mysql: MySqlStand) -> None:
+    """Of one table; what is only foreseen is read by nobody."""
+    project.run("run")
+    mysql.execute(
+        "set sql_log_bin = 0",
+        f"update {DATABASE}.orders set v = 'x' where b = 17",
+        f"delete from {DATABASE}.orders where b = 18",
+    )
+    asked = ("snapshot", f"{DATABASE}.orders", "--where", "b between 10 and 20", "--json")
+    foreseen = json.loads(project.run(*asked, "--dry-run").stdout)
+    assert foreseen["tables"][f"{DATABASE}.orders"]["where"] == "b between 10 and 20"
+    told = json.loads(project.run(*asked).stdout)
+    assert told["refreshed"] == {f"{DATABASE}.orders": {"read": 10, "gone": 1, "left": 0}}
+    require_equal(project)
+    project.run("snapshot", f"{DATABASE}.notes", "--where", "v = 'one'", expect=2)
+    project.run("snapshot", f"{DATABASE}.orders", "--where", "b = 1; drop table x", expect=2)
+
+
 def _told(done: Any) -> Any:
     return json.loads(done.stdout)["sources"]["shop"]

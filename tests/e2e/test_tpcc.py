@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lockstep
+from pipeline.errors import VersionSetUnknown
 from tests.e2e import tpcc
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
@@ -19,7 +21,8 @@ def test_its_conditions_hold_in_every_version_set(
     mysql: MySqlStand, tmp_path: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of tables that are read while they are written to, followed through the log, and merged one
-    by one by a run that is killed between two of them."""
+    by one by a run that is killed between two of them. A set that lacks a table names one that
+    has it."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     database = mysql.fresh_name()
     tpcc.create(mysql.connect(), database)
@@ -41,7 +44,14 @@ def test_its_conditions_hold_in_every_version_set(
     for listed in sets:
         place = f"{listed['position']['file']}:{listed['position']['offset']}"
         found = lockstep.read_at("shop", place, config=config)
+        assert found.batch == listed["batch"]
+        assert {*found, *found.missing} == {f"{database}.{name}" for name in tpcc.NAMES}
         if found.missing:
+            for name, lacks in found.missing.items():
+                with pytest.raises(VersionSetUnknown):
+                    found[name]
+                whole = lacks.hint.split("`")[1].removeprefix("lockstep versions --at ")
+                assert name in lockstep.read_at("shop", whole, config=config)
             continue
         rows = {name: found[f"{database}.{name}"].arrow().to_pylist() for name in tpcc.NAMES}
         assert tpcc.broken(rows) == []
@@ -51,3 +61,23 @@ def test_its_conditions_hold_in_every_version_set(
     assert len(numbers) >= 3, "nobody ordered meanwhile"
     tampered = {**rows, "history": rows["history"][1:]}
     assert {sentence.split()[1] for sentence in tpcc.broken(tampered)} == {"8", "9", "10"}
+    require_reports(project, sets)
+
+
+def require_reports(project: Project, sets: list[dict[str, Any]]) -> None:
+    """What the report of all of it counts is what those of its runs do."""
+    parts = [_report(project, run) for run in dict.fromkeys(one["run"] for one in sets)]
+    whole = _report(project, "--from", "earliest", "--to", "latest")
+    assert _updated(whole) == sum(map(_updated, parts)) > 0
+    assert whole["versions"] == project.json("versions")["sources"]["shop"]
+    page = Path(whole["page"]).read_text(encoding="utf-8")
+    assert f"{sets[0]['position']['offset']}" in page
+
+
+def _report(project: Project, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = project.json("report", *arguments)["sources"]["shop"]
+    return found
+
+
+def _updated(report: dict[str, Any]) -> int:
+    return sum(int(table["updated"]) for table in report["tables"].values())

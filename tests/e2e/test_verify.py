@@ -77,8 +77,15 @@ def test_what_differs_is_found_and_repaired(
     assert all(proof["position"] and proof["age_seconds"] is not None for proof in proofs)
 
 
-def test_a_run_that_compares_some_rows(project: Project, mysql: MySqlStand, database: str) -> None:
-    """With `prove_rows` a run says that rows differ, ends with 4, and has done its work."""
+def test_some_rows_are_compared(project: Project, mysql: MySqlStand, database: str) -> None:
+    """So many as a command says; a number that is none is refused, and tables without a key are
+    told of. With `prove_rows` a run says that rows differ, ends with 4, and has done its work."""
+    told = project.json("verify", f"{database}.orders", "--sample", "40")["sources"]["shop"]
+    found = told["tables"][f"{database}.orders"]
+    assert found["proof"] == "sample"
+    assert 20 <= found["compared"] < 200
+    project.run("verify", "--sample", "0", expect=2)
+    assert project.json("verify", "--sample", "9", expect=3)["sources"]["shop"]["not_proven"]
     config = project.folder / "lockstep.toml"
     config.write_text(config.read_text() + "prove_rows = 2000\n")
     project.run("run")
@@ -93,13 +100,3 @@ def test_a_run_that_compares_some_rows(project: Project, mysql: MySqlStand, data
     project.run("verify", f"{database}.orders", "--repair", expect=4)
     project.run("run")
     project.run("verify")
-
-
-def test_a_sample_from_the_command_line(project: Project, database: str) -> None:
-    """So many rows; a number that is none is refused, and tables without a key are told of."""
-    told = project.json("verify", f"{database}.orders", "--sample", "40")["sources"]["shop"]
-    found = told["tables"][f"{database}.orders"]
-    assert found["proof"] == "sample"
-    assert 20 <= found["compared"] < 200
-    project.run("verify", "--sample", "0", expect=2)
-    assert project.json("verify", "--sample", "9", expect=3)["sources"]["shop"]["not_proven"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import pytest
 
 import lockstep
 from lockstep.reading import VersionSet
-from pipeline.errors import VersionGone, VersionSetUnknown
+from pipeline.errors import VersionGone
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -48,32 +45,6 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
     )
 
 
-@contextmanager
-def transferring(mysql: MySqlStand, database: str) -> Iterator[None]:
-    """Another session moves balances from table to table, each time in one transaction."""
-    stop = threading.Event()
-
-    def transfer() -> None:
-        number = 0
-        while not stop.wait(0.02):
-            number += 1
-            row, amount = number % ROWS, number % 17 + 1
-            mysql.execute(
-                "begin",
-                f"update {database}.here set v = v - {amount} where id = {row}",
-                f"update {database}.there set v = v + {amount} where id = {ROWS - 1 - row}",
-                "commit",
-            )
-
-    thread = threading.Thread(target=transfer)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
 def listed(project: Project) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = project.json("versions", "--list")["sources"]["shop"]["sets"]
     return found
@@ -97,37 +68,6 @@ def total(found: VersionSet, database: str) -> int:
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
-
-
-def test_transfers_keep_their_sum_in_every_version_set(
-    mysql: MySqlStand, database: str, project: Project
-) -> None:
-    """While another session writes, and after a run died when one of the two tables was merged:
-    each set that has both tables shows one moment, and each other one names what it lacks and
-    which set has it."""
-    with transferring(mysql, database):
-        project.run("run")
-        project.run("run")
-        project.killed("resources.postgres.ledger:PostgresLedger.settle", "after")
-        project.run("run")
-    project.run("run")
-    sets = listed(project)
-    whole = [one for one in sets if not one["missing"]]
-    assert sets[0] in whole
-    assert len(whole) >= 3
-    assert {total(read(project, place(one)), database) for one in whole} == {TOTAL}
-    shown = [read(project, place(one)) for one in whole]
-    balances = [one[f"{database}.here"].arrow().sort_by("id").column("v") for one in shown]
-    assert len({tuple(column.to_pylist()) for column in balances}) >= 3
-    for one in sets:
-        found = read(project, place(one))
-        assert found.batch == one["batch"]
-        assert {*found, *found.missing} == {f"{database}.here", f"{database}.there"}
-        for name, lacks in found.missing.items():
-            with pytest.raises(VersionSetUnknown):
-                found[name]
-            told = lacks.hint.split("`")[1].removeprefix("lockstep versions --at ")
-            assert total(read(project, told), database) == TOTAL
 
 
 def test_a_set_outlives_its_tables(mysql: MySqlStand, database: str, project: Project) -> None:

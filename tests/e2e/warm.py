@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
+from tests.e2e.held_ledgers import HeldLedgers
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
 
@@ -33,6 +35,7 @@ class WarmProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._ours: socket.socket | None = None
+        self.ledgers = HeldLedgers()
 
     def run(
         self, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
@@ -48,6 +51,7 @@ class WarmProcess:
     ) -> StartedProcess:
         """`python -m MODULE …`, begun."""
         channel = self._channel()
+        self.ledgers.hold(folder)
         out, err = (os.memfd_create(name) for name in ("out", "err"))
         asked = {
             "module": module,
@@ -60,6 +64,7 @@ class WarmProcess:
 
     def stop(self) -> None:
         """End it and its Java."""
+        self.ledgers.close()
         if self._process is None or self._ours is None or self._folder is None:
             return
         self._ours.close()

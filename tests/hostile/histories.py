@@ -131,8 +131,9 @@ def _kept(books: MemoryBooks) -> MemoryBooks:
 
 
 def _lake(lake: MemoryLake) -> MemoryLake:
-    tables = {name: list(commits) for name, commits in lake.tables.items()}
-    return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
+    with lake.lock:  # another table is perhaps in the middle of its commit
+        tables = {name: list(commits) for name, commits in lake.tables.items()}
+        return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,19 @@ once, and reads no table from the source that has a mirror.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged
+from pipeline.lake_commit import said_of, stamp
 from pipeline.runs.agreement.recover import Recovery, foresee, recover
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, make_history
-from tests.hostile.test_restored import require_equal
+from tests.hostile.test_restored import DRAWN, require_equal
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -46,12 +48,17 @@ def recovered(follower: Follower) -> Recovery:
     return done
 
 
+def mirrors(follower: Follower) -> set[TableName]:
+    """Those that the lake has."""
+    return {TableName(*name.split("/")[1:]) for name in follower.lake.tables if "/_" not in name}
+
+
 def tried(history: History, moment: int) -> None:
     history = history.branched()
     follower = without_ledger(history, moment)
-    if not any("/_" not in name for name in follower.lake.tables):
+    there = mirrors(follower)
+    if not there:
         return
-    there = {TableName(*name.split("/")[1:]) for name in follower.lake.tables if "/_" not in name}
     assert not there & {table for table, _ in recovered(follower).reloads}
     history.write()
     follower.run()
@@ -68,8 +75,10 @@ def test_from_every_moment(history: History) -> None:
         tried(history, moment)
 
 
-def test_from_every_moment_of_a_real_server(real: History) -> None:
-    for moment in Random().sample(range(len(real.moments)), len(real.moments)):
+@pytest.mark.parametrize("drawn", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
+def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None:
+    moments = range(len(real.moments))
+    for moment in Random().sample(moments, drawn or len(moments)):
         tried(real, moment)
 
 
@@ -211,3 +220,39 @@ def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
     follower = without_ledger(history, -1)
     with pytest.raises(PositionPurged, match="reaches no batch"):
         foresee(follower.work())
+
+
+# -- lakes of versions before ------------------------------------------------------------------
+
+FORMAT_1 = ("batches", "files", "ledger", "position", "restated", "source", "step", "table")
+"""What commits said then."""
+
+
+def of_before(follower: Follower) -> None:
+    """The lake as a version wrote it whose commits said less, and kept no structures."""
+    follower.lake.structures.clear()
+    for name, commits in follower.lake.tables.items():
+        follower.lake.tables[name] = [
+            replace(one, user_metadata=stamp({k: v for k, v in said.items() if k in FORMAT_1}))
+            if (said := said_of(one.user_metadata)) is not None
+            else one
+            for one in commits
+        ]
+
+
+def test_a_lake_of_a_version_before_is_gone_on_with(real: History) -> None:
+    """From every moment, and the lake equals the source then. What such a lake cannot tell is
+    said."""
+    for moment in range(len(real.moments)):
+        follower = without_ledger(real.branched(), moment)
+        of_before(follower)
+        if not mirrors(follower):
+            continue
+        there = mirrors(follower)
+        done = recovered(follower)
+        assert done.plan is not None
+        assert not there & {table for table, _ in done.reloads}
+        assert "a version of before wrote these commits" in done.plan.doubts[0]
+        real.write()
+        follower.run()
+        require_equal(real, follower)

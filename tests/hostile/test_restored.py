@@ -25,7 +25,7 @@ from tests.twins.books import MemoryBooks
 from tests.twins.ledger import MemoryLedger
 
 DRAWN = 8
-"""Pairs of moments on a real server in each `make test`; all of them in `make soak`."""
+"""So many, on a real server, in each `make test`; all of them in `make soak`."""
 
 
 @pytest.fixture

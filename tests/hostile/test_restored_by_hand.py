@@ -29,6 +29,7 @@ def commands(chapter: str, block: int = 0) -> list[list[str]]:
 
 
 def replaced(project: Project, part: str, kept: Path) -> None:
+    project.at_rest()
     shutil.rmtree(project.folder / part)
     shutil.copytree(kept / part, project.folder / part, symlinks=True)
 
@@ -40,6 +41,7 @@ def healed(project: Project, chapter: str, told: str, cure: str, block: int = 0)
     assert f"lockstep {cure} --source shop" in refused.stderr
     for program, *words in commands(chapter, block):
         if program == "mv":
+            project.at_rest()
             subprocess.run([program, *words], cwd=project.folder, check=True)
             continue
         done = project.run(*words, expect=None if words == ["status"] else 0)
@@ -73,21 +75,21 @@ def test_the_chapters_as_they_are_written(
     write(1)
     kept = project.copied(tmp_path / "kept").folder
     write(2)
-    write(3)
     replaced(project, ".lockstep", kept)
     behind = "The ledger is behind its lake"
     healed(project, behind, "the ledger is behind its lake", "adopt")
-    write(4)
+    write(3)
     replaced(project, "lake", kept)
     healed(project, "The lake is behind its ledger", "the lake is behind its ledger", "adopt")
-    write(5)
+    write(4)
+    project.at_rest()
     shutil.rmtree(project.folder / ".lockstep")
     healed(project, "The ledger is lost", "belongs to another ledger", "recover")
     kept = project.copied(tmp_path / "again").folder
-    write(6)
+    write(5)
     replaced(project, ".lockstep", kept)
     healed(project, behind, "the ledger is behind its lake", "adopt", block=1)
-    write(7)
+    write(6)
     project.run("verify")
 
 

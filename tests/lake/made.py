@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import MARKS, changelog_names
-from pipeline.changes.mapping import images_above
+from pipeline.changes.mapping import images_within
 from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
@@ -101,7 +101,7 @@ def folded_changes(
     parts = tuple(part for _, part in images)
     marks = ("_committed_at",) if target.soft else ()
     fold = Fold(target.schema, key, parts, marks, numbered)
-    table, lacking = fold.table([images_above(one, part.above) for one, part in images])
+    table, lacking = fold.table([images_within(one, part) for one, part in images])
     return FoldedChanges((mirrors.stage("folded", table),), fold.kept, lacking)
 
 

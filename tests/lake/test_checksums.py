@@ -5,9 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
-from pipeline.changes.strategy import FEW, NOTHING, Size
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import disk_lake
@@ -16,10 +13,9 @@ from tests.lake.made import PEOPLE, a_write, content, delete, update
 ROWS = [{"id": number, "name": "old"} for number in (1, 2, 3)]
 
 
-@pytest.mark.parametrize("few", [FEW, NOTHING], ids=["few", "many"])
-def test_a_log_that_was_cut_is_read_itself(tmp_path: Path, spark: SparkProcess, few: Size) -> None:
+def test_a_log_that_was_cut_is_read_itself(tmp_path: Path, spark: SparkProcess) -> None:
     """Version 1 of another history left its checksum file, which lists other files."""
-    mirrors = disk_lake(tmp_path, spark, few).mirrors
+    mirrors = disk_lake(tmp_path, spark).mirrors
     mirrors.write(a_write(mirrors, 1, "append", ROWS, mirror="a"))
     shutil.copytree(tmp_path / "lake" / "a", tmp_path / "lake" / "b")
     mirrors.write(a_write(mirrors, 2, "merge", [update(id=1, name="a")], mirror="a"))

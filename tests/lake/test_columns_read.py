@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.ports.mirror_writes import (
@@ -50,6 +51,12 @@ IMAGES = (
 SNAPSHOT = {1: "1 read", 2: "2 read", 4: "4 read", 5: "5 read", 6: "6 read", 10: "10 read"} | {
     99: "not in the lake"
 }
+
+
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
 
 
 def images(kinds: Sequence[tuple[str, int, str, str | None]], first: int, new: bool) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
 from pipeline.changes.strategy import FEW, NOTHING
@@ -16,6 +17,7 @@ from pipeline.errors import MirrorRefused
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
+    Fill,
     MirrorStep,
     MirrorWrite,
     RenameColumn,
@@ -25,7 +27,9 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import Mirrors
 from resources.lake.altering import stamped
+from resources.lake.checksums import files_listed
 from resources.lake.pin import head_of
+from resources.lake.scan import needs_spark
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake, disk_lake, memory_lake
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update
@@ -39,11 +43,12 @@ def _replaced(mirrors: Mirrors, number: int, rows: list[dict[str, Any]]) -> Mirr
 
 
 def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None:
-    """Neither to append, nor to merge, nor to replace; one where a mirror is made, whose checksum
-    file Delta adds up from nothing. Each commit is one of Delta's: in its order, with its moment,
-    its transaction and its checksum."""
+    """Not to make a mirror, nor to append, to merge, to replace and to fill columns that came. Each
+    commit is one of Delta's: in its order, with its moment, its transaction and its checksum."""
     mirrors = disk.mirrors
     queries = spark.session().sparkContext.statusTracker().getJobIdsForGroup
+    name = pa.field("called", pa.string())
+    other = pa.schema([PEOPLE.field("id"), name])
     writes = (
         a_write(mirrors, 1, "append", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]),
         a_write(mirrors, 2, "append", [{"id": 3, "name": None}]),
@@ -57,7 +62,12 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         before = set(queries())
         mirrors.write(write)
         asked.append(len({*queries()} - before))
-    assert asked == [1, 0, 0, 0, 0, 0]
+    before = set(queries())
+    steps = (AddColumns(pa.schema([name])), Fill((("called", pa.scalar("x")),)))
+    mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=7, after=5)
+    mirrors.write(Replace(a_target(8, other), ("id",), (own_part((), other),)))
+    assert {*queries()} == before
+    assert asked == [0, 0, 0, 0, 0, 0]
     assert content(mirrors, MIRROR, PEOPLE, 2) == [
         {"id": 1, "name": "new"},
         {"id": 3, "name": None},
@@ -65,15 +75,19 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
     ]
     assert content(mirrors, MIRROR, PEOPLE, 4) == []
     assert content(mirrors, MIRROR, PEOPLE, 5) == [{"id": 5, "name": "e"}]
-    logs = [folder / MIRROR / "_delta_log" / f"{number:020d}" for number in range(len(writes))]
+    assert content(mirrors, MIRROR, pa.schema([*PEOPLE, name]), 7) == [
+        {"id": 5, "name": "e", "called": "x"}
+    ]
+    logs = [folder / MIRROR / "_delta_log" / f"{number:020d}" for number in range(9)]
     commits = [_actions(log.with_suffix(".json")) for log in logs]
-    assert [one["txn"]["version"] for one in commits] == [1, 2, 3, 4, 5, 6]
+    recorded = [one["txn"]["version"] for one in commits if "txn" in one]
+    assert recorded == [1, 2, 3, 4, 5, 6, 7, 8]
     moments = [one["commitInfo"]["inCommitTimestamp"] for one in commits]
     assert moments == sorted(set(moments))
-    for log, commit in zip(logs, commits, strict=True):
+    for version, (log, commit) in enumerate(zip(logs, commits, strict=True)):
         told = json.loads(log.with_suffix(".crc").read_text())
+        assert told["numFiles"] == len(DeltaTable(folder / MIRROR, version=version).file_uris())
         assert told["txnId"] == commit["commitInfo"]["txnId"]
-        assert told["numFiles"] == len(told["allFiles"])
 
 
 def _actions(commit: Path) -> dict[str, Any]:
@@ -107,7 +121,7 @@ SCHEMAS = tuple(
 def test_both_ways_in_turn_are_one(tmp_path: Path, spark: SparkProcess) -> None:
     """A mirror that Spark's queries and commits without one write in turn, over columns that come,
     go, are renamed and widened, and rows that were marked in a deletion vector, is what the one in
-    memory is."""
+    memory is. Its log lists the files that delta-rs finds there."""
     chance = Random(2)
     memory = memory_lake().mirrors
     ways = [disk_lake(tmp_path, spark, few).mirrors for few in (NOTHING, FEW)]
@@ -128,12 +142,24 @@ def test_both_ways_in_turn_are_one(tmp_path: Path, spark: SparkProcess) -> None:
             unique = list({row["id"]: row for row in rows}.values())
             for mirrors in (memory, ways[number % 2]):
                 mirrors.write(a_write(mirrors, number, mode, unique, schema=schema))
-        assert _content(ways[1], schema) == _content(memory, schema)
+            assert _content(ways[1], schema) == _content(memory, schema)
         number += 1
         for mirrors in (memory, ways[1]):
             after = mirrors.version(MIRROR)
             assert after is not None
             mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after=after)
+    path, newest = tmp_path / "lake" / MIRROR, ways[1].version(MIRROR)
+    assert newest is not None
+    table = DeltaTable(path)
+    marked = set()
+    for version in range(newest + 1):
+        table.load_as_version(version)
+        listed = files_listed(path, version)
+        assert listed is not None
+        by_delta_rs = pa.table(table.get_add_actions()).column("path").to_pylist()
+        assert sorted(one["path"] for one in listed) == sorted(by_delta_rs)
+        marked |= {needs_spark(path, table) for one in listed if "deletionVector" in one}
+    assert marked == {False, True}, "rows marked, before and behind a wider column"
 
 
 _VALUES = {"id": 0, "n": -1, "name": "é", "called": "ü", "m": 77}
@@ -156,19 +182,3 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 3, "merge", [{"id": 100, "name": "c"}]))
     assert _content(mirrors, PEOPLE) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
-
-
-def test_rows_marked_as_deleted_stay_so_where_few_are_left(
-    tmp_path: Path, spark: SparkProcess
-) -> None:
-    """A mirror that was written as one of many, read by a query for few: delta-rs reads no widened
-    columns."""
-    many, few = (disk_lake(tmp_path, spark, size).mirrors for size in (NOTHING, FEW))
-    narrow = pa.schema([("id", pa.int64()), ("n", pa.int32())])
-    wide = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-    rows = [{"id": number, "n": number} for number in range(3)]
-    many.write(a_write(many, 1, "append", rows, schema=narrow))
-    steps = (SetProperties((WIDENING,)), WidenColumn("n", pa.int64()))
-    many.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0)
-    many.write(a_write(many, 3, "merge", [update(id=1, n=1 << 40)], schema=wide))
-    assert _content(few, wide) == [rows[0], {"id": 1, "n": 1 << 40}, rows[2]]

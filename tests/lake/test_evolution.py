@@ -30,10 +30,11 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import Mirrors
+from resources.lake.session import SparkProcess
 from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
 from tests.changes.server import Server
-from tests.lake.conftest import Lake
+from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_target, a_write, content
 
 MIRROR = "shop/shop/people"
@@ -92,8 +93,9 @@ def begun(mirrors: Mirrors) -> int:
     return mirrors.write(a_write(mirrors, 1, "append", ROWS, schema=BEFORE)).delta_version
 
 
-def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -> None:
+def test_steps_are_carried_out_once_however_often_they_are_cut_off(written_lake: Lake) -> None:
     """A try ends before each step; later ones find what is done, and each is one commit."""
+    lake = written_lake
     after = begun(lake.mirrors)
     for at in range(len(STEPS)):
         steps = (*STEPS[:at], Ends(()), *STEPS[at + 1 :])
@@ -133,8 +135,9 @@ def test_other_steps_under_one_transaction_are_foreign(lake: Lake) -> None:
         )
 
 
-def test_a_rewrite_is_one_commit(lake: Lake) -> None:
+def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
     """Columns go, come, swap names and change their types all at once; once."""
+    lake = written_lake
     after = begun(lake.mirrors)
     schema = pa.schema([("id", pa.decimal128(19, 0)), ("c", pa.int32()), ("a", pa.timestamp("us"))])
     columns = (
@@ -154,8 +157,9 @@ def test_a_rewrite_is_one_commit(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_mirror_on_disk_follows(disk: Lake, folder: Path, seed: int) -> None:
-    """Random columns and rows, merged by Spark, read back in full."""
+def test_a_mirror_on_disk_follows(tmp_path: Path, spark: SparkProcess, seed: int) -> None:
+    """Random columns and rows, merged by Spark's queries or without, read back in full."""
+    disk = disk_lake(tmp_path, spark, in_memory=seed == 1)
     chance = Random(seed)
     server = Server(chance)
     readers = "any" if seed % 2 else "spark"
@@ -166,7 +170,7 @@ def test_a_mirror_on_disk_follows(disk: Lake, folder: Path, seed: int) -> None:
         line, _ = follower.run(server)
         assert follower.rows(line) == server.shown(line.kept)
     if readers == "any":
-        plain = DeltaTable(folder / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
+        plain = DeltaTable(tmp_path / "lake" / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
         assert plain.sort_by("id").to_pylist() == follower.rows(line)
 
 

@@ -272,11 +272,8 @@ def test_a_step_that_comes_late_makes_no_commit(
         mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, held=asked)
 
     late = Sleeper(folder, spark, at, meanwhile)
-    if isinstance(steps[at - 1], Fill | Rewrite):
-        attempt(late)  # its transaction is recorded: Delta skips it
-    else:
-        with pytest.raises(CommitConflict):
-            attempt(late)
+    with pytest.raises(CommitConflict):
+        attempt(late)
     version = disk.mirrors.version(MIRROR)
     assert version == len(steps) + 1
     names = [row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, version)]

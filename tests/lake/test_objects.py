@@ -50,7 +50,9 @@ def faulty(object_store: ObjectStore, faults: Faults, tmp_path: Path, spark: Spa
 
 
 def rows(lake: Lake) -> list[Row]:
-    return content(lake.mirrors, MIRROR)
+    version = lake.mirrors.version(MIRROR)
+    assert version is not None
+    return content(lake.mirrors, MIRROR, PEOPLE, version)
 
 
 def test_every_kind_of_write(

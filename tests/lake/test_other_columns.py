@@ -5,14 +5,21 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
+import pytest
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.ports.mirror_writes import Count, PartColumn, Replace, StagedFiles
 from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_target, a_write, changes, content, own_part
+from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content, own_part
 
 MIRROR = "shop/shop/people"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
 
 
 def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
@@ -36,6 +43,19 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
     ]
     last = pa.schema([("name", pa.string()), DELETED_AT])
     assert content(lake.mirrors, MIRROR, last, 2) == [{"name": "x", "_deleted_at": None}]
+
+
+def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
+    """Dropped at the source and kept: a row that was there has its value, a new one NULL."""
+    rows = [{"id": number, "name": f"old {number}"} for number in (1, 2)]
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows))
+    left = pa.schema([PEOPLE.field("id")])
+    images = changes(left, [{"id": 1}, {"id": 1}, {"id": 3}])
+    kinds = pa.array(["update_preimage", "update_postimage", "insert"])
+    images = images.set_column(0, images.schema.field(0), kinds)
+    part = StagedFiles((), (PartColumn("id", pa.int64()), PartColumn()))
+    lake.mirrors.write(a_fold(lake.mirrors, a_target(2), [(images, part)]))
+    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [*rows, {"id": 3, "name": None}]
 
 
 def test_copies_are_told_apart_whatever_the_order_of_columns(lake: Lake) -> None:

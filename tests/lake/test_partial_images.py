@@ -18,6 +18,12 @@ MIRROR = "shop/shop/people"
 OWN = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
 
 
+@pytest.fixture
+def lake(written_lake: Lake) -> Lake:
+    """Each way to write proves the same contract."""
+    return written_lake
+
+
 def snapshot(lake: Lake, rows: list[Row]) -> tuple[StagedFiles, ...]:
     return (StagedFiles((lake.mirrors.stage("read", pa.Table.from_pylist(rows, SCHEMA)),), OWN),)
 

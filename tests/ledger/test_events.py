@@ -90,7 +90,7 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
     assert ledger.snapshots("another source", batch.id) == []
 
 
-EXPLAINED = (TableEventKind.REREAD, TableEventKind.REBUILT)
+EXPLAINED = (TableEventKind.REREAD, TableEventKind.REFRESHED, TableEventKind.REBUILT)
 
 
 @pytest.mark.parametrize("kind", [k for k in TableEventKind if k not in EXPLAINED])

@@ -1,22 +1,27 @@
-"""The ledger's Postgres goes away at any call of a run: exit code 3, and the next run is right.
+"""The ledger goes away at any call of a run: exit code 3, and the next run is right.
 
-A server that is its log, a lake in memory, a ledger in a database that refuses connections
-from a call on, ends them once, or carries a call out and loses its answer.
+A server that is its log, a lake in memory, a ledger that from a call on refuses connections, ends
+them once, or carries a call out and loses its answer: in Postgres at every call that writes, in
+memory, whose twin it is, at every call there is.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Protocol, cast
 
+import psycopg2
 import pytest
+from psycopg2.extensions import connection as Connection
 
 from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.retries import STEP
@@ -25,9 +30,11 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
 from resources.postgres.ledger import PostgresLedger, open_ledger
-from tests.ledger.servers import embedded_server, run
+from tests.ledger.servers import embedded_server
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
+from tests.twins.books import MemoryBooks
+from tests.twins.ledger import MemoryLedger
 
 UUID = "1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DATABASE = "lockstep_gone"
@@ -45,44 +52,95 @@ WRITES = frozenset(
 )
 
 
+class Database(Protocol):
+    """Where a ledger's books are, and what may happen to it."""
+
+    def open(self) -> MemoryLedger | PostgresLedger: ...
+
+    def go(self) -> None: ...
+
+    def come_back(self) -> None: ...
+
+    def require_there(self) -> None: ...
+
+
+@dataclass
+class Memory:
+    """Books in memory that nobody may reach for a while."""
+
+    books: MemoryBooks = field(default_factory=MemoryBooks)
+    gone: bool = False
+
+    def open(self) -> MemoryLedger:
+        return MemoryLedger(lambda: datetime.now(UTC), self.books)
+
+    def go(self) -> None:
+        self.gone = True
+        for source in self.books.leases:
+            self.open().lose_lock(source)
+
+    def come_back(self) -> None:
+        self.gone = False
+
+    def require_there(self) -> None:
+        if self.gone:
+            raise LedgerUnavailable("It is gone.", hint="run again")
+
+
 @dataclass(frozen=True)
 class Postgres:
     """A database of the tests' server that can be gone while the server serves others."""
 
     server: str
+    admin: Connection
 
-    @property
-    def dsn(self) -> str:
-        return self.server.replace("dbname=postgres", f"dbname={DATABASE}")
+    def open(self) -> PostgresLedger:
+        dsn = self.server.replace("dbname=postgres", f"dbname={DATABASE}")
+        return open_ledger(dsn, Path())
+
+    def require_there(self) -> None:
+        """It says so itself."""
 
     def go(self) -> None:
         """It takes no connections any more, and ends those it has."""
-        run(self.server, f"alter database {DATABASE} allow_connections false")
+        self._tell(f"alter database {DATABASE} allow_connections false")
         self.drop()
 
     def drop(self) -> None:
         """It ends all connections; new ones are welcome."""
-        statement = (
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s"
-        )
-        run(self.server, statement, DATABASE)
+        those = f"from pg_stat_activity where datname = '{DATABASE}'"
+        self._tell(f"select pg_terminate_backend(pid) {those}")
+        while self._tell(f"select 1 {those}"):
+            time.sleep(0.002)
 
     def come_back(self) -> None:
-        run(self.server, f"alter database {DATABASE} allow_connections true")
+        self._tell(f"alter database {DATABASE} allow_connections true")
+
+    def _tell(self, statement: str) -> list[tuple[Any, ...]]:
+        with self.admin.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """A server of its own."""
     with embedded_server(tmp_path_factory.mktemp("gone")) as dsn:
-        run(dsn, f"create database {DATABASE}")
-        yield Postgres(dsn)
+        admin = psycopg2.connect(dsn)
+        admin.autocommit = True
+        made = Postgres(dsn, admin)
+        made._tell(f"create database {DATABASE}")
+        yield made
+        admin.close()
 
 
 class Counted:
     """The ledger of a run; `act` happens in its call number `due`, from 1."""
 
-    def __init__(self, ledger: Ledger, calls: list[str], due: int, act: Act) -> None:
+    def __init__(
+        self, database: Database, ledger: Ledger, calls: list[str], due: int, act: Act
+    ) -> None:
+        self._database = database
         self._ledger = ledger
         self._calls = calls
         self._due = due
@@ -92,10 +150,12 @@ class Counted:
         call: Callable[..., Any] = getattr(self._ledger, name)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
+            def reached() -> Any:
+                self._database.require_there()
+                return call(*args, **kwargs)
+
             self._calls.append(name)
-            if len(self._calls) == self._due:
-                return self._act(lambda: call(*args, **kwargs))
-            return call(*args, **kwargs)
+            return self._act(reached) if len(self._calls) == self._due else reached()
 
         return counted
 
@@ -108,19 +168,22 @@ class Site:
     """What a session asks for; its ledger is opened anew when the session wants that."""
 
     follower: Follower
-    postgres: Postgres
+    database: Database
     due: int
     act: Act
     calls: list[str] = field(default_factory=list)
-    opened: PostgresLedger | None = None
+    opened: MemoryLedger | PostgresLedger | None = None
 
     def ledger(self) -> Ledger:
         if self.opened is None:
-            self.opened = open_ledger(self.postgres.dsn, Path())
-        return cast("Ledger", Counted(self.opened, self.calls, self.due, self.act))
+            self.opened = self.database.open()
+        return cast("Ledger", Counted(self.database, self.opened, self.calls, self.due, self.act))
+
+    def consumers(self) -> Consumers:
+        raise AssertionError("no step asks for them")
 
     def reopen_ledger(self) -> None:
-        if self.opened is not None:
+        if isinstance(self.opened, PostgresLedger):
             self.opened.close()
         self.opened = None
 
@@ -134,13 +197,13 @@ class Shop:
     """A source of its own on the shared database."""
 
     source: str
-    postgres: Postgres
+    database: Database
     server: FakeServer
     follower: Follower
 
     def run(self, due: int, act: Act) -> tuple[LockstepError | None, list[str]]:
         """A run, whose error and calls are given back."""
-        adapters = Site(self.follower, self.postgres, due, act)
+        adapters = Site(self.follower, self.database, due, act)
         session = RunSession(
             adapters=adapters,
             source=self.source,
@@ -174,8 +237,10 @@ class Shop:
         marks = [(row["_gtid"], row["_row"], row["_change_type"]) for row in changes]
         assert len(marks) == len(set(marks))
         assert len({gtid for gtid, *_ in marks}) == self.server.number
-        with open_ledger(self.postgres.dsn, Path()) as ledger:
-            states = {batch.state for batch in ledger.batches(self.source, limit=100)}
+        ledger = self.database.open()
+        states = {batch.state for batch in ledger.batches(self.source, limit=1000)}
+        if isinstance(ledger, PostgresLedger):
+            ledger.close()
         assert states <= {BatchState.ACKNOWLEDGED, BatchState.ABANDONED}
 
     def write(self) -> None:
@@ -185,19 +250,24 @@ class Shop:
         self.server.write(2, None)
 
 
-@pytest.fixture
-def shop(request: pytest.FixtureRequest, postgres: Postgres) -> Shop:
+def _never(call: Callable[[], Any]) -> Any:
+    raise AssertionError("no call has this number")
+
+
+def opened(database: Database, name: str) -> Shop:
     """A source after its first run."""
     server = FakeServer(UUID, 1)
     follower = Follower(cast("SourceServer", server), ["shop.*"], start="earliest")
-    made = Shop(str(request.node.name), postgres, server, follower)
+    made = Shop(name, database, server, follower)
     made.write()
     assert made.run(0, _never)[0] is None
     return made
 
 
-def _never(call: Callable[[], Any]) -> Any:
-    raise AssertionError("no call has this number")
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, postgres: Postgres) -> Shop:
+    """One whose ledger is in Postgres."""
+    return opened(postgres, str(request.node.name))
 
 
 Chosen = Callable[[Sequence[str]], Iterator[int]]
@@ -211,18 +281,8 @@ def _writing(calls: Sequence[str]) -> Iterator[int]:
     yield from (number for number in _every(calls) if calls[number - 1] in WRITES)
 
 
-def _each_kind(calls: Sequence[str]) -> Iterator[int]:
-    """Each call that writes, the one behind it, and each question once: asked again in between,
-    it meets the same books."""
-    kinds = set[str]()
-    for number, (before, name) in enumerate(pairwise(["", *calls]), start=1):
-        if name not in kinds or {name, before} & WRITES:
-            yield number
-        kinds.add(name)
-
-
-KINDS: Final = [_each_kind, pytest.param(_every, marks=pytest.mark.soak)]
-"""Which calls of a run: a sample, and with the soak all of them."""
+EACH = pytest.mark.parametrize("chosen", [_writing, pytest.param(_every, marks=pytest.mark.soak)])
+"""Which calls of a run on Postgres: those that write, and with the soak all of them."""
 
 
 def _calls(shop: Shop, chosen: Chosen) -> Iterator[int]:
@@ -237,25 +297,33 @@ def _calls(shop: Shop, chosen: Chosen) -> Iterator[int]:
         yield number
 
 
-@pytest.mark.parametrize("chosen", KINDS)
-def test_postgres_is_gone_before_any_call(shop: Shop, chosen: Chosen) -> None:
-    """Tried three times, then exit code 3; once it is back the next run ends with all there,
-    nothing doubled."""
-
+def _gone_before(shop: Shop, chosen: Chosen) -> None:
     def go(call: Callable[[], Any]) -> Any:
-        shop.postgres.go()
+        shop.database.go()
         return call()
 
     for due in _calls(shop, chosen):
         try:
             error, calls = shop.run(due, go)
         finally:
-            shop.postgres.come_back()
+            shop.database.come_back()
         assert isinstance(error, LedgerUnavailable), (calls, error)
         assert error.recovery.exit_code == 3
         assert tuple(shop.follower.pauses) == STEP.pauses
         assert shop.run(0, _never)[0] is None
         shop.require_right()
+
+
+@EACH
+def test_postgres_is_gone_before_any_write(shop: Shop, chosen: Chosen) -> None:
+    """Tried three times, then exit code 3; once it is back the next run ends with all there,
+    nothing doubled."""
+    _gone_before(shop, chosen)
+
+
+def test_the_ledger_is_gone_before_any_call() -> None:
+    """The same whatever is asked, and wherever."""
+    _gone_before(opened(Memory(), "shop"), _every)
 
 
 def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
@@ -264,26 +332,27 @@ def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
 
     def go(call: Callable[[], Any]) -> Any:
         call()
-        shop.postgres.go()
+        shop.database.go()
         raise LedgerUnavailable("The answer is lost.", hint="run again")
 
     for due in _calls(shop, _writing):
         try:
             error, _ = shop.run(due, go)
         finally:
-            shop.postgres.come_back()
+            shop.database.come_back()
         assert isinstance(error, LedgerUnavailable)
         assert shop.run(0, _never)[0] is None
         shop.require_right()
 
 
-@pytest.mark.parametrize("chosen", [_writing, *KINDS[1:]])
-def test_postgres_drops_every_connection_before_any_call(shop: Shop, chosen: Chosen) -> None:
-    """A restart, or an administrator's hand: the run itself goes on. (That every kind of question
-    is asked again is seen where Postgres stays away.)"""
+@EACH
+def test_postgres_drops_every_connection_before_any_write(
+    shop: Shop, postgres: Postgres, chosen: Chosen
+) -> None:
+    """A restart, or an administrator's hand: the run itself goes on."""
 
     def drop(call: Callable[[], Any]) -> Any:
-        shop.postgres.drop()
+        postgres.drop()
         return call()
 
     for due in _calls(shop, chosen):
@@ -292,12 +361,12 @@ def test_postgres_drops_every_connection_before_any_call(shop: Shop, chosen: Cho
         shop.require_right()
 
 
-def test_postgres_drops_every_connection_behind_any_write(shop: Shop) -> None:
+def test_postgres_drops_every_connection_behind_any_write(shop: Shop, postgres: Postgres) -> None:
     """The answer goes with them: the run takes a new lease and finds out what was done."""
 
     def drop(call: Callable[[], Any]) -> Any:
         call()
-        shop.postgres.drop()
+        postgres.drop()
         raise LedgerUnavailable("The answer is lost.", hint="run again")
 
     for due in _calls(shop, _writing):

@@ -20,7 +20,7 @@ from tests.ledger.kept import tell
 from tests.ledger.servers import run
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def told(embedded_dsn: str) -> Iterator[str]:
     """A ledger to which most happened that can."""
     run(embedded_dsn, "create database lives")

@@ -154,8 +154,9 @@ def taken_over(postgres: PostgresLedger, source: str) -> Iterator[Lease]:
         yield lease
 
 
-@pytest.mark.parametrize("inside", ["", "a transaction"])
-@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize(
+    ("inside", "ended"), [("", False), ("a transaction", False), ("a transaction", True)]
+)
 def test_a_stopped_holder_is_taken_over_and_records_nothing(
     postgres: PostgresLedger,
     dsn: str,

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import sleep
 
 import pyarrow as pa
+from pymysql.cursors import Cursor
 
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Range, where
 from pipeline.table import TableName
+from resources.mysql.answers import ReadingCursor
 from resources.mysql.chunks import next_bound
+from resources.mysql.connection import connect
 from resources.mysql.reader import reading
+from resources.mysql.schemas import read_schemas
 from resources.mysql.select import prepare_session, select_rows
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
@@ -33,6 +38,12 @@ NUMBERS = (
     f" {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e, {DIGITS} f"
 )
 """0 to 99,999."""
+
+FEWER = (
+    "select a.d + 10 * b.d + 100 * c.d + 1000 * e.d n from"
+    f" {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e"
+)
+"""0 to 9,999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +122,42 @@ def together(chunks: list[Rows]) -> Rows:
     return sum(chunks, Counter())
 
 
-def quickly(one: Sliced, rows: int) -> list[Rows]:
-    """As `Sliced.chunks`, in one session and without marks: for many small tables."""
-    schema = one.schema()
-    structure, found, after = row_structure(schema), list[Rows](), None
-    with (
-        one.stand.connect(init_command="set time_zone = '+00:00'") as session,
-        session.cursor() as cursor,
-        reading(settings(one.stand)) as reader,
-    ):
-        prepare_session(cursor)
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A table as its `schema` is, its rows read at once and chunk by chunk."""
+
+    schema: TableSchema
+    whole: Rows
+    chunks: list[Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Knife:
+    """Cuts one small table after the other: as `Sliced.chunks`, in the same sessions and without
+    marks."""
+
+    session: Cursor
+    reader: ReadingCursor
+
+    def cut(self, table: TableName, rows: int) -> Cut:
+        (schema,) = read_schemas(self.session, [table])
+        structure, found, after = row_structure(schema), list[Rows](), None
+        whole = _counted(select_rows(self.reader, structure))
         while True:
-            through = next_bound(cursor, schema, after, rows)
-            batches = select_rows(reader, structure, where=where(Range(after, through)))
+            through = next_bound(self.session, schema, after, rows)
+            batches = select_rows(self.reader, structure, where=where(Range(after, through)))
             found.append(_counted(batches))
             if through is None:
-                return found
+                return Cut(schema, whole, found)
             after = through
+
+
+@contextmanager
+def knife(stand: MySqlStand) -> Iterator[Knife]:
+    with (
+        connect(settings(stand)) as asking,
+        asking.cursor() as session,
+        reading(settings(stand)) as reader,
+    ):
+        prepare_session(session)
+        yield Knife(session, reader)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import pymysql
+import pyarrow as pa
 from pymysql.constants import CLIENT
 
 from pipeline.position import Coordinates
 from pipeline.table import TableName, TableStructure
-from resources.mysql.server import MySqlServer
+from resources.mysql.reader import reading
+from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Rows, exact, head
+from tests.mysql.reading import settings
 from tests.mysql.value_cases import ValueCase, value_cases
 
 
@@ -44,21 +45,36 @@ def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> 
         if flavour in case.servers
     }
     stand.execute(f"create database {database} character set utf8mb4")
-    several = {"client_flag": CLIENT.MULTI_STATEMENTS}
-    with stand.connect(database, autocommit=False, **several) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+    with _session(stand, database) as session:
         for table, case in tables.items():
-            _fill(connection, table.name, case)
+            session(case.create(table.name), *_written(table.name, case))
     yield Filled(stand, flavour, database, start, tables)
     stand.execute(f"drop database {database}")
 
 
-def images_by_select(source: MySqlServer, structure: TableStructure) -> dict[str, Rows]:
+def filled_again(tables: Filled, cases: Sequence[ValueCase]) -> Filled:
+    """The tables of these cases, emptied and filled once more."""
+    names = {case.name for case in cases}
+    chosen = {table: case for table, case in tables.cases.items() if case.name in names}
+    with _session(tables.stand, tables.database) as session:
+        session(*(f"delete from {table.name}" for table in chosen), "commit")
+        start = head(tables.stand)
+        for table, case in chosen.items():
+            session(*_written(table.name, case))
+    return Filled(tables.stand, tables.flavour, tables.database, start, chosen)
+
+
+@contextmanager
+def rows_read(stand: MySqlStand) -> Iterator[Callable[[TableStructure], list[pa.RecordBatch]]]:
+    """Reads tables whole: as `MySqlServer.rows`, one after the other in one session."""
+    with reading(settings(stand)) as cursor:
+        yield lambda structure: list(select_rows(cursor, structure))
+
+
+def images_by_select(batches: Sequence[pa.RecordBatch]) -> dict[str, Rows]:
     """What the log must have of a table of `filled`, made from its rows as they stand: each was
     inserted with a twin, got 1000 added to its `id`, and lost the twin."""
-    with source.rows(structure) as batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
+    rows = [row for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: row["id"])
     both = [{**row, "id": row["id"] + twin} for row in rows for twin in (0, 1)]
     return {
@@ -67,6 +83,14 @@ def images_by_select(source: MySqlServer, structure: TableStructure) -> dict[str
         "update_postimage": exact(both),
         "delete": exact(rows, moved=1),
     }
+
+
+def one_of_each() -> list[ValueCase]:
+    """Of the columns that begin with the same word, the first case."""
+    found: dict[tuple[str, tuple[str, ...]], ValueCase] = {}
+    for case in value_cases():
+        found.setdefault((" ".join(case.columns.split()[:2]), case.servers), case)
+    return list(found.values())
 
 
 def outermost() -> list[ValueCase]:
@@ -78,11 +102,24 @@ def outermost() -> list[ValueCase]:
     return [case for pair in ends for case in dict.fromkeys(pair)]
 
 
-def _fill(connection: pymysql.Connection[Any], table: str, case: ValueCase) -> None:
-    with connection.cursor() as cursor:
-        moved = f"update {table} set id = id + 1000"
-        halved = f"delete from {table} where id % 2 = 1"
-        statements = (case.create(table), *case.inserts(table), moved, halved, "commit")
-        cursor.execute(";\n".join(statements))
-        while cursor.nextset():
-            pass
+@contextmanager
+def _session(stand: MySqlStand, database: str) -> Iterator[Callable[..., None]]:
+    """Sends statements together; whoever writes commits."""
+    several = {"client_flag": CLIENT.MULTI_STATEMENTS}
+    with (
+        stand.connect(database, autocommit=False, **several) as connection,
+        connection.cursor() as cursor,
+    ):
+
+        def send(*statements: str) -> None:
+            cursor.execute(";\n".join(statements))
+            while cursor.nextset():
+                pass
+
+        send("set sql_mode = '', time_zone = '+00:00'")
+        yield send
+
+
+def _written(table: str, case: ValueCase) -> list[str]:
+    moved = f"update {table} set id = id + 1000"
+    return [*case.inserts(table), moved, f"delete from {table} where id % 2 = 1", "commit"]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 import pyarrow as pa
 
-from pipeline.proof.hashes import RowHasher, RowShare, RowSum
+from pipeline.proof.hashes import MODULUS, RowHasher, RowShare, RowSum
 from pipeline.table import TableStructure
+from resources.mysql.dialect import Dialect
+from resources.mysql.reader import reading
+from resources.mysql.row_hashes import HashedRead, HashStatement
 from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Logged
+from tests.mysql.reading import settings
 
 SIGNS = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
+_ANY = Dialect(mariadb=False, number=())
+"""No mark is asked for."""
 
 
 def rolled(hasher: RowHasher, log: Logged) -> RowSum:
@@ -22,34 +33,60 @@ def rolled(hasher: RowHasher, log: Logged) -> RowSum:
     return found
 
 
-def pairs(hasher: RowHasher, source: MySqlServer) -> tuple[list[int], list[int]]:
-    """Both hashes of each row, sorted: the server's, and ours of what SELECT says."""
-    structure = hasher.structure
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a server says of a table: the sum of its rows' hashes, and of each row the key's and
+    its own, sorted."""
+
+    sum: RowSum
+    pairs: list[int]
+
+
+def asked_of(source: MySqlServer, structure: TableStructure) -> Asked:
+    """As a comparison asks."""
     with source.row_hashes(structure, RowShare()) as found:
-        theirs = [
+        pairs = [
             key << 64 | row
             for keys, rows in found.batches
             for key, row in zip(keys.tolist(), rows.tolist(), strict=True)
         ]
-    with source.rows(structure) as batches:
-        ours = [
-            key << 64 | row
-            for batch in batches
-            for key, row in zip(
-                hasher.keys(batch).tolist(), hasher.rows(batch).tolist(), strict=True
-            )
-        ]
-    return sorted(theirs), sorted(ours)
+    return Asked(source.row_sum(structure).sum, sorted(pairs))
+
+
+@contextmanager
+def asking(stand: MySqlStand, flavour: str) -> Iterator[Callable[[TableStructure], Asked]]:
+    """The same statements about one table after the other, in one session and without marks."""
+    with reading(settings(stand)) as cursor:
+
+        def answer(structure: TableStructure) -> Asked:
+            statement = HashStatement(structure, flavour)
+            read = HashedRead(cursor, cursor, statement, _ANY, snapshots=True, ordered=True)
+            cursor.execute(statement.summed())
+            [(rows, total)] = cursor.fetchall()
+            read.require_told()
+            cursor.execute(statement.hashes(RowShare()))
+            pairs = [int.from_bytes(both) for (both,) in cursor.fetchall()]
+            read.require_told()
+            return Asked(RowSum(int(rows), int(total or 0) % MODULUS), sorted(pairs))
+
+        yield answer
 
 
 def unequal_hashes(
-    source: MySqlServer, structure: TableStructure, flavour: str, log: Logged
+    asked: Asked,
+    structure: TableStructure,
+    flavour: str,
+    log: Logged,
+    batches: Iterable[pa.RecordBatch],
 ) -> str:
-    """How the three differ; nothing where they do not."""
+    """How server, log and the rows that SELECT says differ; nothing where they do not."""
     hasher = RowHasher(structure, flavour)
-    asked = source.row_sum(structure).sum
-    ours = rolled(hasher, log)
-    if asked != ours:
-        return f"{asked} by the server, {ours} from the log"
-    theirs, own = pairs(hasher, source)
-    return "" if theirs == own else f"{len(set(theirs) - set(own))} rows"
+    rolled_up = rolled(hasher, log)
+    if asked.sum != rolled_up:
+        return f"{asked.sum} by the server, {rolled_up} from the log"
+    own = [
+        key << 64 | row
+        for batch in batches
+        for key, row in zip(hasher.keys(batch).tolist(), hasher.rows(batch).tolist(), strict=True)
+    ]
+    return "" if asked.pairs == sorted(own) else f"{len(set(asked.pairs) - set(own))} rows"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
@@ -40,9 +43,14 @@ def head(stand: MySqlStand) -> Coordinates:
 
 
 def logged(
-    stand: MySqlStand, start: Coordinates, database: str, flavour: str
+    stand: MySqlStand,
+    start: Coordinates,
+    database: str,
+    flavour: str,
+    structures: Mapping[TableName, TableStructure] | None = None,
 ) -> dict[TableName, Logged]:
-    """The images of every table of a database, read in one pass."""
+    """The images of every table of a database, read in one pass; by these `structures` if they are
+    given, because the log does not name its columns."""
     tables: dict[TableName, Logged] = {}
     decoders: dict[int, TableDecoder] = {}
     for buffer, run in runs(server(stand), start, wants=lambda name: name.database == database):
@@ -52,7 +60,13 @@ def logged(
                 table = tables.setdefault(known.table, Logged())
                 try:
                     if number not in decoders:
-                        table.structure = structure = read_structure(known.raw, flavour)
+                        if structures is None:
+                            structure = read_structure(known.raw, flavour)
+                        else:
+                            with pytest.raises(TableError, match="no column names"):
+                                read_structure(known.raw, flavour)
+                            structure = structures[known.table]
+                        table.structure = structure
                         layouts = read_layouts(known.raw, flavour)
                         decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
                     for found in decoders[number].decode(part):

@@ -14,7 +14,7 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.stream.intake import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand
+from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.mysql.sessions import after, changes_after, changes_since, inserted
@@ -30,7 +30,8 @@ _OPTIONS = (
 def bare(mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
     """A server of this module's own."""
     folder = tmp_path_factory.mktemp("bare")
-    with mysql_server(mysql_program, folder, os.environ, options=_OPTIONS) as running:
+    made = mysql_server(mysql_program, folder, os.environ, options=_OPTIONS)
+    with killed_at_last(made) as running:
         stand = MySqlStand(running)
         stand.execute(
             f"create user {ACCOUNT} identified by '{PASSWORD}'",
@@ -107,16 +108,15 @@ def test_a_statement_that_fails_half_way(bare: MySqlStand, shop: str) -> None:
     assert inserted(found, "m") == [7, 8, 9]
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_server_that_starts_anew_counts_its_tables_anew(
-    bare: MySqlStand, shop: str, how: str
-) -> None:
+def test_a_server_that_starts_anew_counts_its_tables_anew(bare: MySqlStand, shop: str) -> None:
     """The same table id is another table in the next file, with a STOP before it or not."""
     tables = ("t", "u", "v", "w")
     bare.execute(*(f"create table {name} like t" for name in tables[1:]), database=shop)
     start = head(bare)
-    for number, order in enumerate((tables, tables[::-1])):
-        getattr(bare.server, how)()
+    for number, (end, order) in enumerate(
+        ((bare.server.stop, tables), (bare.server.kill, tables[::-1]))
+    ):
+        end()
         bare.server.start()
         bare.execute(*(f"insert into {name} values ({number})" for name in order), database=shop)
     found = changes_since(bare, start)

@@ -22,7 +22,7 @@ from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
 from resources.mysql.server import MySqlServer
 from resources.mysql.waiting import waiting_for
-from tests.fix_mysql import UNHURRIED, MySqlStand
+from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.chunked import Sliced, until
 from tests.mysql.reading import changes, settings
 
@@ -122,8 +122,12 @@ def _is_mysql(place: Sliced) -> bool:
 
 def _large(place: Sliced, key: str) -> None:
     """More rows than buffers hold: 40 MB."""
-    place.do(f"create table t ({COLUMNS}{key})", "insert into t values (1, 1, repeat('x', 300))")
-    place.do(*(f"insert into t select id + {1 << n}, v, w from t" for n in range(17)))
+    place.do(
+        "set sql_log_bin = 0",
+        f"create table t ({COLUMNS}{key})",
+        "insert into t values (1, 1, repeat('x', 300))",
+        *(f"insert into t select id + {1 << n}, v, w from t" for n in range(17)),
+    )
 
 
 @contextmanager
@@ -165,7 +169,9 @@ def test_a_table_read_in_one_piece_gives_way(place: Sliced) -> None:
 def test_who_waits_is_seen_among_the_locks(found_mysql: MySql, tmp_path: Path) -> None:
     """Where the account sees no other's sessions, and may read the table of locks."""
     options = (*UNHURRIED, "--performance-schema=ON")
-    with mysql_server(found_mysql, tmp_path, os.environ, options=options) as program:
+    with killed_at_last(
+        mysql_server(found_mysql, tmp_path, os.environ, options=options)
+    ) as program:
         stand = MySqlStand(program)
         stand.execute("create database d")
         place = Sliced(stand, TableName("d", "t"))

@@ -11,7 +11,7 @@ import pytest
 from pipeline.proof.hashes import RowHasher, RowShare
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.mysql.hashed import unequal_hashes
+from tests.mysql.hashed import asked_of, unequal_hashes
 from tests.mysql.logged import head, logged
 from tests.mysql.random_tables import random_tables
 from tests.mysql.reading import server
@@ -38,8 +38,11 @@ def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int
     wrong = {}
     for table in tables:
         name = TableName(database, table.name)
-        if told := unequal_hashes(source, source.structure(name), "mysql", log[name]):
-            wrong[table.create()] = told
+        structure = source.structure(name)
+        with source.rows(structure) as batches:
+            asked = asked_of(source, structure)
+            if told := unequal_hashes(asked, structure, "mysql", log[name], batches):
+                wrong[table.create()] = told
     assert wrong == {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from pipeline.survey import Channel, ForeignKey, OddSession, Survey
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.reading import server, settings
 
 SHOP = (
@@ -156,22 +155,39 @@ def test_a_lost_server_is_no_unanswered_question(mysql: MySqlStand) -> None:
         look(mysql, port=1)
 
 
-def test_sessions_that_differ_are_seen(mysql_program: MySql, tmp_path: Path) -> None:
-    """With performance_schema: who logs nothing, and who logs statements."""
-    options = [
-        "--performance-schema=ON",
-        "--loose-innodb-native-foreign-keys=ON",
-        "--sync-binlog=0",
-    ]
-    with mysql_server(mysql_program, tmp_path, os.environ, options=options) as running:
+ODD = (
+    "--performance-schema=ON",
+    "--loose-innodb-native-foreign-keys=ON",
+    "--binlog-ignore-db=left_out",
+    "--gtid-mode=OFF",
+    "--binlog-checksum=NONE",
+    "--log-replica-updates=OFF",
+    "--replica-preserve-commit-order=OFF",
+)
+
+
+@pytest.fixture(scope="module")
+def odd(
+    mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[MySqlStand, MySqlServer]]:
+    """A server with much that a source should not have, and what may ask it everything."""
+    folder = tmp_path_factory.mktemp("odd")
+    with killed_at_last(mysql_server(mysql_program, folder, os.environ, options=ODD)) as running:
         stand = MySqlStand(running)
-        source = MySqlServer(settings(stand, user=running.user, password=running.password))
-        with stand.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("set sql_log_bin = 0, binlog_format = 'STATEMENT'")
-            cursor.execute("create database shop")
-            filled(stand, "shop")
-            survey = source.survey()
-            found = findings(source, "shop")
+        yield stand, MySqlServer(settings(stand, user=running.user, password=running.password))
+
+
+def test_sessions_that_differ_are_seen(odd: tuple[MySqlStand, MySqlServer]) -> None:
+    """With performance_schema: who logs nothing, and who logs statements."""
+    stand, source = odd
+    with stand.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0, binlog_format = 'STATEMENT'")
+        cursor.execute("set global sync_binlog = 0")
+        cursor.execute("create database shop")
+        filled(stand, "shop")
+        survey = source.survey()
+        found = findings(source, "shop")
+        cursor.execute("set global sync_binlog = 1")
     assert set(survey.odd_sessions) == {
         OddSession("binlog_format", "STATEMENT", 1),
         OddSession("sql_log_bin", "OFF", 1),
@@ -181,14 +197,11 @@ def test_sessions_that_differ_are_seen(mysql_program: MySql, tmp_path: Path) -> 
     assert found["session binlog_row_image"].level == "ok"
 
 
-def test_a_server_that_leaves_databases_out(mysql_program: MySql, tmp_path: Path) -> None:
+def test_a_server_that_leaves_databases_out(odd: tuple[MySqlStand, MySqlServer]) -> None:
     """Log filters, a log without checksums, no GTIDs: each is named, one is refused."""
-    options = ["--binlog-ignore-db=shop", "--gtid-mode=OFF", "--binlog-checksum=NONE"]
-    with mysql_server(mysql_program, tmp_path, os.environ, options=options) as running:
-        stand = MySqlStand(running)
-        stand.execute("create database shop", "create table shop.t (id int primary key)")
-        source = MySqlServer(settings(stand, user=running.user, password=running.password))
-        found = findings(source, "shop")
+    stand, source = odd
+    stand.execute("create database left_out", "create table left_out.t (id int primary key)")
+    found = findings(source, "left_out")
     assert {
         subject: finding.level for subject, finding in found.items() if finding.level != "ok"
     } == {
@@ -198,15 +211,13 @@ def test_a_server_that_leaves_databases_out(mysql_program: MySql, tmp_path: Path
     }
 
 
-def test_a_replica_is_asked_about_itself(mysql_program: MySql, tmp_path: Path) -> None:
+def test_a_replica_is_asked_about_itself(odd: tuple[MySqlStand, MySqlServer]) -> None:
     """It does not log what it is sent, stands still, and may be written to."""
-    options = ["--log-replica-updates=OFF", "--replica-preserve-commit-order=OFF"]
-    with mysql_server(mysql_program, tmp_path, os.environ, options=options) as running:
-        stand = MySqlStand(running)
-        stand.execute("change replication source to source_host = '127.0.0.1', source_port = 1")
-        source = MySqlServer(settings(stand, user=running.user, password=running.password))
-        found = findings(source, "shop")
-        (channel,) = source.survey().channels
+    stand, source = odd
+    stand.execute("change replication source to source_host = '127.0.0.1', source_port = 1")
+    found = findings(source, "shop")
+    (channel,) = source.survey().channels
+    stand.execute("reset replica all")
     assert channel == Channel("127.0.0.1", receives=False, applies=False, lag=None)
     told = {name: found[name].level for name in REPLICA_RULES if name in found}
     assert told == {

@@ -7,12 +7,14 @@ and FLOAT(7,2) two of them; as a double each prints all it has.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+from pymysql.cursors import Cursor
 
 from pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_schema
 from pipeline.table import Column, TableStructure
@@ -24,16 +26,21 @@ from tests.mysql.reading import settings
 Converter = Callable[[Any], Any]
 
 
-def rows_by_text(stand: MySqlStand, structure: TableStructure) -> list[dict[str, Any]]:
+@contextmanager
+def text_session(stand: MySqlStand) -> Iterator[Cursor]:
+    """For `rows_by_text` of one table after the other."""
+    with connect(settings(stand), conv={}) as connection, connection.cursor() as cursor:
+        prepare_session(cursor)
+        yield cursor
+
+
+def rows_by_text(cursor: Cursor, structure: TableStructure) -> list[dict[str, Any]]:
     """Every row of the table, values as `pyarrow` gives them to Python."""
     columns = structure.columns
     listed = ", ".join(_selected(column) for column in columns)
     table = f"`{structure.name.database}`.`{structure.name.name}`"
-    chosen = settings(stand)
-    with connect(chosen, conv={}) as connection, connection.cursor() as cursor:
-        prepare_session(cursor)
-        cursor.execute(f"select {listed} from {table}")
-        rows = list(cursor)
+    cursor.execute(f"select {listed} from {table}")
+    rows = list(cursor)
     schema = arrow_schema(structure)
     read = [
         pa.array([None if row[n] is None else converter(column)(row[n]) for row in rows], kind)

@@ -1,4 +1,5 @@
-"""Only whole transactions leave the buffer, however their bytes come in."""
+"""Only whole transactions leave the buffer, however their bytes come in. (What every transaction
+becomes, in whatever order, is in `test_buffer_machine`.)"""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ from pipeline.position import Coordinates
 from resources.memory.spool import MemorySpool
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
-    SERVER,
     Log,
     gtid,
     mariadb_gtid,
@@ -34,20 +34,6 @@ SHAPES = st.lists(st.tuples(st.integers(0, 3), ENDS), max_size=12)
 
 def put_all(log: Log) -> list[Out]:
     return list(feed(a_buffer(), [log.wire()]))
-
-
-@given(SHAPES)
-def test_transactions_come_out_whole_and_in_order(shape: list[tuple[int, str]]) -> None:
-    """As many as went in, each with all its rows; a rolled back one without any."""
-    log = Log()
-    for number, (count, end) in enumerate(shape, start=1):
-        log.transaction(number, end=end, rows=count)
-    out = put_all(log)
-    assert [t.gtid for t in out] == [f"{SERVER}:{n}" for n in range(1, len(shape) + 1)]
-    expected = [
-        [] if end == "ROLLBACK" else [n] * count for n, (count, end) in enumerate(shape, start=1)
-    ]
-    assert [t.values for t in out] == expected
 
 
 @given(SHAPES, st.lists(st.integers(0, 4000), max_size=40))
@@ -80,48 +66,6 @@ def test_a_cut_stream_gives_no_part_of_a_transaction(place: int) -> None:
     buffer.end()
     out += taken(buffer)
     assert len(out) == sum(end <= stop for end in ends)
-
-
-def test_a_lone_statement_is_a_transaction() -> None:
-    """DDL has no BEGIN and no XID, and comes out by itself."""
-    log = Log()
-    log.transaction(1)
-    log.statement(2, "ALTER TABLE t ADD x INT")
-    log.transaction(3)
-    out = put_all(log)
-    assert [t.statements for t in out] == [(), ("ALTER TABLE t ADD x INT",), ()]
-    assert out[-1].end == log.offset
-
-
-def test_create_as_select_keeps_its_rows() -> None:
-    """CREATE TABLE … START TRANSACTION stands inside BEGIN … XID, before its rows."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query("CREATE TABLE `t` (`id` int) START TRANSACTION"))
-    log.write(7)
-    log.end()
-    (one,) = put_all(log)
-    assert (len(one.statements), one.values) == (1, [7])
-
-
-def test_what_a_savepoint_undoes_never_comes_out() -> None:
-    """ROLLBACK TO drops what came after the savepoint, names as they are quoted."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.write(1)
-    log.add(EventType.QUERY, query("SAVEPOINT `a b`"))
-    log.write(2)
-    log.add(EventType.QUERY, query("SAVEPOINT `c`"))
-    log.write(3)
-    log.add(EventType.QUERY, query("ROLLBACK TO `c`"))
-    log.write(4)
-    log.add(EventType.QUERY, query("ROLLBACK TO `a b`"))
-    log.write(5)
-    log.end()
-    (one,) = put_all(log)
-    assert one.values == [1, 5]
 
 
 @pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])

@@ -17,7 +17,15 @@ from pipeline.preflight.column_rules import DELTA_REFUSES
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
-from pipeline.survey import Channel, ForeignKey, LogFilters, OddSession, Replica, SurveyedTable
+from pipeline.survey import (
+    Channel,
+    ForeignKey,
+    LogFilters,
+    OddSession,
+    ReadReplica,
+    Replica,
+    SurveyedTable,
+)
 from pipeline.table import Column, TableName
 from pipeline.table_state import Extent
 from resources.lake import statement
@@ -169,6 +177,8 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     ("log filters", looked(surveyed(filters=LogFilters(only=("crm",)))), "refusal"),
     ("log filters", looked(surveyed(filters=LogFilters(never=("shop",)))), "refusal"),
+    ("read_from", looked(surveyed(read_from=ReadReplica("db3:3306"))), "ok"),
+    ("read_from", looked(surveyed(read_from=ReadReplica("db3:3306", "no GTIDs"))), "refusal"),
     ("galera", settings(wsrep_on="ON"), "warning"),
     ("engine", kind("BASE TABLE", "MyISAM"), "warning"),
     ("engine", kind("BASE TABLE", "Aria"), "warning"),

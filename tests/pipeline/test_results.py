@@ -30,7 +30,7 @@ def shown(rows: Sequence[Sequence[Any]]) -> str:
     return repr([list(row) for row in rows])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 @given(st.data())
 def test_what_was_written_is_read(data: st.DataObject) -> None:
     """Of all types, with NULLs, in pieces and batches of any size, from any packet's number."""

@@ -288,17 +288,6 @@ def test_a_compressed_statement_of_mariadb_is_a_transaction() -> None:
     ]
 
 
-def test_the_head_of_a_file_is_a_boundary() -> None:
-    """Offset 4, and what the file's first events end at, with the GTIDs that the head tells."""
-    log = file_of(CREATED, f"{OTHER}:1-9")
-    log.transaction(1)
-    found = [find_boundary(MadeServer([log]), at(place)) for place in starts(log)[:3]]
-    assert [(b.at.offset, str(b.gtid_set), b.rewound) for b in found] == [
-        (place, f"{OTHER}:1-9", False) for place in starts(log)[:3]
-    ]
-    assert [b.witness.offset if b.witness else None for b in found] == [None, *starts(log)[:2]]
-
-
 def test_a_head_is_read_without_the_file() -> None:
     """A few hundred bytes tell when a file was made and what was executed before it."""
     log = file_of(CREATED, f"{SERVER}:1-5")

@@ -234,6 +234,9 @@ class FakeServer:
     def tables(self) -> list[SourceTable]:
         return [SourceTable(TABLE, "InnoDB", len(self.rows), ("id",))]
 
+    def engines(self) -> dict[TableName, str]:
+        return {TABLE: "InnoDB"}
+
     def structures(self) -> list[TableStructure]:
         return []
 
@@ -273,7 +276,14 @@ class FakeServer:
             batches=iter([pa.RecordBatch.from_arrays(values, schema=schema)]),
         )
 
-    def next_bound(self, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
         behind = _behind(after)
         ids = sorted(key for key in self.rows if behind is None or key > behind)
         return Bound(("id",), (str(ids[rows - 1]),)) if len(ids) > rows else None
@@ -286,6 +296,7 @@ class FakeServer:
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
+        since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
         after, through = _behind(rows.after), _behind(rows.through)
         found = {

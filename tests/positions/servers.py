@@ -20,7 +20,7 @@ from pymysql.cursors import Cursor
 from demo.mysql_search import Program, cache_folder
 from demo.mysqld import ProgramMySql, mysql_server
 from pipeline.gtid import GtidSet
-from tests.fix_mysql import ACCOUNT, PASSWORD, UNHURRIED, MySqlStand
+from tests.fix_mysql import ACCOUNT, PASSWORD, UNHURRIED, MySqlStand, killed_at_last
 from tests.mariadb.server import mariadb_server
 
 SMALL = (
@@ -62,13 +62,11 @@ def private_mysql(
 ) -> Iterator[MySqlStand]:
     """A started server with a UUID of its own, and the account `lockstep`."""
     options = (*SMALL, f"--server-id={server_id}")
-    with mysql_server(program, folder, os.environ, port=port, options=options) as server:
-        try:
-            stand = MySqlStand(server)
-            make_account(stand)
-            yield stand
-        finally:
-            server.kill()  # quicker than a shutdown, which waits for replicas
+    made = mysql_server(program, folder, os.environ, port=port, options=options)
+    with killed_at_last(made) as server:
+        stand = MySqlStand(server)
+        make_account(stand)
+        yield stand
 
 
 @contextmanager
@@ -225,17 +223,15 @@ def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
 def private_mariadb(program: Program, folder: Path, server_id: int) -> Iterator[MySqlStand]:
     """A started MariaDB that writes what it replicates to its own log."""
     options = ("--log-slave-updates=ON", "--sync-binlog=0", f"--server-id={server_id}")
-    with mariadb_server(program, folder, cache_folder(os.environ), options=options) as server:
-        try:
-            stand = MySqlStand(server)
-            stand.execute(
-                "set sql_log_bin = 0",
-                f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
-                f"grant replication slave, binlog monitor, select on *.* to {ACCOUNT}",
-            )
-            yield stand
-        finally:
-            server.kill()
+    made = mariadb_server(program, folder, cache_folder(os.environ), options=options)
+    with killed_at_last(made) as server:
+        stand = MySqlStand(server)
+        stand.execute(
+            "set sql_log_bin = 0",
+            f"create user if not exists {ACCOUNT} identified by '{PASSWORD}'",
+            f"grant replication slave, binlog monitor, select on *.* to {ACCOUNT}",
+        )
+        yield stand
 
 
 def fresh_mariadb(stand: MySqlStand) -> None:

@@ -17,7 +17,7 @@ from demo.mysqld import mysql_server
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import SMALL, make_account
@@ -43,7 +43,8 @@ def native(
     """A MySQL whose engine carries out foreign keys."""
     options = (*SMALL, "--innodb-native-foreign-keys=ON", "--binlog-row-metadata=MINIMAL")
     folder = tmp_path_factory.mktemp("native")
-    with mysql_server(mysql_program, folder, os.environ, options=options) as running:
+    made = mysql_server(mysql_program, folder, os.environ, options=options)
+    with killed_at_last(made) as running:
         stand = MySqlStand(running)
         make_account(stand)
         yield stand

@@ -190,6 +190,35 @@ def test_a_table_that_changes_while_it_is_read(
     assert loading(shop) == set()
 
 
+def test_what_concerns_no_row_costs_no_chunk(
+    shop: Shop, piecemeal: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between chunks, and behind the last of them; images of before and behind are merged."""
+    voided: list[str] = []
+    monkeypatch.setattr(
+        shop.follower.ledger, "void_load", lambda lease, load, why: voided.append(why)
+    )
+    piecemeal(4)
+    shop.run()
+    shop.do(
+        "alter table a add index (v), comment = 'x', alter column v set default 5",
+        "insert into a (id) values (1000)",
+    )
+    piecemeal(4)
+    shop.run()
+    shop.do(
+        "alter table a alter column v set invisible, add check (id > -5), auto_increment = 77",
+        "insert into a (id, v) values (1001, 1)",
+        "alter table a drop index v",
+    )
+    piecemeal(1000)
+    shop.run()
+    shop.do("alter table a alter column v set visible", "delete from a where id = 3")
+    shop.run()
+    assert voided == []
+    shop.require_whole("a", rereads=1)
+
+
 @dataclass
 class AlteredAsItBegins(MySqlServer):
     """A server whose tables are altered, once, behind the place that their structures are
@@ -303,3 +332,25 @@ def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
             with suppress(pymysql.err.OperationalError):  # a deadlock
                 cursor.execute(statement)
             stop.wait(0.002)
+
+
+@pytest.mark.soak
+def test_five_thousand_tables(mysql: MySqlStand, database: str) -> None:
+    """Each in a chunk of its own, all in the first run; then they go on by the log."""
+    names = [f"t{number:04d}" for number in range(5_000)]
+    for name in names:
+        mysql.execute(
+            f"create table {name} (id int primary key, v int)",
+            f"insert into {name} values (1, 1)",
+            database=database,
+        )
+    mysql.execute("flush binary logs")
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    follower.snapshot = SnapshotPlan(seconds=1e9)
+    assert len(follower.run().loaded) == len(names)
+    mysql.execute(f"update {database}.{names[-1]} set v = 2")
+    follower.run()
+    states = follower.ledger.table_states(SOURCE).values()
+    assert {one.condition for one in states} == {TableCondition.ACTIVE}
+    expected = [[{"id": 1, "v": 2 if name == names[-1] else 1}] for name in names]
+    assert [follower.mirror(f"{database}.{name}") for name in names] == expected

@@ -11,8 +11,9 @@ from pipeline.errors import BatchesWait, SourceBusy
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.revise import Standing
+from pipeline.runs.replaying.replay import plan_replay, replay
+from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
@@ -92,6 +93,8 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     spoil(follower, table, 2)
     compared = replayed(follower, commit=False)
     assert [mirror.wrong for mirror in compared.mirrors] == [1]
+    [row] = compared.mirrors[0].rows
+    assert (row.kind, row.key, row.columns, row.shown) == ("different", "id=2", ("v",), None)
     assert follower.mirror(str(table)) != before
     replayed(follower)
     assert follower.mirror(str(table)) == before

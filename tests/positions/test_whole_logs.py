@@ -15,6 +15,7 @@ from pipeline.errors import (
     StreamEndedEarly,
     TransactionsMissing,
 )
+from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from pipeline.position import Coordinates
@@ -100,6 +101,9 @@ class Site:
     def ledger(self) -> Ledger:
         return self.follower.ledger
 
+    def consumers(self) -> Consumers:
+        raise AssertionError("no step asks for them")
+
     def reopen_ledger(self) -> None:
         raise AssertionError("the ledger is well")
 
@@ -177,7 +181,7 @@ def _without_its_second_file(pair: Pair) -> tuple[Shop, str]:
     lost = executed(pair.a).difference(before)
     pair.a.execute("flush binary logs")
     shop.put(4)
-    running(pair.a).stop()
+    running(pair.a).kill()
     _lose(running(pair.a).data, lost_file)
     running(pair.a).start()
     return shop, str(lost)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-
-import pytest
+from typing import Any
 
 from pipeline.proof.proven import Proof
 from pipeline.runs.context import VerifyReport
@@ -31,12 +30,17 @@ KEYS = {
 ROWS = 400
 
 
-def followed(stand: MySqlStand, database: str, columns: str, values: str) -> Follower:
-    rows = ", ".join(f"({values.replace('{n}', str(n))})" for n in range(ROWS))
-    stand.execute(f"create table t ({columns})", database=database)
+def followed(stand: MySqlStand, database: str, **tables: tuple[str, str]) -> Follower:
+    """Tables of `ROWS` rows, by name: their columns and a row's values."""
     follower = Follower(server(stand), [f"{database}.*"])
+    stand.execute(
+        *(f"create table {name} ({columns})" for name, (columns, _) in tables.items()),
+        database=database,
+    )
     follower.run()
-    stand.execute(f"insert into t values {rows}", database=database)
+    for name, (_, values) in tables.items():
+        rows = ", ".join(f"({values.replace('{n}', str(n))})" for n in range(ROWS))
+        stand.execute(f"insert into {name} values {rows}", database=database)
     follower.run()
     return follower
 
@@ -45,47 +49,41 @@ def sampled(follower: Follower, rows: int, seed: int = 1) -> VerifyReport:
     return verify_sample(follower.work(), None, rows, Random(seed))
 
 
-@pytest.mark.parametrize(("columns", "values"), KEYS.values(), ids=KEYS)
-def test_a_sample_of_an_equal_table_is_equal(
-    mysql: MySqlStand, database: str, columns: str, values: str
-) -> None:
-    """Whatever its key is, and whatever changed since the last run."""
-    follower = followed(mysql, database, columns, values)
-    mysql.execute(
-        "update t set v = v + 1 where v % 3 = 0", "delete from t where v % 7 = 0", database=database
-    )
+def test_samples_tell_equal_from_wrong(mysql: MySqlStand, database: str) -> None:
+    """Whatever the key is, and whatever changed since the last run: an equal table is equal, and a
+    sample that covers a table finds each row that is missing, otherwise or, where both sides order
+    the key alike, too many."""
+    tables = {f"t{number}": kind for number, kind in enumerate(KEYS.values())}
+    follower = followed(mysql, database, **tables)
+    for name in tables:
+        mysql.execute(
+            f"update {name} set v = v + 1 where v % 3 = 0",
+            f"delete from {name} where v % 7 = 0",
+            database=database,
+        )
     for seed in range(3):
-        (found,) = sampled(follower, 60, seed).tables
-        assert (found.equal, found.proof) == (True, Proof.SAMPLE)
-        assert found.compared is not None
-        assert 20 <= found.compared < ROWS
+        found = sampled(follower, 60, seed).tables
+        assert len(found) == len(KEYS)
+        for one in found:
+            assert (one.equal, one.proof) == (True, Proof.SAMPLE), one.table
+            assert one.compared is not None
+            assert 20 <= one.compared < ROWS
+    follower.run()
+    for name in tables:
+        spoil(follower, TableName(database, name), _spoiled)
+    for one in sampled(follower, 100 * ROWS).tables:
+        too_many = one.table.name == "t0"
+        wrong = (one.only_in_source, one.different, one.only_in_lake)
+        assert wrong == (1, 1, int(too_many)), one.table
+        assert {row.columns for row in one.rows} == {(), ("v",)}
 
 
-@pytest.mark.parametrize(("columns", "values"), KEYS.values(), ids=KEYS)
-@pytest.mark.parametrize("kind", ["missing", "changed"])
-def test_a_large_sample_finds_a_wrong_row(
-    mysql: MySqlStand, database: str, columns: str, values: str, kind: str
-) -> None:
-    """One that covers the table finds each row that is missing or otherwise."""
-    follower = followed(mysql, database, columns, values)
-    table = TableName(database, "t")
-    if kind == "missing":
-        spoil(follower, table, lambda rows: rows.pop(123))
-    else:
-        spoil(follower, table, lambda rows: rows[123].update(v=-5))
-    (found,) = sampled(follower, 100 * ROWS).tables
-    assert found.only_in_source == (kind == "missing")
-    assert found.different == (kind == "changed")
-    assert [row.columns for row in found.rows] == [("v",) if kind == "changed" else ()]
-
-
-def test_a_sample_finds_a_row_that_is_too_many(mysql: MySqlStand, database: str) -> None:
-    """Of a table whose key both sides order alike."""
-    follower = followed(mysql, database, *KEYS["a number"])
-    table = TableName(database, "t")
-    spoil(follower, table, lambda rows: rows.append({**rows[0], "id": 40000000000000007}))
-    (found,) = sampled(follower, 100 * ROWS).tables
-    assert (found.only_in_lake, found.only_in_source, found.different) == (1, 0, 0)
+def _spoiled(rows: list[dict[str, Any]]) -> None:
+    """One is missing, one has another value, and where the key is a number one is too many."""
+    rows[200].update(v=-5)
+    if "id" in rows[0]:
+        rows.append({**rows[0], "id": 40000000000000007})
+    rows.pop(123)
 
 
 def test_samples_while_others_write(mysql: MySqlStand, database: str) -> None:
@@ -100,7 +98,7 @@ def test_samples_while_others_write(mysql: MySqlStand, database: str) -> None:
 
 def test_a_table_without_a_key_has_no_sample(mysql: MySqlStand, database: str) -> None:
     """It is said, with the command that compares all of it."""
-    follower = followed(mysql, database, "v int, w int", "{n}, {n}")
+    follower = followed(mysql, database, t=("v int, w int", "{n}, {n}"))
     found = sampled(follower, 10)
     assert [one.hint for one in found.not_proven] == [f"`lockstep verify {database}.t`"]
     assert not found.tables

@@ -110,6 +110,7 @@ class MemoryBooks:
     scopes: dict[int, TablePatterns] = field(default_factory=dict)
     set_witnesses: dict[int, tuple[SetWitness, ...]] = field(default_factory=dict)
     intents: dict[int, tuple[str, Intent]] = field(default_factory=dict)
+    intended_at: dict[int, datetime] = field(default_factory=dict)
     settled: dict[int, SettledWrite] = field(default_factory=dict)
     revisions: dict[int, RevisionEntry] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)

@@ -23,7 +23,7 @@ from tests.twins.prepared import ended_prepared, open_prepared, record_prepared
 from tests.twins.schemas import record_history
 from tests.twins.tables import record_extents, record_handovers
 
-_EXPLAINED = (TableEventKind.REREAD, TableEventKind.REBUILT)
+_EXPLAINED = (TableEventKind.REREAD, TableEventKind.REFRESHED, TableEventKind.REBUILT)
 
 
 class MemoryCaptures(MemorySubject):

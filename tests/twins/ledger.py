@@ -17,6 +17,7 @@ from tests.twins.orders import MemoryOrders
 from tests.twins.proofs import MemoryProofs
 from tests.twins.revisions import MemoryRevisions
 from tests.twins.schemas import MemorySchemas
+from tests.twins.spans import MemorySpans
 from tests.twins.tables import MemoryTables
 from tests.twins.writes import MemoryWrites
 
@@ -34,6 +35,7 @@ class MemoryLedger(
     MemoryLakeBooks,
     MemoryProofs,
     MemoryRevisions,
+    MemorySpans,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

@@ -46,13 +46,6 @@ class MemoryRevisions(MemorySubject):
         with self._step(lease):
             self._ended(lease, revision, "given up")
 
-    def revision_count(self, batch: int) -> int:
-        return sum(
-            revision.state == "settled"
-            and any(part.batch == batch for part in revision.revision.segments)
-            for revision in self.books.revisions.values()
-        )
-
     def _ended(self, lease: Lease, revision: Revision, state: str) -> bool:
         """Whether it was open until now."""
         entry = self.books.revisions.get(revision.id)

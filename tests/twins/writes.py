@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Lease
-from pipeline.intent import REPLAY, Intent, Missing, MissingTable, SettledWrite, VersionSetEntry
+from pipeline.intent import (
+    REPLAY,
+    Intent,
+    Missing,
+    MissingTable,
+    SettledWrite,
+    ShownVersion,
+    VersionSetEntry,
+)
 from pipeline.life.events import MirrorWritten, Rejoined
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
@@ -49,6 +57,7 @@ class MemoryWrites(MemorySubject):
             intent = Intent(number, table, app_id, txn, first_batch, last_batch, step)
             _may_intend(books, lease.source, intent)
             books.intents[number] = (lease.source, intent)
+            books.intended_at[number] = self._clock()
             return intent
 
     def settle(
@@ -74,7 +83,9 @@ class MemoryWrites(MemorySubject):
             for write in books.settled.values():
                 if write.intent.app_id == intent.app_id and write.delta_version >= delta_version:
                     raise refusal("writes_delta_version_ascends")
-            books.settled[intent.id] = SettledWrite(intent, delta_version, self._clock(), reason)
+            books.settled[intent.id] = SettledWrite(
+                intent, delta_version, books.intended_at[intent.id], self._clock(), reason
+            )
             mirror = books.states[lease.source, intent.table].mirror
             books.written[intent.id] = VersionSetEntry(
                 intent.table, mirror, delta_version, table_id
@@ -112,6 +123,17 @@ class MemoryWrites(MemorySubject):
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return [one for one in self._set(source, batch) if isinstance(one, VersionSetEntry)]
+
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
+        found: list[ShownVersion] = []
+        before: VersionSetEntry | None = None
+        for batch in self.books.of_source(source, BatchState.ACKNOWLEDGED):
+            shown = [o for o in self.version_set(source, batch.id) if o.table == table]
+            now = shown[0] if shown else None
+            if batch.id <= last and now is not None and now != before:
+                found.append(ShownVersion(batch.id, now))
+            before = now
+        return found[::-1]
 
     def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
         return [one for one in self._set(source, batch) if isinstance(one, MissingTable)]

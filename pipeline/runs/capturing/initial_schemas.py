@@ -71,18 +71,23 @@ def _tracker(
 
 
 def structures_behind(
-    work: Workplace, facts: ServerFacts, batch: Batch, at: Coordinates, recorded: Recorded
+    known: KnownStructures, facts: ServerFacts, recorded: Recorded
 ) -> SchemaTracker:
-    """A tracker that knows what held at a place that the batch began or ended at."""
-    ledger, source = work.ledger, work.source.name
-    then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
-    databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
+    """A tracker that begins with what held at some place of before."""
     return SchemaTracker(
-        _Given(ledger, source, then, databases, ledger.last_versions(source)),
+        known,
         lower_case_table_names=facts_of_server(facts).lower_case_table_names,
         generation=next_generation,
         recorded=recorded,
     )
+
+
+def known_at(work: Workplace, batch: Batch, at: Coordinates) -> KnownStructures:
+    """What held at a place that the batch began or ended at."""
+    ledger, source = work.ledger, work.source.name
+    then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
+    databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
+    return _Given(ledger, source, then, databases, ledger.last_versions(source))
 
 
 def facts_of_server(facts: ServerFacts) -> context.ServerDialect:

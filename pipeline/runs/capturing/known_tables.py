@@ -37,7 +37,7 @@ def tables_of(
         loads.pop(table, None)
         if table in states:
             states[table] = _taken_up(states[table])
-    there = (one.name for one in work.server.tables() if work.source.patterns.matches(one.name))
+    there = filter(work.source.patterns.matches, work.server.engines())
     for table in foreign_mirrors(work, there):
         loads[table] = False
         if before is None:

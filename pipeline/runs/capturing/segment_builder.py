@@ -8,6 +8,7 @@ do to tables (`table_changes`), what images carry (`change_rows`), files (`captu
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 
 import numpy as np
 
@@ -25,10 +26,12 @@ from pipeline.runs.capturing.cascade_watch import Lost, Watch
 from pipeline.runs.capturing.catch_up_tables import ComingBack
 from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
 from pipeline.runs.capturing.image_decoder import Decoding
+from pipeline.runs.capturing.part_rows import put_part
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, behind
 from pipeline.runs.capturing.source_rows import Counted, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Numbers, Rules, TakenUp
+from pipeline.runs.loading.part import PartRead
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
@@ -117,6 +120,10 @@ class Segmenter:
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`."""
         self._following.quarantine(table, at, error)
+
+    def refresh(self, part: PartRead, moment: datetime) -> None:
+        """Rows that were read by a condition stand before all that the log has."""
+        put_part(part, self._tables, self._structures, self._numbers, moment)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew behind the last change so far."""

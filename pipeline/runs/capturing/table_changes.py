@@ -28,6 +28,8 @@ from pipeline.runs.schema_choice import engine_hint, release_hint
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.table import TableName
@@ -79,6 +81,10 @@ class TakenUp:
     rereads: Sequence[Reread] = ()
     comebacks: Sequence[Comeback] = ()
     completed: Collection[TableName] = ()
+
+
+def _same_rows(read: TableSchema | None, now: TableSchema | None) -> bool:
+    return bool(read and now and row_structure(read) == row_structure(now))
 
 
 class Following:
@@ -262,7 +268,8 @@ class Following:
         if version is None or not self._tables.loading(one.table):
             return
         sequence, read = self.joining.place(one)
-        if version.version != read:
+        # What changes rows, or how they are told, has ended the load at its statement.
+        if version.version != read and not _same_rows(one.schema, version.schema):
             self._reread(one.table, one.high, owed(ALTERED))
             return
         self._tables.loaded(one.table)

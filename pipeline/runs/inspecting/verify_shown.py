@@ -83,7 +83,7 @@ def chosen(
     states: Mapping[TableName, TableState],
 ) -> list[TableName]:
     """Which tables are compared, sorted; `NothingMatches` for one that nobody knows."""
-    present = {table.name for table in work.server.tables()}
+    present = {*work.server.engines()}
     if tables is not None:
         unknown = [table for table in tables if table not in present and table not in states]
         if unknown:

@@ -63,13 +63,13 @@ class ShownVersions:
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
     """The set as of a place; of the newest acknowledged batch without one.
     `VersionSetUnknown` where no such batch shows it."""
-    return _shown(ledger, source, chosen(source, _acknowledged(ledger, source), place))
+    return version_set_of(ledger, source, chosen(source, _acknowledged(ledger, source), place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
     """The sets of the last acknowledged batches, newest first."""
     batches = [one for one in ledger.batches(source, limit=_ALL) if _is_acknowledged(one)]
-    return [_shown(ledger, source, batch) for batch in batches[:limit]]
+    return [version_set_of(ledger, source, batch) for batch in batches[:limit]]
 
 
 def _acknowledged(ledger: Ledger, source: str) -> list[Batch]:
@@ -83,7 +83,8 @@ def _is_acknowledged(batch: Batch) -> bool:
     return batch.state is BatchState.ACKNOWLEDGED
 
 
-def _shown(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
+def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
+    """The set of an acknowledged batch."""
     lacks = ledger.missing_versions(source, batch.id)
     ends = _ends_of(ledger, source, lacks)
     return ShownVersions(
@@ -210,6 +211,11 @@ def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
 
 
 # -- what is missing ------------------------------------------------------------------------
+
+
+def explained(ledger: Ledger, source: str, one: MissingTable) -> MissingVersion:
+    """Why a table has no version as of a batch, in words."""
+    return _explained(one, _ends_of(ledger, source, [one]))
 
 
 def _explained(one: MissingTable, ends: dict[int, Position]) -> MissingVersion:

@@ -54,13 +54,11 @@ def load_tables(
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{CURE}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
-    head = work.server.facts().head
-    waits = TableBusy("its turn to be read from the source has not come", hint=_AGAIN)
     done = {one.table for one in read}
     # They may not go on behind the gap.
     left = [load for load in loads if load.table in lost and load.table not in done]
-    read += [Reread(one.table, one.reason, None, head, head, error=waits) for one in left]
-    return read
+    waits = TableBusy("its turn to be read from the source has not come", hint=_AGAIN)
+    return [*read, *_unread(work, left, waits)]
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
@@ -100,12 +98,17 @@ def _loaded(
             else:
                 later.add(read.load.table)
         loads = moved
+    altered = TableBusy("it kept being altered while it was read", hint=_AGAIN)
+    left = [one for one in loads if one.table not in found.keys() | later]
+    return [*found.values(), *_unread(work, left, altered)]
+
+
+def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
+    """Tables that this run does not read, up to where the log is now."""
+    if not loads:
+        return []
     head = work.server.facts().head
-    for load in loads:
-        if load.table not in found.keys() | later:
-            altered = TableBusy("it kept being altered while it was read", hint=_AGAIN)
-            found[load.table] = Reread(load.table, load.reason, None, head, head, error=altered)
-    return list(found.values())
+    return [Reread(one.table, one.reason, None, head, head, error=why) for one in loads]
 
 
 _AGAIN = owed("", Remedy.RESNAPSHOT).hint

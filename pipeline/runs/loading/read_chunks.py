@@ -11,7 +11,7 @@ happens in between, that chunk alone is read again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -27,6 +27,9 @@ from pipeline.schema.row_keys import merge_key
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.pace import ChunkRead, first_size, next_size, throttle
+
+TELL_SECONDS = 0.3
+"""How often progress is told at the most: of many tables that takes as long as reading one."""
 
 LOOK_SECONDS = 1.0
 """How often it is looked what else the source has to do, and whether its log is still there."""
@@ -82,7 +85,7 @@ class ChunkReader:
         self._waiting = deque(self._readings)
         self._begun = False
         self._told_wait = ""
-        self._looked = float("-inf")
+        self._looked = self._told_at = float("-inf")
         self._oldest: LogFile | None = None
 
     def read(self) -> list[ChunksRead]:
@@ -101,6 +104,7 @@ class ChunkReader:
             finally:
                 for future in running:
                     future.cancel()
+        self._tell(at_once=True)
         return self._readings
 
     # -- which is next --------------------------------------------------------------------
@@ -141,7 +145,9 @@ class ChunkReader:
         after = load.chunks[-1].range.through if load.chunks else None
         through = None
         if chunk_key(load.reading.schema):
-            through = self._work.server.next_bound(load.reading.schema, after, reading.size)
+            through = self._work.server.next_bound(
+                load.reading.schema, after, reading.size, since=load.reading.low
+            )
         chunk = Chunk(len(load.chunks), Range(after, through))
         self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
         reading.put(chunk)
@@ -195,7 +201,11 @@ class ChunkReader:
         schema = load.reading.schema
         keyless = not merge_key(schema)
         with work.server.chunk(
-            schema, chunk.range, exact=keyless, most_seconds=self._piece_seconds
+            schema,
+            chunk.range,
+            exact=keyless,
+            most_seconds=self._piece_seconds,
+            since=load.reading.low,
         ) as rows:
             if keyless and not rows.exact:
                 raise TableError(
@@ -213,10 +223,10 @@ class ChunkReader:
                     count += group.num_rows
                     size += group.nbytes
                     writer.write(group)
+                files = writer.close()
             except BaseException:
                 writer.drop(0)
                 raise
-            files = writer.close()
             return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
 
     def _take(self, done: _Done) -> None:
@@ -231,8 +241,11 @@ class ChunkReader:
         reading.size = next_size(self._work.source.snapshot.pace, read)
         if reading not in self._waiting and reading.goes_on:
             self._waiting.append(reading)
-        self._work.progress.load(tuple(one.load.progress for one in self._told()))
+        self._tell()
 
-    def _told(self) -> Iterator[ChunksRead]:
-        """Those that are being read, and those that just ended."""
-        return (reading for reading in self._readings if reading.load.chunks)
+    def _tell(self, *, at_once: bool = False) -> None:
+        """Of those that are being read, and those that just ended."""
+        if at_once or perf_counter() - self._told_at >= TELL_SECONDS:
+            told = (one.load.progress for one in self._readings if one.load.chunks)
+            self._work.progress.load(tuple(told))
+            self._told_at = perf_counter()

@@ -103,12 +103,13 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
 def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:
     """What the batches have of the table; where it is rebuilt in them, all that there is since
     it was empty."""
-    parts = [part_of(work, batch, table) for batch in covered]
+    found = parts_within(work, table, covered[0].id, covered[-1].id)
+    numbers = {batch.id for batch in covered}
+    parts = [part for part in found if part.batch in numbers]
     kinds = {event.kind for part in parts for event in part.events}
     if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
         return parts
-    found = work.ledger.batches_of(work.source.name, table)
-    before = [part_of(work, batch, table) for batch in found if batch.id < covered[0].id]
+    before = parts_within(work, table, 1, covered[0].id - 1)
     return since_emptied([*before, *parts])
 
 
@@ -146,7 +147,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
         lineage=line,
         key=key,
         steps=() if plan.replaces else steps(line),
-        folders=_folders(work, plan, known),
+        folders=folders_of(work, plan, known),
         after=after,
         moment=ends[-1].committed_at if ends else None,
         again=again,
@@ -199,19 +200,12 @@ def policies_of(work: Workplace) -> MirrorPolicies:
     return MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes)
 
 
-def part_of(work: Workplace, batch: Batch, table: TableName) -> BatchPart:
-    """What a batch has of a table."""
-    source = work.source.name
-    segments = tuple(
-        segment for segment in work.ledger.segments(batch.id) if segment.table == table
-    )
-    events = tuple(
-        event for event in work.ledger.table_events(source, batch.id) if event.table == table
-    )
-    found = [
-        snapshot for snapshot in work.ledger.snapshots(source, batch.id) if snapshot.table == table
+def parts_within(work: Workplace, table: TableName, first: int, last: int) -> list[BatchPart]:
+    """What the captured batches from one to another have of a table, oldest first."""
+    return [
+        BatchPart(one.batch, one.segments, one.events, one.snapshot)
+        for one in work.ledger.contents(work.source.name, table, first, last)
     ]
-    return BatchPart(batch.id, segments, events, found[0] if found else None)
 
 
 def _versions(
@@ -258,7 +252,7 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
     return {batch.id for batch in found if batch.catches_up}
 
 
-def _folders(
+def folders_of(
     work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     """Where the files of each version are."""

@@ -14,9 +14,9 @@ from typing import Final, assert_never
 
 from pipeline.changes.strategy import Facts, Strategy, Way, choose, only_inserts
 from pipeline.claim import HINT
-from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import same_write
+from pipeline.ports.held import Held
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
@@ -60,17 +60,13 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, lease: Lease, job: Job) -> Written:
-    """The job's commit, made or found. `CommitConflict` where somebody else was first,
-    `LeaseLost` where somebody else holds the source: each commit is planned on what the mirror's
-    log ended with before that was asked."""
+def write_once(work: Workplace, job: Job, held: Held) -> Written:
+    """The job's commit, made or found. `CommitConflict` where somebody else was first, and what
+    `held` raises, such as `LeaseLost`: each commit is planned on what the mirror's log ended with
+    before that was asked."""
     made = commit_made(work, job.task)
     if made is not None:
         return Written(made, FOUND)
-
-    def held() -> None:
-        work.ledger.require_held(lease)
-
     if job.task.structure is not None:
         keep_structures(work, [job.task.structure])
     if job.steps:

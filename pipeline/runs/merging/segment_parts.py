@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import changelog_names
-from pipeline.changes.mapping import images_above, row_images
+from pipeline.changes.mapping import images_within, row_images
 from pipeline.ports.mirror_writes import StagedFiles
 from pipeline.ports.segments import SegmentStore
 from pipeline.runs.context import Workplace
@@ -45,7 +45,7 @@ class SegmentPart:
     def _read(self, store: SegmentStore, columns: Sequence[str]) -> Iterator[pa.Table]:
         wanted = ["_change_type", "_sequence", *columns]
         for piece in store.pieces(self.folder, self.files, wanted):
-            yield row_images(images_above(piece, self.part.above))
+            yield row_images(images_within(piece, self.part))
 
 
 def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
@@ -60,6 +60,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
                 above=job.task.plan.above,
+                through=job.task.plan.through,
                 partial=partial,
             ),
         )

@@ -12,7 +12,7 @@ from pipeline.changes.merging import BatchPart
 from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, part_of, policies_of, versions_between
+from pipeline.runs.merging.job import moments_of, parts_within, policies_of, versions_between
 from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from pipeline.table_state import TableState
@@ -20,8 +20,8 @@ from pipeline.table_state import TableState
 
 def parts_of(work: Workplace, table: TableName) -> list[BatchPart]:
     """What each live captured batch has of a table, oldest first."""
-    source = work.source.name
-    return [part_of(work, batch, table) for batch in work.ledger.batches_of(source, table)]
+    newest = work.ledger.captured_cursor(work.source.name)
+    return [] if newest is None else parts_within(work, table, 1, newest.batch)
 
 
 def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:

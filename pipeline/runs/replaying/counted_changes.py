@@ -18,8 +18,8 @@ from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import moments_of, policies_of, versions_between
-from pipeline.runs.replaying.revise import SegmentFound
 from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.runs.replaying.segments_found import SegmentFound
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -35,7 +35,8 @@ class Kind:
     part: StagedFiles
 
 
-def require_merged(state: TableState) -> None:
+def require_mirror(state: TableState) -> None:
+    """`TableError` unless the mirror shows all that its changelog says."""
     table = state.table
     if state.condition is not TableCondition.ACTIVE:
         said = state.condition.value

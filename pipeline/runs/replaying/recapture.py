@@ -11,15 +11,15 @@ structure that is not recorded; else nothing of it is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.batch import Batch, Cursor
+from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import RunStart, read_witness_of
+from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
@@ -29,8 +29,9 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Numbers, Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.runs.replaying.span_facts import SpanFacts
 from pipeline.segment import Segment
-from pipeline.start.question import Start, StartRule, WitnessReading
+from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
 
@@ -51,43 +52,12 @@ class AsRecorded:
     why: str
 
 
-def why_not_again(work: Workplace, batch: Batch, facts: ServerFacts) -> str | None:
-    """Why the log cannot tell once more what a batch captured; None where nothing is known
-    against it. Reads two events of the log."""
-    if batch.catches_up:
-        return "it brought back tables that had stopped"
-    events = work.ledger.table_events(work.source.name, batch.id)
-    if work.ledger.snapshots(work.source.name, batch.id) or any(
-        event.kind is TableEventKind.REREAD for event in events
-    ):
-        return "it has rows that were read from the source"
-    if any(one.batch < batch.id for one in work.ledger.ended_prepared(batch.id)):
-        return "it has rows of an XA transaction that was prepared before it"
-    if batch.start.server_uuid != facts.server_uuid:
-        return "another server answers than the one whose log it read"
-    assert batch.end is not None and batch.witness is not None, "it is acknowledged"
-    gone = [
-        file
-        for file in (batch.start.at.file, batch.end.at.file)
-        if all(log.file != file for log in facts.binlogs)
-    ]
-    if gone:
-        return f"its log is gone from the server ({gone[0]})"
-    cursor = Cursor(batch.id, batch.end, batch.witness)
-    if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
-        return "the server's log is not the one that it read"
-    return None
-
-
-def recapture(
-    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
-) -> Recaptured | AsRecorded:
-    """Read it again into the scratch folder; writes nothing else. `firsts`: the first batch that
-    has anything of a table, for each of this batch's."""
-    why = why_not_again(work, batch, facts)
+def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured | AsRecorded:
+    """Read it again into the scratch folder; writes nothing else."""
+    why = facts.why_not(batch)
     if why is None:
         try:
-            return _recaptured(work, batch, facts, firsts)
+            return _recaptured(work, batch, facts)
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
@@ -95,9 +65,7 @@ def recapture(
     return AsRecorded(batch, why)
 
 
-def _recaptured(
-    work: Workplace, batch: Batch, facts: ServerFacts, firsts: Mapping[TableName, int]
-) -> Recaptured | AsRecorded:
+def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured | AsRecorded:
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -108,17 +76,17 @@ def _recaptured(
         ScratchStore(work.segments, source),
         source=source,
         batch=batch.id,
-        states=_states_then(work, [one for one in captured if firsts[one] < batch.id]),
+        states=_states_then(work, [one for one in captured if facts.firsts[one] < batch.id]),
         updated=_says_updated(work, recorded),
     )
     basis = Basis(
         then,
-        _begun(work, batch, facts),
+        _begun(work, batch, facts.server),
         RunBounds(batch.end.at, GtidSet()),
         batch.id,
         tables=tables,
         structures=structures_behind(
-            then, facts, batch, batch.start.at, RecordedBefore(ledger, source, batch.id)
+            facts.structures(batch), facts.server, RecordedBefore(ledger, source, batch.id)
         ),
         prepared={},
     )

@@ -1,0 +1,34 @@
+"""The pages of a source's last runs, beside lockstep.toml: `.lockstep/pages/<source>/<run>.html`.
+
+Belongs here: the files. Does not: what is in them (`page`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from assets.catalogue import replace_file
+
+FOLDER: Final = "pages"
+
+KEPT: Final = 500
+"""Pages of a source; the oldest go."""
+
+_LETTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def page_path(state_folder: Path, source: str, about: str) -> Path:
+    """Where the page of a run or a span belongs; `about` names it, whatever letters it has."""
+    name = _LETTERS.sub("-", about.removeprefix("run ").removeprefix("from "))[:150]
+    return state_folder / FOLDER / source / f"{name}.html"
+
+
+def keep_page(path: Path, text: str) -> None:
+    """Written whole; the oldest pages beside it make room. OSError where it cannot be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, text)
+    pages = sorted(path.parent.glob("*.html"), key=lambda page: page.stat().st_mtime_ns)
+    for old in pages[:-KEPT]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""`lockstep rebuild TABLE`: a mirror as of any transaction of the past, or the live one again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep import exits
+from lockstep.commands.verify import table_name
+from lockstep.context import CommandContext, Outcome
+from lockstep.grammar import UsageError, place_argument
+from lockstep.holder import holder
+from pipeline.errors import NothingMatches
+from resources.lake.paths import LakePath, is_url
+
+if TYPE_CHECKING:
+    from pipeline.places import Place
+    from pipeline.runs.context import Workplace
+    from pipeline.runs.rebuilding.rebuild import RebuildReport
+    from pipeline.table import TableName
+    from resources.adapters import Adapters
+    from resources.config import SourceSettings
+
+
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """0, or a refusal: 2 for what the past does not have, 3 while batches wait."""
+    from lockstep.progress import LiveProgress
+    from lockstep.rebuild_report import rebuild_json, show_rebuild
+    from resources.adapters import Adapters
+
+    table = table_name(arguments.table)
+    if arguments.into and not arguments.as_of:
+        raise UsageError(
+            "--into is where a table of the past goes; the live mirror stays where it is.",
+            hint="name the past with `--as-of PLACE`, or leave --into out",
+        )
+    place = place_argument(arguments.as_of, "--as-of", "rebuild") if arguments.as_of else None
+    with Adapters(context.settings, on_warning=context.note) as adapters:
+        source = _source_of(adapters, context.sources(arguments.source), table)
+        with LiveProgress(context.console, source.name) as progress:
+            work = adapters.workplace(source.name, progress)
+            done = _done(arguments, context, adapters, work, table, place)
+    show_rebuild(context, done, planned=arguments.dry_run)
+    told = rebuild_json(done)
+    return Outcome(exits.DONE, {"source": source.name, "dry_run": arguments.dry_run, **told})
+
+
+def _done(
+    arguments: argparse.Namespace,
+    context: CommandContext,
+    adapters: Adapters,
+    work: Workplace,
+    table: TableName,
+    place: Place | None,
+) -> RebuildReport:
+    from dataclasses import replace
+
+    from pipeline.runs.rebuilding.rebuild import plan_rebuild, rebuild_as_of, rebuild_live
+    from pipeline.runs.replaying.waiting import lock_when_free
+
+    if place is None and arguments.dry_run:
+        return plan_rebuild(work, table, None)
+    if place is None:
+        name = work.source.name
+        with lock_when_free(work.ledger, name, holder("rebuild"), context.note) as lease:
+            return rebuild_live(work, lease, adapters.lake().copies, table)
+    lake = context.settings.lake_path().absolute()
+    planned = plan_rebuild(work, table, place)
+    chosen = _chosen(arguments.into or "", lake, work, planned)
+    if arguments.dry_run:
+        return replace(planned, into=str(chosen))
+    return rebuild_as_of(work, adapters.lake().copies, table, place, str(chosen))
+
+
+def _chosen(into: str, lake: LakePath, work: Workplace, planned: RebuildReport) -> Path:
+    """Where a table of the past goes: what was named, or beside the lake, named by its place."""
+    from pipeline.changes.layout import mirror_path
+
+    if is_url(into) or (not into and not isinstance(lake, Path)):
+        raise UsageError(
+            "A table of the past is made in a folder of this machine.",
+            hint="name one with `--into`",
+        )
+    if not isinstance(lake, Path):
+        return Path(into).absolute()
+    at = str(planned.cut.at).replace(":", "-")
+    below = f"{mirror_path(work.source.name, planned.table)}@{at}"
+    chosen = Path(into).absolute() if into else lake.with_name(f"{lake.name}-as-of") / below
+    _require_outside(chosen, lake)
+    return chosen
+
+
+def _require_outside(chosen: Path, lake: Path) -> None:
+    resolved = chosen.resolve()
+    if resolved == lake.resolve() or lake.resolve() in resolved.parents:
+        raise UsageError(
+            f"{chosen} lies in the lake, whose tables are kept as they are now.",
+            hint="name a place outside of it with `--into`",
+        )
+
+
+def _source_of(
+    adapters: Adapters, sources: tuple[SourceSettings, ...], table: TableName
+) -> SourceSettings:
+    """The one that captured the table."""
+    for source in sources:
+        if table in adapters.ledger().table_states(source.name):
+            return source
+    raise NothingMatches(
+        f"No run has captured a table {table} yet.",
+        hint="`lockstep tables` lists what is captured, `lockstep run` captures",
+    )

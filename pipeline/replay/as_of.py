@@ -1,0 +1,234 @@
+"""Which transactions of a source a place of the past has behind it. Pure.
+
+Belongs here: the batch that a place lies in, and how many of its transactions count. Does not: the
+forms of a place (`pipeline.places`), reading a batch's transactions (`pipeline.runs.rebuilding`),
+spans, which are about whole batches (`spans`).
+
+| a place | what counts |
+|---|---|
+| a moment | what was committed up to it: all in front of the first that was committed later |
+| a place of a log | what ends there, or before |
+| a moment in a file | the files before, and of that file as for a moment |
+| a set of GTIDs | all up to the last of the set |
+| a run, `latest` | all up to where it ended |
+| `earliest` | all of the first batch, as for `lockstep versions` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.batch import Batch
+from pipeline.errors import PastRefused
+from pipeline.gtid import GtidSet
+from pipeline.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+    moment_text,
+)
+from pipeline.position import Coordinates, LogFile
+from pipeline.replay.spans import server_of
+
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
+"""What is needed to know of a transaction: see `pipeline.changes.source_tables`."""
+
+_LIST = "`lockstep versions --list` shows the ends of the newest batches"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A place lies at the end of a batch (`whole`), or in it."""
+
+    batch: Batch
+    whole: bool
+
+
+def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> Within:
+    """`chain`: acknowledged batches, oldest first, at least the first, the last and those that
+    the place may lie in; `runs`: run → its batch's id. `PastRefused` for a place that no batch
+    has read."""
+    if not chain:
+        raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
+    ordinary = [one for one in chain if not one.catches_up]
+    match place:
+        case Latest():
+            return Within(chain[-1], whole=True)
+        case Earliest():
+            return Within(chain[0], whole=True)
+        case OfRun(run):
+            return Within(next(one for one in chain if one.id == runs[run]), whole=True)
+        case AtMoment(moment):
+            return _at_moment(place, ordinary, moment)
+        case AtCoordinates(at):
+            return _at_coordinates(place, ordinary, at)
+        case InFile(file, moment):
+            return _in_file(place, ordinary, file, moment)
+        case AfterGtids(gtids):
+            return _after_gtids(place, ordinary, gtids)
+        case Snapshot():
+            raise PastRefused(
+                "'snapshot' is a way to start, not a place in time",
+                hint="`lockstep rebuild --help`",
+            )
+
+
+def transactions_up_to(place: Place, told: pa.Table) -> int:
+    """How many of a batch's transactions count, which `told` has in their order with the columns
+    of `COLUMNS`."""
+    match place:
+        case AtMoment(moment):
+            return _leading(_not_later(told, moment))
+        case InFile(file, moment):
+            numbers = _file_numbers(told)
+            inside = (numbers < file.number) | ((numbers == file.number) & _not_later(told, moment))
+            return _leading(inside)
+        case AtCoordinates(at):
+            numbers, ends = _file_numbers(told), told.column("end_offset").to_numpy()
+            before = numbers < at.file.number
+            return _leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
+        case AfterGtids(gtids):
+            found = [
+                number
+                for number, text in enumerate(told.column("_gtid").to_pylist(), start=1)
+                if text and _has(gtids, text)
+            ]
+            if not found:
+                raise PastRefused(
+                    f"no transaction of {place} was read",
+                    hint="name a moment or a place of the log",
+                )
+            return int(found[-1])
+        case _:
+            return int(told.num_rows)
+
+
+def _has(gtids: GtidSet, text: str) -> bool:
+    """Whether a set has one transaction, as the log writes it."""
+    source, _, number = text.rpartition(":" if ":" in text else "-")
+    spans = gtids.intervals.get(source, ())
+    return any(first <= int(number) <= last for first, last in spans)
+
+
+def _leading(inside: Flags) -> int:
+    """How many come before the first that is not inside."""
+    outside = np.flatnonzero(~inside)
+    return int(outside[0]) if outside.size else int(inside.size)
+
+
+def _not_later(told: pa.Table, moment: datetime) -> Flags:
+    at = told.column("_committed_at")
+    later = pc.fill_null(pc.greater(at, pa.scalar(moment, at.type)), False)
+    return ~np.asarray(later.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _file_numbers(told: pa.Table) -> Integers:
+    files = told.column("_file").combine_chunks().dictionary_encode()
+    numbers = [LogFile.parse(name).number for name in files.dictionary.to_pylist()]
+    places: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.array(numbers, np.int64)[places]
+
+
+# -- the batch ------------------------------------------------------------------------------
+
+
+def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within:
+    later = [one for one in chain if one.transactions and _committed(one, moment) > moment]
+    if later:
+        return Within(later[0], whole=False)
+    last = _last_commit(chain)
+    if last is None or moment > last:
+        raise _not_read(place, chain[-1])
+    return Within(chain[-1], whole=True)
+
+
+def _committed(one: Batch, otherwise: datetime) -> datetime:
+    assert one.end is not None, "it is acknowledged"
+    return one.end.committed_at or otherwise
+
+
+def _last_commit(chain: Sequence[Batch]) -> datetime | None:
+    told = [one.end.committed_at for one in chain if one.end is not None and one.end.committed_at]
+    return told[-1] if told else None
+
+
+def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Within:
+    there = _of_log(chain, at)
+    covering = [one for one in there if one.end is not None and one.start.at < at <= one.end.at]
+    if covering:
+        end = covering[-1].end
+        return Within(covering[-1], whole=end is not None and end.at == at)
+    begin = min(one.start.at for one in there)
+    if at <= begin:
+        raise _before(place, chain)
+    last = there[-1]
+    if last.id == chain[-1].id and last.end is not None and at > last.end.at:
+        raise _not_read(place, last)
+    raise PastRefused(f"no batch has read {place}", hint=_LIST)
+
+
+def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
+    server = server_of(at, chain)
+    return [
+        one
+        for one in chain
+        if one.start.server_uuid == server and one.start.at.file.base == at.file.base
+    ]
+
+
+def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
+    there = _of_log(chain, Coordinates(file, 4))
+    for one in there:
+        assert one.end is not None, "it is acknowledged"
+        further = one.end.at.file.number > file.number
+        if further or (one.end.at.file == file and _committed(one, moment) > moment):
+            return Within(one, whole=False)
+    last = _last_commit(there)
+    if there[-1].id == chain[-1].id and (last is None or moment > last):
+        raise _not_read(place, chain[-1])
+    return Within(there[-1], whole=True)
+
+
+def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within:
+    having = [one for one in chain if one.end is not None and one.end.gtid_set.contains(gtids)]
+    if not having:
+        raise _not_read(place, chain[-1])
+    if having[0].start.gtid_set.contains(gtids):
+        raise _before(place, chain)
+    return Within(having[0], whole=False)
+
+
+def _not_read(place: Place, last: Batch) -> PastRefused:
+    return PastRefused(
+        f"the lake does not know yet what {place} has: it ends at {end_of(last)}",
+        hint="`lockstep run` reads on; `--as-of latest` is where it ends",
+    )
+
+
+def _before(place: Place, chain: Sequence[Batch]) -> PastRefused:
+    return PastRefused(
+        f"{place} lies before the history, which begins at {chain[0].start}", hint=_LIST
+    )
+
+
+def end_of(batch: Batch) -> str:
+    end = batch.end
+    assert end is not None, "it is acknowledged"
+    moment = end.committed_at
+    return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"

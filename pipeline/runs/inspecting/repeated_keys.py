@@ -1,0 +1,55 @@
+"""Whether a mirror has each key once.
+
+Belongs here: counting keys of the rows that a mirror shows. Does not: whether its rows are the
+source's (`verify_rows`), which would tell of a key that is there twice as well, and takes longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+from pipeline.table_state import TableState
+
+MOST: Final = 5_000_000
+"""Rows whose keys are held in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCount:
+    """`repeated`: rows that have the key of another one; None where nothing was counted, and `why`
+    says why. `key`: columns."""
+
+    table: TableName
+    key: tuple[str, ...]
+    rows: int = 0
+    repeated: int | None = None
+    why: str = ""
+
+
+def count_keys(work: Workplace, state: TableState) -> KeyCount:
+    """Of the mirror's newest version, by the source's primary key; reads the key alone."""
+    table, mirrors = state.table, work.mirrors
+    version = mirrors.version(state.mirror)
+    if version is None or state.mirror_version is None:
+        return KeyCount(table, (), why="nothing of it was merged yet")
+    shows = work.ledger.schema_version(work.source.name, table, state.mirror_version)
+    key = shows.schema.primary_key if shows.schema is not None else ()
+    names = mirrors.schema(state.mirror, version).names
+    if not key or not set(key) <= set(names):
+        return KeyCount(table, key, why="it has no primary key")
+    size = mirrors.size(state.mirror, version)
+    if size is None or size.rows is None or size.rows > MOST:
+        return KeyCount(
+            table, key, why=f"it has more than {MOST:,} rows: `lockstep verify {table}` compares it"
+        )
+    batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, version)]
+    if not batches:
+        return KeyCount(table, key, repeated=0)
+    rows = pa.Table.from_batches(batches)
+    distinct = rows.group_by(list(key)).aggregate([]).num_rows
+    return KeyCount(table, key, rows.num_rows, rows.num_rows - distinct)

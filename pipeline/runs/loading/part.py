@@ -1,0 +1,253 @@
+"""Rows of a table that goes on, read from the source again by a condition.
+
+Belongs here: whether the table allows it, the reading, and which rows of the mirror are gone at the
+source. Does not: which rows a condition bounds (`pipeline.snapshot.condition`), where they stand
+among the log's changes (`capturing.part_rows`), the order of the two captures (`capture`).
+
+What a condition holds for at the source is read in one consistent snapshot. Rows of the mirror that
+it may hold for, and that were not among those, are asked for by their keys in the same snapshot:
+who has none there is gone. Nothing is taken to be gone for any other reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.errors import ConditionRefused, RowsNotRead, StructureMoved, TableBusy, TableError
+from pipeline.ports.source import ConditionSnapshot
+from pipeline.ports.spool import EventFile
+from pipeline.position import Coordinates
+from pipeline.proof.hashes import Hashes, RowHasher
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.verify_sides import Mirror
+from pipeline.runs.loading.part_limits import bounded, columns_of, span_of
+from pipeline.schema.model import TableSchema
+from pipeline.schema.row_keys import key_candidates
+from pipeline.schema.rows import row_structure
+from pipeline.snapshot.points import unaskable
+from pipeline.source_plan import PartOrder
+from pipeline.table import TableName, TableStructure
+from pipeline.table_state import TableCondition, TableState
+
+AGAIN = "`lockstep run`, then `lockstep snapshot {} --where …` again"
+
+
+class Waiting:
+    """Rows of one schema that wait in a scratch file."""
+
+    def __init__(self, file: EventFile, schema: pa.Schema) -> None:
+        self._file, self._schema = file, schema
+        self._places: list[tuple[int, int]] = []
+        self._size = self.rows = 0
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        content = batch.serialize()
+        self._file.write(memoryview(content))
+        self._places.append((self._size, content.size))
+        self._size += content.size
+        self.rows += batch.num_rows
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for at, size in self._places:
+            content = pa.py_buffer(self._file.read(at, size))
+            yield pa.ipc.read_record_batch(content, self._schema)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """What was read. `rows`: those that the condition holds for; `gone`: those of the mirror that
+    have none at the source any more; `left`: how many of the mirror were not asked for, since no
+    statement can name the values of their key's column `unnamed`. All of it was so at one moment
+    between `low` and `high`."""
+
+    order: PartOrder
+    structure: TableStructure
+    low: Coordinates
+    high: Coordinates
+    rows: Waiting
+    gone: Waiting
+    left: int
+    unnamed: str | None
+
+    @property
+    def table(self) -> TableName:
+        return self.order.table
+
+    def close(self) -> None:
+        self.rows.close()
+        self.gone.close()
+
+
+def require_readable(work: Workplace, order: PartOrder) -> TableState:
+    """The table's state; refused where its rows cannot be read by a condition, with the cure."""
+    table, source = order.table, work.source.name
+    state = work.ledger.table_states(source).get(table)
+    loading = any(load.table == table for load in work.ledger.open_loads(source))
+    if loading or (state is not None and state.condition is TableCondition.LOADING):
+        raise ConditionRefused(
+            f"{table} is being read from the source, all of it",
+            hint="`lockstep snapshot` reads on until it is whole",
+        )
+    if state is None or state.mirror_version is None:
+        raise ConditionRefused(
+            f"{table} is not in the lake yet",
+            hint=f"`lockstep snapshot {table}` reads all of it",
+        )
+    if state.condition is not TableCondition.ACTIVE:
+        raise ConditionRefused(
+            f"{table} is {state.condition.value}: its mirror does not go on",
+            hint="`lockstep status` says what brings it back",
+        )
+    return state
+
+
+def read_part(work: Workplace, order: PartOrder) -> PartRead:
+    """Read them now; what was read waits until it is closed. `ConditionRefused` for what cannot be
+    read so, `RowsNotRead` for what could not be now."""
+    table = order.table
+    state = require_readable(work, order)
+    if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
+        raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
+    try:
+        return _read(work, order, state)
+    except TableBusy as error:
+        raise RowsNotRead(f"{table}: {error.reason}", hint=error.hint) from error
+    except TableError as error:
+        raise ConditionRefused(f"{table}: {error.reason}", hint=error.hint) from error
+    except StructureMoved as error:
+        raise RowsNotRead(error.message, hint=AGAIN.format(table)) from error
+
+
+def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
+    table = order.table
+    schema = _built_as_shown(work, state)
+    key = _key(schema)
+    if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
+        raise ConditionRefused(
+            "row images leave columns out (binlog_row_image), and cannot be laid over single rows",
+            hint=f"`lockstep snapshot {table}` reads all of it",
+        )
+    structure = row_structure(schema)
+    facts = work.server.facts()
+    hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
+    rows, gone = (Waiting(work.spool.scratch(), hasher.schema) for _ in range(2))
+    try:
+        with work.server.rows_where(
+            schema, order.condition, most_seconds=work.source.snapshot.seconds
+        ) as found:
+            _require_behind(work, found.rows.low)
+            read = _taken(work, order, found, hasher, rows)
+            mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
+            unnamed, left = unaskable(schema, key), 0
+            asked = _not_read(mirror, order, hasher, read)
+            if unnamed is None:
+                _put_gone(mirror, order, hasher, _absent(found, hasher, asked), gone)
+            else:
+                left = sum(batch.num_rows for batch in asked)
+            low, high = found.rows.low, max(found.rows.high, work.server.facts().head)
+    except BaseException:
+        rows.close()
+        gone.close()
+        raise
+    return PartRead(order, structure, low, high, rows, gone, left, unnamed)
+
+
+def _built_as_shown(work: Workplace, state: TableState) -> TableSchema:
+    """The table's structure now, which is the one that its mirror shows."""
+    table = state.table
+    found = [one for one in work.server.baseline([table]).tables if one.name == table]
+    assert state.mirror_version is not None, "it is required"
+    shown = work.ledger.schema_version(work.source.name, table, state.mirror_version).schema
+    if not found or shown is None or row_structure(found[0]) != row_structure(shown):
+        raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
+    return found[0]
+
+
+def _key(schema: TableSchema) -> tuple[str, ...]:
+    """By which a row that is not there is not there by any other key either."""
+    keys = list(key_candidates(schema))
+    if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
+        has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
+        raise ConditionRefused(
+            f"{schema.name}: {has}, and none is its PRIMARY KEY",
+            hint=f"`lockstep snapshot {schema.name}` reads all of it",
+        )
+    return keys[0]
+
+
+def _require_behind(work: Workplace, low: Coordinates) -> None:
+    cursor = work.ledger.captured_cursor(work.source.name)
+    assert cursor is not None, "the table was captured"
+    if low < cursor.position.at:
+        raise RowsNotRead(
+            "transactions that are in the log are not committed yet",
+            hint="the same command again, in a moment",
+        )
+
+
+def _taken(
+    work: Workplace, order: PartOrder, found: ConditionSnapshot, hasher: RowHasher, rows: Waiting
+) -> Hashes:
+    """The rows of the condition, put away; the hashes of their keys."""
+    hashes = [np.zeros(0, np.uint64)]
+    for batch in found.rows.batches:
+        rows.put(batch)
+        hashes.append(hasher.keys(batch))
+    work.progress.note(f"{order.table}: {rows.rows:,} rows were read where {order.condition.text}")
+    return np.unique(np.concatenate(hashes))
+
+
+def _not_read(
+    mirror: Mirror, order: PartOrder, hasher: RowHasher, read: Hashes
+) -> list[pa.RecordBatch]:
+    """Keys of the mirror that the condition may hold for, and that were not read."""
+    limits = order.condition.limits
+    names = columns_of(hasher.schema, hasher.key, limits)
+    schema = pa.schema([hasher.schema.field(name) for name in names])
+    column, spans = span_of(schema, limits)
+    kept = []
+    for batch in mirror.batches(schema, column, spans):
+        inside = bounded(batch, limits)
+        inside &= ~np.isin(hasher.keys(batch), read)
+        if inside.any():
+            kept.append(batch.filter(pa.array(inside)).select(list(hasher.key)))
+    return kept
+
+
+def _absent(found: ConditionSnapshot, hasher: RowHasher, asked: Sequence[pa.RecordBatch]) -> Hashes:
+    """Which of these keys have no row at the source."""
+    absent = [np.zeros(0, np.uint64)]
+    for batch in asked:
+        there = [hasher.keys(keys) for keys in found.by_keys(batch)]
+        absent.append(np.setdiff1d(hasher.keys(batch), np.concatenate([absent[0], *there])))
+    return np.concatenate(absent)
+
+
+def _put_gone(
+    mirror: Mirror, order: PartOrder, hasher: RowHasher, absent: Hashes, gone: Waiting
+) -> None:
+    """The mirror's rows with these keys, put away."""
+    if not len(absent):
+        return
+    for batch in mirror.batches(hasher.schema, *span_of(hasher.schema, order.condition.limits)):
+        found = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
+        if found.num_rows:
+            gone.put(found)
+
+
+def findings(part: PartRead) -> Sequence[str]:
+    """What was found, a sentence each."""
+    lines = [f"{part.table}: {part.gone.rows:,} rows of the mirror are gone at the source"]
+    if part.left:
+        lines.append(
+            f"{part.table}: {part.left:,} rows of the mirror stay without being looked up, since "
+            f"no statement can name the values of {part.unnamed!r}: `lockstep verify {part.table}`"
+        )
+    return lines[0 if part.gone.rows else 1 :]

@@ -1,0 +1,251 @@
+"""A table made aside of its origin: a version of a mirror copied, then the changes merged into it.
+
+Belongs here: the copy, and the merge behind it, which is the one that a run makes. Does not: what
+it is made from (`origin`), where it goes (`rebuild`).
+
+A copy has the columns and rows of its version, and nothing of its log: it is a plain table that any
+reader reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.arrow_errors import for_one_table
+from pipeline.batch import Batch
+from pipeline.changes.evolution import steps
+from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.errors import PastRefused, TableError
+from pipeline.intent import Intent
+from pipeline.lake_commit import WriteKind, stamp
+from pipeline.policies import Readers
+from pipeline.ports.copies import Copy
+from pipeline.ports.held import unasked
+from pipeline.ports.mirror_writes import (
+    FoldedChanges,
+    MirrorWrite,
+    PartColumn,
+    Recount,
+    Replace,
+    StagedFiles,
+    Target,
+)
+from pipeline.ports.mirrors import Mirrors
+from pipeline.runs.context import Workplace
+from pipeline.runs.merging.job import Job, Task, folders_of
+from pipeline.runs.merging.mirror_write import write_once
+from pipeline.runs.merging.overlaps import reads_again
+from pipeline.runs.rebuilding.origin import Origin
+from pipeline.schema.row_keys import merge_key
+from pipeline.segment import GROUP_ROWS
+from pipeline.table_state import TableState
+
+NAME: Final = "table"
+_COPIED, _MERGED = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a mirror, staged so that a write can bring them to another: those that are there,
+    and those that are marked as deleted."""
+
+    schema: pa.Schema
+    there: tuple[str, ...]
+    marked: tuple[str, ...]
+
+    def write(self, target: Target, key: tuple[str, ...]) -> MirrorWrite:
+        """The write after which these are all rows. `key`: what tells them apart; with none,
+        copies are counted."""
+        columns = tuple(PartColumn(field.name, field.type) for field in target.schema)
+        snapshot = (StagedFiles(self.there, columns),) if self.there else ()
+        if not key:
+            return Recount(target, (), snapshot)
+        return Replace(target, key, snapshot, FoldedChanges(self.marked))
+
+
+def build(work: Workplace, copy: Copy, origin: Origin) -> int:
+    """Make it, under `NAME` in the copy's place; its Delta version. `PastRefused` where a file
+    that it is made of is damaged."""
+    lake = replace(work.source.lake, readers=Readers.ANY)
+    aside = replace(work, mirrors=copy.mirrors, source=replace(work.source, lake=lake))
+    _require_whole(work, origin)
+    try:
+        with for_one_table("make it again"):
+            if origin.base is not None:
+                _copied(work, aside, origin)
+            if origin.parts:
+                write_once(aside, _job(aside, origin), unasked)
+    except TableError as error:
+        raise PastRefused(
+            f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
+            hint=error.hint or f"`lockstep versions` tells of {origin.table}",
+        ) from error
+    version = copy.mirrors.version(NAME)
+    assert version is not None, "it was written"
+    return version
+
+
+@contextmanager
+def staged_rows(
+    mirrors: Mirrors, mirror: str, version: int, aside: Mirrors, *, soft: bool
+) -> Iterator[Rows]:
+    """The rows of a mirror, which `mirrors` has, in files of `aside` that last as long as the
+    context. `soft`: rows of it may be marked as deleted."""
+    own = mirrors.schema(mirror, version)
+    marks = soft and DELETED_AT.name in own.names
+    schema = pa.schema([one for one in own if not (marks and one.name == DELETED_AT.name)])
+    there: list[str] = []
+    gone: list[str] = []
+    try:
+        for rows in _groups(mirrors, mirror, version, own):
+            marked = rows.column(DELETED_AT.name) if marks else pa.nulls(rows.num_rows)
+            stays = rows.filter(pc.is_null(marked)).select(schema.names)
+            if stays.num_rows:
+                there.append(aside.stage(NAME, stays))
+            if stays.num_rows < rows.num_rows:
+                gone.append(aside.stage(NAME, _gone(rows.filter(pc.is_valid(marked)), schema)))
+        yield Rows(schema, tuple(there), tuple(gone))
+    finally:
+        for path in (*there, *gone):
+            aside.unstage(path)
+
+
+def _groups(mirrors: Mirrors, mirror: str, version: int, own: pa.Schema) -> Iterator[pa.Table]:
+    """As many rows at a time as fit into memory."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in mirrors.rows(mirror, own.names, version):
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+            yield _table(waiting, own)
+            waiting = []
+    if waiting:
+        yield _table(waiting, own)
+
+
+def _table(batches: Sequence[pa.RecordBatch], own: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(batches).select(own.names).cast(own)
+
+
+def _gone(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """As changes that mark them once more."""
+    columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
+    names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
+    return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
+
+
+def _require_whole(work: Workplace, origin: Origin) -> None:
+    folders = _folders(work, origin)
+    for segment in origin.plan.segments:
+        wrong = work.segments.damaged(folders[segment.schema_version], segment.files)
+        if wrong:
+            raise PastRefused(
+                f"the changelog of {origin.table} is damaged: {wrong[0]}",
+                hint="`lockstep replay --from earliest --to latest` may bring it back",
+            )
+
+
+def _folders(work: Workplace, origin: Origin) -> dict[int, str]:
+    known = {version.version: version for version in origin.versions}
+    return folders_of(work, origin.plan, known)
+
+
+def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
+    """The rows of the base, in one commit."""
+    assert origin.base is not None, "there is one"
+    entry, soft = origin.base.entry, work.source.lake.deletes == "soft"
+    shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
+    key = () if shown.schema is None else merge_key(shown.schema)
+    with staged_rows(
+        work.mirrors, entry.mirror, entry.delta_version, aside.mirrors, soft=soft
+    ) as rows:
+        aside.mirrors.write(rows.write(_target(aside, origin, rows.schema), key))
+
+
+def _target(aside: Workplace, origin: Origin, schema: pa.Schema) -> Target:
+    return Target(
+        mirror=NAME,
+        schema=schema,
+        app_id=_application(aside, origin),
+        txn_version=_COPIED,
+        user_metadata=_words(aside, origin, _COPIED),
+        deletes=aside.source.lake.deletes,
+        readers=aside.source.lake.readers,
+    )
+
+
+def _application(work: Workplace, origin: Origin) -> str:
+    return f"lockstep/{work.source.name}/{origin.table}/copy"
+
+
+def _words(work: Workplace, origin: Origin, number: int) -> str:
+    """What a commit of the copy says: what it shows once the last one is made."""
+    return stamp(
+        {
+            "kind": WriteKind.REWRITE.value,
+            "ledger": work.ledger.identity(),
+            "source": work.source.name,
+            "table": str(origin.table),
+            "position": str(origin.cut.at),
+            "gtid": origin.cut.gtid,
+            "step": number,
+        }
+    )
+
+
+def _job(aside: Workplace, origin: Origin) -> Job:
+    """The merge of the changes, as a run would make it."""
+    source = aside.source.name
+    batches = _batches(aside, origin)
+    again = reads_again(aside, batches)
+    intent = Intent(
+        0,
+        origin.table,
+        _application(aside, origin),
+        _MERGED,
+        origin.parts[0].batch,
+        origin.parts[-1].batch,
+        "copy",
+    )
+    based = origin.base is not None
+    policies = replace(origin.line.policies, readers=aside.source.lake.readers)
+    line = replace(origin.line, policies=policies)
+    task = Task(
+        intent, _state(aside, origin), batches, origin.plan, _words(aside, origin, _MERGED), None
+    )
+    return Job(
+        task=task,
+        lineage=line,
+        key=origin.key,
+        steps=() if origin.plan.replaces or not based else steps(line),
+        folders=_folders(aside, origin),
+        after=0 if based else -1,
+        moment=_emptied_at(origin, batches[0]),
+        again=again,
+        all_new=not again and not aside.ledger.gaps(source),
+    )
+
+
+def _emptied_at(origin: Origin, first: Batch) -> datetime | None:
+    """The moment that rows are marked with which are gone because the table was emptied: that
+    happened in the first batch, if at all."""
+    inside = first.id == origin.cut.batch.id
+    return origin.cut.committed_at if inside or first.end is None else first.end.committed_at
+
+
+def _batches(aside: Workplace, origin: Origin) -> tuple[Batch, ...]:
+    ends = origin.parts[0].batch, origin.parts[-1].batch
+    numbers = {part.batch for part in origin.parts}
+    found = aside.ledger.live_batches(aside.source.name, *ends)
+    return tuple(batch for batch in found if batch.id in numbers)
+
+
+def _state(aside: Workplace, origin: Origin) -> TableState:
+    states = aside.ledger.table_states(aside.source.name)
+    return replace(states[origin.table], mirror=NAME)

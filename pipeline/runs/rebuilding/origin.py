@@ -1,0 +1,315 @@
+"""What a table's rows as of a cut are made from: a version of its mirror, or nothing, and changes.
+
+Belongs here: which versions and which changes those are, and why there are none. Does not: where
+the cut lies (`cut`), making the table (`build`).
+
+The newest version of the mirror in front of the cut is the least to read; a mirror that is made
+again begins as early as it can. What came past the changelog, rows read from the source, cannot be
+made from it: such a table begins with a version behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.changes.lineage import ColumnLineage, lineage
+from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
+from pipeline.changes.reload import FromSource, reload_origin
+from pipeline.errors import NothingMatches, PastRefused, TableError
+from pipeline.intent import Missing, ShownVersion
+from pipeline.replay.as_of import end_of
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.version_sets import explained
+from pipeline.runs.merging.job import (
+    moments_of,
+    parts_within,
+    policies_of,
+    versions_between,
+)
+from pipeline.runs.rebuilding.cut import Cut
+from pipeline.schema.history import Origin as VersionOrigin
+from pipeline.schema.history import SchemaVersion
+from pipeline.table import TableName
+from pipeline.table_state import TableEvent, TableEventKind
+
+_STOPPED: Final = frozenset(
+    {Missing.QUARANTINED, Missing.PAUSED, Missing.LOADING, Missing.BEHIND, Missing.LATER}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`base`: the version of a mirror that it begins with; None where its changelog has all of
+    it. `parts`: the changes behind that, up to the cut, oldest first; with none the base is all,
+    and shows schema version `shown`."""
+
+    table: TableName
+    cut: Cut
+    base: ShownVersion | None
+    parts: tuple[BatchPart, ...]
+    shown: int
+    plan: MergePlan
+    versions: tuple[SchemaVersion, ...]
+    line: ColumnLineage
+    key: tuple[str, ...]
+
+    @property
+    def first(self) -> int:
+        """The first batch whose changes are read; 0 for none."""
+        return self.parts[0].batch if self.parts else 0
+
+    @property
+    def images(self) -> int:
+        """At most so many row images are read."""
+        return sum(file.images for one in self.plan.segments for file in one.files)
+
+
+def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
+    """The nearest. `PastRefused` where there is none."""
+    parts = parts_at(work, table, cut)
+    _require_there(work, table, cut, parts)
+    found = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    reasons = []
+    for base in _readable(work, found):
+        try:
+            return _from_version(work, table, cut, base, parts)
+        except TableError as error:
+            reasons.append(error.reason)
+            break
+    try:
+        return _from_changelog(work, table, cut, parts)
+    except TableError as error:
+        reasons.append(error.reason)
+    raise PastRefused(
+        f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
+        hint=_earliest(work, table),
+    )
+
+
+def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> Origin:
+    """What the live mirror is made from again: as little of mirrors as can be. `own`: the columns
+    it has, which it is to have again, also those that the source dropped since. `PastRefused` where
+    its own newest version would be all."""
+    parts = parts_at(work, table, cut)
+    _require_there(work, table, cut, parts)
+    reasons = []
+    try:
+        return _with_columns(_from_changelog(work, table, cut, parts), own)
+    except TableError as error:
+        reasons.append(error.reason)
+    found = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    for base in reversed(tuple(_readable(work, found))):
+        if not any(part.batch > base.batch for part in parts):
+            break
+        try:
+            return _with_columns(_from_version(work, table, cut, base, parts), own)
+        except TableError as error:
+            reasons.append(error.reason)
+    told = "; ".join(dict.fromkeys(reasons))
+    raise PastRefused(
+        f"{table} cannot be made again from what the lake has: {told}",
+        hint=f"`lockstep reload {table} --reason …` reads it from the source",
+    )
+
+
+def _with_columns(origin: Origin, own: pa.Schema) -> Origin:
+    """TableError unless it has the columns of `own`, in whatever order."""
+    made = dict(zip(origin.line.schema.names, origin.line.schema.types, strict=True))
+    if made != dict(zip(own.names, own.types, strict=True)):
+        raise TableError("its mirror has columns that came and went at the source", hint="")
+    return origin
+
+
+def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[BatchPart]:
+    """What there is of a table up to a cut, oldest first."""
+    parts = parts_within(work, table, 1, cut.batch.id)
+    if cut.whole or not parts or parts[-1].batch != cut.batch.id:
+        return parts
+    last = parts[-1]
+    left = replace(
+        last,
+        segments=tuple(one for one in last.segments if one.first_sequence <= cut.sequence),
+        events=tuple(one for one in last.events if _lies_before(one, cut)),
+    )
+    return [*parts[:-1], *([left] if left.segments or left.events else [])]
+
+
+def _lies_before(event: TableEvent, cut: Cut) -> bool:
+    """Behind the same change, the place of the structure that holds since tells."""
+    return event.sequence <= cut.sequence and not cut.at < event.place
+
+
+def _require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]) -> None:
+    """Whether the source had it there, and the lake follows it."""
+    ledger, source = work.ledger, work.source.name
+    if table not in ledger.table_states(source):
+        raise NothingMatches(
+            f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+        )
+    asked = {cut.before, cut.batch.id} - {0}
+    for one in (lack for batch in sorted(asked) for lack in ledger.missing_versions(source, batch)):
+        if one.table == table and one.why in _STOPPED:
+            told = explained(ledger, source, one)
+            raise PastRefused(
+                f"{table} cannot be made as of {cut}: {told.reason}", hint=_earliest(work, table)
+            )
+    events = [event for part in parts for event in part.events]
+    if events and events[-1].kind is TableEventKind.DROPPED:
+        raise PastRefused(
+            f"{table} had been dropped at {events[-1].place}, before {cut}",
+            hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
+        )
+    if not parts and not ledger.mirror_versions(source, table, cut.before):
+        raise PastRefused(
+            f"nothing of {table} was captured up to {cut}", hint=_earliest(work, table)
+        )
+
+
+def _readable(work: Workplace, found: Sequence[ShownVersion]) -> Iterator[ShownVersion]:
+    """Those whose log and files are there, newest first: where one is gone, so are those of its
+    folder before it."""
+    gone: set[str] = set()
+    for one in found:
+        if one.entry.mirror in gone:
+            continue
+        if _is_gone(work, one):
+            gone.add(one.entry.mirror)
+        else:
+            yield one
+
+
+def _is_gone(work: Workplace, one: ShownVersion) -> bool:
+    """Whether a version cannot be read any more, or is not the one that was written."""
+    entry = one.entry
+    why = work.mirrors.lacking(
+        entry.mirror, entry.delta_version, table_id=entry.table_id, batch=one.batch
+    )
+    return why is not None
+
+
+def _from_version(
+    work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[BatchPart]
+) -> Origin:
+    behind = tuple(part for part in parts if part.batch > base.batch)
+    plan = plan_merge(behind)
+    for part in behind:
+        if part.snapshot is not None and _has_rows(part):
+            raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
+    shown = _shown(work, table, base, parts)
+    plan = replace(plan, final=plan.final or shown, through=_through(cut))
+    first = shown if plan.first is None else plan.first
+    if plan.replaces:
+        soft = work.source.lake.deletes == "soft"
+        if soft and any(part.events for part in behind[1:]):
+            # What a run made of marked rows then is not made by all changes at once.
+            raise TableError("its rows were marked as deleted when it was emptied", hint="")
+        # Rows of before count only as marked ones.
+        return _origin(work, table, cut, base if soft else None, behind, shown, plan, first, None)
+    schema = work.mirrors.schema(base.entry.mirror, base.entry.delta_version)
+    return _origin(work, table, cut, base, behind, shown, plan, first, schema)
+
+
+def _from_changelog(
+    work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]
+) -> Origin:
+    source = work.source.name
+    gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
+    overlaps = [one.id for one in work.ledger.overlaps(source) if one.id <= cut.batch.id]
+    settling = [event for part in parts for event in part.events if event.kind in SETTLES]
+    if settling:
+        found = reload_origin(parts, adopted=False, gaps=gaps, overlaps=overlaps)
+        if isinstance(found, FromSource):
+            raise TableError(found.why, hint="")
+        parts = found.parts
+        if work.source.lake.deletes == "soft" and len(settling) > 1:
+            raise TableError("rows that were deleted before are marked in its mirror", hint="")
+    elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
+        raise TableError("its changelog does not go on from its beginning", hint="")
+    plan = replace(plan_merge(parts), through=_through(cut))
+    first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
+    origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
+    if work.source.lake.dropped_columns == "keep" and _loses_columns(origin.versions):
+        raise TableError("columns that the source dropped stay in its mirror", hint="")
+    return origin
+
+
+def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
+    """Whether a column goes between two versions."""
+    for before, after in pairwise(versions):
+        assert before.schema is not None, "they are known"
+        stays = {name.lower() for name in after.columns_from or () if name is not None}
+        if any(column.name.lower() not in stays for column in before.schema.columns):
+            return True
+    return False
+
+
+def _origin(
+    work: Workplace,
+    table: TableName,
+    cut: Cut,
+    base: ShownVersion | None,
+    parts: tuple[BatchPart, ...],
+    shown: int,
+    plan: MergePlan,
+    first: int,
+    schema: pa.Schema | None,
+) -> Origin:
+    versions = tuple(versions_between(work, table, first, plan.final))
+    line = lineage(versions, policies_of(work), mirror=schema, moments=moments_of(work, versions))
+    if line.reread:
+        raise TableError(line.reread[0], hint="")
+    key = line.key_of(plan.versions)
+    if key is None:
+        raise TableError("no key tells its rows apart in every version it had", hint="")
+    return Origin(table, cut, base, parts, shown, plan, versions, line, key)
+
+
+def _through(cut: Cut) -> int | None:
+    return None if cut.whole else cut.sequence
+
+
+def _has_rows(part: BatchPart) -> bool:
+    read = part.snapshot
+    if read is None:
+        return False
+    return read.columns is not None or any(file.images for file in read.files)
+
+
+def _shown(
+    work: Workplace, table: TableName, base: ShownVersion, parts: Sequence[BatchPart]
+) -> int:
+    """The schema version that a mirror shows in a version: the last that anything was said under;
+    of one that came with a rename, what held there."""
+    source = work.source.name
+    [batch] = work.ledger.live_batches(source, base.batch, base.batch)
+    assert batch.end is not None, "it is acknowledged"
+    held = work.ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
+    told = [part for part in parts if part.batch <= base.batch]
+    said = plan_merge(told).final if told else 0
+    if held is not None and held.version > said and _came_with_rows(held):
+        return held.version
+    if not said:
+        raise TableError("it is not known which structure its mirror had", hint="")
+    return said
+
+
+def _came_with_rows(version: SchemaVersion) -> bool:
+    """Whether a statement gave the name to another table."""
+    return version.origin is VersionOrigin.STATEMENT and version.columns_from is None
+
+
+def _earliest(work: Workplace, table: TableName) -> str:
+    """The earliest place that works, in words."""
+    ledger, source = work.ledger, work.source.name
+    cursor = ledger.acknowledged_cursor(source)
+    found = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
+    readable = tuple(_readable(work, found))
+    if not readable:
+        return f"`lockstep versions` tells of {table}"
+    [batch] = ledger.live_batches(source, readable[-1].batch, readable[-1].batch)
+    return f"the earliest version of it that is there is as of {end_of(batch)}"

@@ -1,0 +1,187 @@
+"""What the lake has of a batch, held against what was read again.
+
+Belongs here: which files hold something else, or are not what was recorded. Does not: reading the
+log (`recapture`), putting files in the place of others (`revise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pipeline.batch import Batch
+from pipeline.changes.layout import changelog_names, changelog_path
+from pipeline.replay.content import differences, same_rows
+from pipeline.replay.rows import RowDifference, difference
+from pipeline.runs.context import Workplace
+from pipeline.runs.replaying.recapture import AsRecorded, Recaptured
+from pipeline.runs.replaying.scratch import ScratchStore
+from pipeline.schema.row_keys import merge_key
+from pipeline.segment import ENDINGS, Segment, SegmentFile
+from pipeline.table import TableName
+
+
+class Standing(StrEnum):
+    """What a segment's files were found to be."""
+
+    SAME = "same"
+    """They hold what the log says."""
+    DIFFERENT = "different"
+    """They hold something else."""
+    DAMAGED = "damaged"
+    """They are not what was recorded, or the changelog does not list them."""
+    UNTOLD = "untold"
+    """They are what was recorded; the log was not read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is told of rows that differ: of how many for each file or table, and whether their
+    values are."""
+
+    most: int = 500
+    show_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFound:
+    """One segment of a batch; `why`: what is wrong with its files, for DAMAGED. `fresh`: the
+    files in the scratch folder that are to stand in their place. `wrong`: how many row images are
+    others, `columns`: in which columns, `rows`: some of them; where that was asked for and the
+    files are DIFFERENT."""
+
+    batch: int
+    table: TableName
+    schema_version: int
+    standing: Standing
+    why: str | None = None
+    fresh: tuple[SegmentFile, ...] = ()
+    wrong: int = 0
+    columns: tuple[str, ...] = ()
+    rows: tuple[RowDifference, ...] = ()
+
+    @property
+    def replaced(self) -> bool:
+        return bool(self.fresh)
+
+
+@dataclass(slots=True)
+class SegmentComparison:
+    """The segments of one batch after the other. A changelog is asked once what it lists: nobody
+    else writes to it meanwhile, or it is not the source's lock that the pass has."""
+
+    work: Workplace
+    only: frozenset[TableName] | None
+    details: Details | None = None
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
+
+    def found(self, read: Recaptured | AsRecorded) -> list[SegmentFound]:
+        """What stands in the lake of a batch. Files in the scratch folder that say nothing new
+        go."""
+        again: dict[tuple[TableName, int], Segment] = {}
+        if isinstance(read, Recaptured):
+            again = {(one.table, one.schema_version): one for one in read.segments}
+        found = []
+        for segment in self.work.ledger.segments(read.batch.id):
+            fresh = again.get((segment.table, segment.schema_version))
+            folder = self._folder(segment)
+            if self.only is None or segment.table in self.only:
+                found.append(self._found(read.batch, segment, fresh, folder))
+            if fresh is not None and not (found and found[-1].fresh == fresh.files):
+                self._scratch.remove(folder, fresh.files)
+        return found
+
+    def _found(
+        self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
+    ) -> SegmentFound:
+        why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
+        if why is None:
+            listed = self._files_of(folder)
+            lacking = [file.path for file in segment.files if file.path not in listed]
+            why = f"the changelog {folder} does not list {lacking[0]}" if lacking else None
+        if why is not None:
+            standing = Standing.DAMAGED
+        elif fresh is None:
+            standing = Standing.UNTOLD
+        else:
+            same = self._same_content(folder, segment, fresh)
+            standing = Standing.SAME if same else Standing.DIFFERENT
+        files = () if fresh is None or standing is Standing.SAME else fresh.files
+        found = SegmentFound(batch.id, segment.table, segment.schema_version, standing, why, files)
+        if fresh is None or standing is not Standing.DIFFERENT or self.details is None:
+            return found
+        return self._with_rows(found, folder, segment, fresh, self.details)
+
+    def _with_rows(
+        self,
+        found: SegmentFound,
+        folder: str,
+        segment: Segment,
+        fresh: Segment,
+        details: Details,
+    ) -> SegmentFound:
+        version = self.work.ledger.schema_version(
+            self.work.source.name, segment.table, segment.schema_version
+        )
+        key = () if version.schema is None else merge_key(version.schema)
+        spelled = changelog_names([one.name for one in version.structure.columns])
+        own = dict(zip((one.name for one in version.structure.columns), spelled, strict=True))
+        shown = ("_sequence", *(own[name] for name in key))
+        count, columns, rows = 0, dict[str, None](), list[RowDifference]()
+        for ending in range(len(ENDINGS)):
+            told = differences(
+                self._scratch.pieces(folder, files_with(fresh.files, ending)),
+                self.work.segments.pieces(folder, files_with(segment.files, ending)),
+                most=details.most - len(rows),
+            )
+            count += told.rows
+            columns |= dict.fromkeys(told.columns)
+            rows += (
+                difference(
+                    ours,
+                    theirs,
+                    {name: ours[name] for name in shown},
+                    show_values=details.show_values,
+                )
+                for ours, theirs in told.some
+            )
+        return replace(found, wrong=count, columns=tuple(columns), rows=tuple(rows))
+
+    def _same_content(self, folder: str, one: Segment, other: Segment) -> bool:
+        """Images that leave columns out are in files of their own."""
+        return all(
+            same_rows(
+                self.work.segments.pieces(folder, files_with(one.files, ending)),
+                self._scratch.pieces(folder, files_with(other.files, ending)),
+            )
+            for ending in range(len(ENDINGS))
+        )
+
+    def _files_of(self, folder: str) -> frozenset[str]:
+        if folder not in self._listed:
+            self._listed[folder] = frozenset(self.work.changelog.listed(folder) or {})
+        return self._listed[folder]
+
+    def _folder(self, segment: Segment) -> str:
+        which = segment.table, segment.schema_version
+        if which not in self._folders:
+            self._folders[which] = changelog_of(self.work, segment)
+        return self._folders[which]
+
+    @property
+    def _scratch(self) -> ScratchStore:
+        return ScratchStore(self.work.segments, self.work.source.name)
+
+
+def changelog_of(work: Workplace, segment: Segment) -> str:
+    """The folder of the changelog that a segment's files are in."""
+    source = work.source.name
+    version = work.ledger.schema_version(source, segment.table, segment.schema_version)
+    return changelog_path(source, segment.table, version.generation)
+
+
+def files_with(files: Iterable[SegmentFile], more: int) -> list[SegmentFile]:
+    """Those of one ending: with so many columns more than others."""
+    return [file for file in files if file.listed + file.partial == more]

@@ -1,0 +1,100 @@
+"""Which batches a replay takes, and which tables they have something of.
+
+Belongs here: asking the ledger for that, each thing once. Does not: what a span means
+(`pipeline.replay.spans`), whether the log still has the batches (`span_facts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeGuard
+
+from pipeline.batch import Batch, BatchState
+from pipeline.errors import BatchesWait, NothingMatches, SpanRefused
+from pipeline.places import AtMoment, Earliest, Latest, Place
+from pipeline.replay.spans import Span, batches_of, ends_early, runs_named
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The acknowledged batches that a span touches, oldest first. `early`: where the lake ends,
+    if the span goes on behind that. `tables`: those that they have something of, and that are
+    asked for."""
+
+    batches: tuple[Batch, ...]
+    early: str | None
+    tables: tuple[TableName, ...]
+
+
+def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
+    """By the ledger alone. `SpanRefused` for a span outside of what was captured,
+    `NothingMatches` for a table that is not known."""
+    _require_known(work, only)
+    chain = _chain(work, span)
+    batches = batches_of(span, chain, _runs(work, span))
+    early = str(chain[-1].end) if ends_early(span, chain) else None
+    if not batches:
+        return Selection((), early, ())
+    found = work.ledger.tables_within(work.source.name, batches[0].id, batches[-1].id)
+    return Selection(batches, early, tuple(sorted(found if only is None else found & only)))
+
+
+def require_merged(work: Workplace) -> None:
+    """`BatchesWait` unless all that was captured is acknowledged."""
+    waiting = [
+        one
+        for one in work.ledger.unfinished(work.source.name)
+        if one.state is not BatchState.CAPTURING
+    ]
+    if waiting:
+        raise BatchesWait(
+            f"batch {waiting[0].id} of {work.source.name} is captured and not merged: the mirrors "
+            "do not show yet what they would be compared with",
+            hint="`lockstep run` merges it; then repeat the command",
+        )
+
+
+def _chain(work: Workplace, span: Span) -> Sequence[Batch]:
+    """The acknowledged batches: all there are, or of a span between moments those that it may be
+    about."""
+    ledger, source = work.ledger, work.source.name
+    since, until = span.since, span.until
+    if _is_moment(since) and _is_moment(until):
+        return ledger.committed_within(source, _bound(since), _bound(until))
+    cursor = ledger.acknowledged_cursor(source)
+    return [] if cursor is None else ledger.live_batches(source, 1, cursor.batch)
+
+
+def _is_moment(place: Place) -> TypeGuard[AtMoment | Earliest | Latest]:
+    return isinstance(place, AtMoment | Earliest | Latest)
+
+
+def _bound(place: AtMoment | Earliest | Latest) -> datetime | None:
+    return place.moment if isinstance(place, AtMoment) else None
+
+
+def _runs(work: Workplace, span: Span) -> dict[str, int]:
+    """The batches of the runs that a span names."""
+    runs: dict[str, int] = {}
+    for run in runs_named(span):
+        batch = work.ledger.captured_by(work.source.name, run)
+        if batch is None:
+            raise SpanRefused(
+                f"no batch of {work.source.name} was captured by a run {run}",
+                hint="`lockstep status --json` shows the runs of the last batches",
+            )
+        runs[run] = batch.id
+    return runs
+
+
+def _require_known(work: Workplace, only: frozenset[TableName] | None) -> None:
+    known = work.ledger.table_states(work.source.name) if only else {}
+    for table in sorted(only or ()):
+        if table not in known:
+            raise NothingMatches(
+                f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+            )

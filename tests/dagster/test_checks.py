@@ -1,0 +1,127 @@
+"""Each check passes on a run that went well, and tells what was broken behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from assets.catalogue import read_catalogue
+from assets.names import SourceNames
+from assets.pages.tables import KEYS
+from pipeline.proof.proven import Compared, Proof, Proven
+from pipeline.segment import RowCounts
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import Stand, settings_for, stand_for
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+
+NAMES = SourceNames("shop")
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with one table, in which each operation came to rows, and the table was emptied."""
+    start = str(head(mysql))
+    mysql.execute(
+        "create table a (id int primary key, v int)",
+        "insert into a values (0, 0)",
+        "truncate table a",
+        "insert into a values (1, 1), (2, 2), (3, 3)",
+        "update a set v = 9 where id < 3",
+        "delete from a where id = 3",
+        database=database,
+    )
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, server) as made:
+        yield made
+
+
+def checks(stand: Stand) -> dict[str, dg.AssetCheckEvaluation]:
+    """Of the source, as a run without anything new leaves them."""
+    result = stand.run()
+    assert result.success
+    return {
+        one.check_name: one
+        for one in result.get_asset_check_evaluations()
+        if one.asset_key == NAMES.acknowledged
+    }
+
+
+def failing(stand: Stand) -> dict[str, str]:
+    return {name: one.severity.value for name, one in checks(stand).items() if not one.passed}
+
+
+def test_rows_are_added_up_by_operation(stand: Stand, database: str) -> None:
+    """Read, written and merged are the same; a row that is missing in a batch is an error, and
+    one that no write has is a warning while its table follows."""
+    found = checks(stand)
+    assert {name for name, one in found.items() if not one.passed} == set()
+    told = {name: one.value for name, one in found["rows_add_up"].metadata.items()}
+    for where in ("written", "merged"):
+        assert [told[f"rows {what}, {where}"] for what in ("inserted", "updated", "deleted")] == [
+            4,
+            2,
+            1,
+        ]
+    assert told["images read"] == told["images written"] == 4 + 2 * 2 + 1 + 1
+    books = stand.adapters.books.books
+    [(batch, segments)] = [(one, held) for one, held in books.segments.items() if held]
+    fewer = replace(segments[0], counts=RowCounts(2, 2, 1))
+    books.segments[batch] = (fewer, *segments[1:])
+    assert failing(stand) == {"rows_add_up": "ERROR"}
+    books.segments[batch] = segments
+    written = dict(books.settled)
+    books.settled.clear()
+    lost = checks(stand)["rows_add_up"]
+    assert (lost.passed, lost.severity.value) == (False, "WARN")
+    assert f"batch {batch}" in str(lost.description)
+    books.settled.update(written)
+    assert failing(stand) == {}
+
+
+def test_what_is_old_is_told(stand: Stand, database: str) -> None:
+    """A proof and a consumer that are older than versions are kept; not before."""
+    stand.run()
+    books = stand.adapters.books
+    books.consumers.make_consumer("shop", "billing", "earliest")
+    cursor = books.acknowledged_cursor("shop")
+    assert cursor is not None
+    proven = Proven(Proof.EXACT, 2, cursor.position.at, "")
+    books.note_compared("shop", [Compared(TableName(database, "a"), True, proven, 0)])
+    stand.adapters.later = timedelta(days=29)
+    assert failing(stand) == {}
+    stand.adapters.later = timedelta(days=31)
+    assert failing(stand) == {"proofs_are_recent": "WARN", "consumers_keep_up": "WARN"}
+
+
+def test_a_key_that_is_there_twice_is_found_by_a_click(stand: Stand, database: str) -> None:
+    """Of the rows that the mirror shows; a run does not count them."""
+    stand.run()
+    settings = stand.adapters.settings
+    (entry,) = read_catalogue(settings.state_folder, "shop")
+    key = dg.AssetCheckKey(NAMES.table(entry.table), KEYS)
+
+    def clicked() -> tuple[bool, object]:
+        repository = stand.definitions((entry,)).get_repository_def()
+        job = repository.get_implicit_global_asset_job_def().get_subset(
+            asset_selection=set(), asset_check_selection={key}
+        )
+        (found,) = job.execute_in_process(instance=stand.instance).get_asset_check_evaluations()
+        return found.passed, found.metadata["rows with the key of another"].value
+
+    assert clicked() == (True, 0)
+    commits = stand.adapters.lake.tables[entry.mirror]
+    rows = commits[-1].rows
+    commits.append(replace(commits[-1], rows=pa.concat_tables([rows, rows.slice(0, 1)])))
+    assert clicked() == (False, 1)

@@ -1,0 +1,180 @@
+"""What is asked of many batches at once is what each of them answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from pipeline.batch import Batch, BatchState, CaptureRecord, Ended
+from pipeline.decisions import Lease
+from pipeline.errors import SpanRefused
+from pipeline.places import AtMoment, Earliest, Latest, Place
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.spans import Elsewhere, TableContent
+from pipeline.replay.spans import Span, batches_of, ends_early
+from pipeline.schema.history import History
+from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
+from tests.ledger.made import (
+    MOMENT,
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    merged,
+    place,
+    position,
+    prepared,
+    record,
+    version,
+)
+from tests.ledger.test_events import FILES
+from tests.ledger.test_revisions import revision
+
+BATCHES = 24
+TABLES = (ORDERS, STOCK)
+
+
+class Made:
+    """A source's batches, made at random."""
+
+    def __init__(self, ledger: Ledger, lease: Lease, random: Random) -> None:
+        self.ledger, self.lease, self.random = ledger, lease, random
+        self.moment = MOMENT
+        self.learnt: set[int] = set()
+        self.revised: dict[int, int] = {}
+
+    def make(self) -> None:
+        first = first_captured(self.ledger, self.lease, *TABLES)
+        self.learnt.add(first.id)
+        self.acknowledge(first.id, TABLES)
+        for _ in range(BATCHES):
+            self.batch()
+        last = following(self.ledger, self.lease)
+        self.ledger.record_capture(self.lease, last.id, record(last, STOCK))
+
+    def batch(self) -> None:
+        chance, ledger = self.random.random, self.ledger
+        batch = following(ledger, self.lease)
+        tables = [table for table in TABLES if chance() < 0.5]
+        told = self.told(batch, tables)
+        ledger.record_capture(self.lease, batch.id, told)
+        if chance() < 0.2:
+            ledger.abandon(self.lease, batch.id, "it is damaged")
+            return
+        self.learnt |= {batch.id} if told.history.versions else set()
+        self.acknowledge(batch.id, {*tables, *(event.table for event in told.events)})
+        if tables and chance() < 0.3:
+            self.revised[batch.id] = self.random.randrange(1, 3)
+            for _ in range(self.revised[batch.id]):
+                ledger.settle_revision(self.lease, revision(ledger, self.lease, batch.id))
+
+    def told(self, batch: Batch, tables: list[TableName]) -> CaptureRecord:
+        chance = self.random.random
+        self.moment += timedelta(minutes=self.random.randrange(3))
+        end = position(batch.start.at.offset + 100)
+        told = replace(
+            record(batch, *tables),
+            end=replace(end, committed_at=None if chance() < 0.1 else self.moment),
+            transactions=self.random.randrange(3),
+        )
+        if chance() < 0.2:
+            number = self.ledger.last_versions(self.lease.source)[STOCK] + 1
+            learns = version(STOCK, number, end.at.offset - 50, *(f"c{n}" for n in range(number)))
+            told = replace(told, history=History(versions=(learns,)))
+        if chance() < 0.3:
+            kind = self.random.choice((TableEventKind.TRUNCATED, TableEventKind.REREAD))
+            read = kind is TableEventKind.REREAD
+            why = "partitions were exchanged" if read else None
+            event = TableEvent(ORDERS, kind, batch.base, 1, place(end.at.offset), why)
+            parts = (SnapshotPart(ORDERS, 1, batch.base, FILES),) if read else ()
+            told = replace(told, events=(event,), snapshots=parts)
+        if chance() < 0.3:
+            told = replace(told, prepared=(prepared(batch, b"x%d" % batch.id),))
+        opened = self.ledger.open_prepared(self.lease.source)
+        if opened and chance() < 0.5:
+            told = replace(told, ended=(Ended(opened[0], committed=True),))
+        return told
+
+    def acknowledge(self, batch: int, tables: set[TableName] | tuple[TableName, ...]) -> None:
+        for table in tables:
+            merged(self.ledger, self.lease, table, batch, batch, batch)
+        self.ledger.mark_merged(self.lease)
+        self.ledger.acknowledge(self.lease, batch)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) -> None:
+    """Abandoned batches are in no answer; of moments, fewer batches tell as much as all of them."""
+    made = Made(ledger, lease, Random(seed))
+    made.make()
+    source = lease.source
+    live = ledger.live_batches(source, 0, 1 << 62)
+    for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 4)):
+        inside = [one for one in live if first <= one.id <= last]
+        touched = {one.id: _touched(ledger, one) for one in inside}
+        assert ledger.tables_within(source, first, last) == frozenset().union(*touched.values())
+        assert ledger.learnt_within(source, first, last) == {
+            one.id for one in inside if one.id in made.learnt
+        }
+        assert ledger.revision_counts(source, first, last) == {
+            batch: count for batch, count in made.revised.items() if first <= batch <= last
+        }
+        told = {one.id: _elsewhere(ledger, one) for one in inside}
+        assert ledger.told_elsewhere(source, first, last) == {
+            batch: why for batch, why in told.items() if why is not None
+        }
+        for table in TABLES:
+            assert ledger.contents(source, table, first, last) == [
+                _content(ledger, one, table) for one in inside if table in touched[one.id]
+            ]
+    firsts = ledger.first_batches(source)
+    assert firsts == {table: ledger.batches_of(source, table)[0].id for table in TABLES}
+    _require_spans(ledger, source, [one for one in live if one.state is BatchState.ACKNOWLEDGED])
+
+
+def _require_spans(ledger: Ledger, source: str, chain: list[Batch]) -> None:
+    minutes = [MOMENT + timedelta(minutes=n / 2) for n in range(-2, 2 * BATCHES + 6, 3)]
+    places: list[tuple[Place, datetime | None]] = [(AtMoment(one), one) for one in minutes]
+    pairs = [
+        *combinations([(Earliest(), None), *places], 2),
+        *((one, (Latest(), None)) for one in places),
+    ]
+    for (since, begin), (until, end) in pairs:
+        span = Span(since, until)
+        some = ledger.committed_within(source, begin, end)
+        assert _answer(span, some) == _answer(span, chain)
+
+
+def _answer(span: Span, chain: list[Batch]) -> object:
+    try:
+        return batches_of(span, chain, {}), ends_early(span, chain)
+    except SpanRefused as error:
+        return error.message
+
+
+def _touched(ledger: Ledger, batch: Batch) -> set[TableName]:
+    found = {one.table for one in ledger.segments(batch.id)}
+    return found | {one.table for one in ledger.table_events(batch.source, batch.id)}
+
+
+def _content(ledger: Ledger, batch: Batch, table: TableName) -> TableContent:
+    snapshots = [one for one in ledger.snapshots(batch.source, batch.id) if one.table == table]
+    return TableContent(
+        batch.id,
+        tuple(one for one in ledger.segments(batch.id) if one.table == table),
+        tuple(one for one in ledger.table_events(batch.source, batch.id) if one.table == table),
+        snapshots[0] if snapshots else None,
+    )
+
+
+def _elsewhere(ledger: Ledger, batch: Batch) -> Elsewhere | None:
+    events = ledger.table_events(batch.source, batch.id)
+    if any(event.kind is TableEventKind.REREAD for event in events):
+        return Elsewhere.SOURCE
+    early = any(one.batch < batch.id for one in ledger.ended_prepared(batch.id))
+    return Elsewhere.PREPARED if early else None

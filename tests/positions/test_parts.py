@@ -1,0 +1,205 @@
+"""Rows of a table read again by a condition: what was wrong in the mirror is right, whatever is
+written meanwhile, and nothing is taken to be gone that is there."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
+import pymysql
+import pytest
+
+from pipeline.errors import ConditionRefused, RowsNotRead
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Refreshed
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.merge import merge
+from pipeline.snapshot.condition import read_condition
+from pipeline.source_plan import PartOrder
+from pipeline.table_state import TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.paused import Shop
+from tests.positions.test_replays_told import replayed
+
+ROWS = 200
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    values = ", ".join(f"({number}, {number}, 'k{number}')" for number in range(ROWS))
+    mysql.execute(
+        "create table a (id int primary key, v int, name varchar(20))",
+        f"insert into a values {values}",
+        database=database,
+    )
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
+    shop.run()
+    return shop
+
+
+def refresh(shop: Shop, condition: str, table: str = "a") -> Refreshed:
+    """What `lockstep snapshot --where` does, behind an ordinary run."""
+    follower = shop.follower
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        work = follower.work()
+        order = PartOrder(shop.table(table), read_condition(condition), "ann", "because")
+        work = replace(work, source=replace(work.source, part=order))
+        report = capture(work, lease)
+        merge(work, lease)
+        acknowledge(work, lease)
+    assert report.refreshed is not None
+    return report.refreshed
+
+
+def secretly(shop: Shop, *statements: str) -> None:
+    """Without a word in the log."""
+    shop.do("set sql_log_bin = 0", *statements)
+
+
+def require_equal(shop: Shop, table: str = "a") -> None:
+    mirror = shop.follower.mirror(f"{shop.name}.{table}")
+    assert sorted(map(str, mirror)) == sorted(map(str, shop.rows(table)))
+
+
+def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
+    """Rows that were changed, added and deleted without a word; of the others none is read. Also
+    where the log changed a row just before, in transactions of the same run."""
+    shop.do("update a set v = 1000 where id = 7", "insert into a values (700, 1, 'new')")
+    secretly(
+        shop,
+        "update a set v = -v where id in (5, 7, 700)",
+        "delete from a where id in (3, 9)",
+        "insert into a values (-4, 4, 'x')",
+    )
+    found = refresh(shop, "id <= 10 or id = 700")
+    assert found == Refreshed(shop.table("a"), rows=11, gone=2, left=0)
+    require_equal(shop)
+    assert verify(shop.follower.work()).equal
+    derived = [one for one in shop.images("a") if one["_derived"]]
+    assert [(one["_change_type"], one["id"]) for one in derived[:2]] == [
+        ("delete", 3),
+        ("delete", 9),
+    ]
+    assert {one["_change_type"] for one in derived[2:]} == {"update_postimage"}
+    assert shop.events("a")[-1] is TableEventKind.REFRESHED
+    replayed(shop.follower)
+    require_equal(shop)
+    shop.do("update a set v = 0 where id < 20")
+    shop.run()
+    require_equal(shop)
+
+
+BOUNDED = {"id between 50 and 59": 1, "v > 20 and id in (50, 59)": 1, "abs(id) = 5": 2}
+
+
+@pytest.mark.parametrize("condition", BOUNDED)
+def test_only_rows_that_the_condition_may_hold_for_are_looked_up(
+    shop: Shop, condition: str
+) -> None:
+    """Of two that are gone without a word; where nothing tells for which it may hold, both."""
+    secretly(shop, "delete from a where id in (55, 100)")
+    assert refresh(shop, condition).gone == BOUNDED[condition]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_while_four_write(shop: Shop, seed: int) -> None:
+    """With rows wrong in the mirror from the beginning; behind the last run all is equal."""
+    random = Random(seed)
+    secretly(
+        shop, f"delete from a where id % 7 = {seed}", "update a set name = 'y' where id % 5 = 0"
+    )
+    stop = threading.Event()
+    writers = [
+        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
+        for _ in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(8):
+            shop.run()
+            low = random.randrange(ROWS)
+            with suppress(RowsNotRead):
+                refresh(shop, f"id >= {low} and id < {low + 60}")
+        shop.run()
+        while not refreshed(shop):
+            shop.run()
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    shop.run()
+    require_equal(shop)
+
+
+def refreshed(shop: Shop) -> bool:
+    with suppress(RowsNotRead):
+        return refresh(shop, "true").left == 0
+    return False
+
+
+def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
+    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
+        while not stop.is_set():
+            key, other = random.randrange(ROWS * 2), random.randrange(ROWS * 2)
+            statement = random.choice(
+                (
+                    f"update a set v = v + 1 where id = {key}",
+                    f"insert into a values ({key}, 0, 'i') on duplicate key update v = v - 1",
+                    f"delete from a where id = {key}",
+                    f"update ignore a set id = {other} where id = {key}",
+                )
+            )
+            with suppress(pymysql.err.OperationalError):  # a deadlock
+                cursor.execute(statement)
+
+
+REFUSED = {
+    "nothing = 1": "error 1054",
+    "id = = 1": "error 1064",
+}
+
+
+@pytest.mark.parametrize("condition", REFUSED)
+def test_a_condition_that_the_server_does_not_take(shop: Shop, condition: str) -> None:
+    """In its words; nothing was begun."""
+    batches = shop.batches()
+    with pytest.raises(ConditionRefused, match=REFUSED[condition]):
+        refresh(shop, condition)
+    assert shop.batches() == batches
+    with pytest.raises(ConditionRefused, match=REFUSED[condition]):
+        shop.follower.server.estimated_where(shop.table("a"), read_condition(condition))
+
+
+def test_tables_that_allow_none(shop: Shop) -> None:
+    """Each is refused with its cure."""
+    shop.do(
+        "create table keyless (id int)",
+        "create table twice (id int not null, v int not null, unique (id), unique (v))",
+    )
+    shop.run()
+    for table, why in (
+        ("keyless", "no key tells its rows apart"),
+        ("twice", "several keys tell its rows apart"),
+        ("nowhere", "not in the lake yet"),
+    ):
+        with pytest.raises(ConditionRefused, match=why):
+            refresh(shop, "id = 1", table)
+    shop.pause("a")
+    with pytest.raises(ConditionRefused, match="paused"):
+        refresh(shop, "id = 1")
+
+
+def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> None:
+    shop.do("alter table a add column w int")
+    with pytest.raises(RowsNotRead, match="altered since the last run"):
+        refresh(shop, "id = 1")
+    shop.run()
+    secretly(shop, "update a set w = 1 where id = 1")
+    assert refresh(shop, "id = 1").rows == 1
+    require_equal(shop)

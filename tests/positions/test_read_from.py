@@ -1,0 +1,174 @@
+"""Tables read from a replica, while the log comes from the source: the lake equals the source,
+in whatever order the replica commits, and however late it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
+import pymysql
+import pytest
+
+from pipeline.errors import ServerSettings
+from pipeline.retries import REPLICA
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
+from pipeline.table_state import TableCondition
+from resources.mysql import replica as replica_module
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.paused import Shop
+from tests.positions.servers import Pair, catch_up, promote, replicate
+
+ROWS = 500
+TWENTY = SnapshotPlan(seconds=0.2, connections=3, pace=Pace(1e-9, least=20, first=20, most=20))
+
+
+@pytest.fixture
+def shop(pair: Pair) -> Iterator[Shop]:
+    """A source with rows that no log has, and a replica with four workers, each of which commits
+    when it is done."""
+    values = ", ".join(f"({number}, 0)" for number in range(ROWS))
+    pair.b.execute(
+        "set global replica_preserve_commit_order = OFF", "set global replica_parallel_workers = 4"
+    )
+    replicate(pair.a, pair.b)
+    pair.a.execute(
+        "create database shop",
+        "create table shop.a (id int primary key, v int)",
+        f"insert into shop.a values {values}",
+        "flush binary logs",
+    )
+    catch_up(pair.a, pair.b)
+    source = MySqlServer(settings(pair.a), read_from=settings(pair.b))
+    follower = Follower(source, ["shop.*"], start="snapshot", snapshot=TWENTY)
+    yield Shop(pair.a, "shop", follower)
+    promote(pair.b)
+    pair.b.execute(
+        "set global replica_parallel_workers = 1", "set global replica_preserve_commit_order = ON"
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
+    """While the replica stands still for moments, the first of them when reading begins; no chunk
+    is read from the source."""
+    random, stop = Random(seed), threading.Event()
+    pair.b.execute("stop replica sql_thread")
+    shop.do("update a set v = 1000 where id % 3 = 0", "flush binary logs")
+    before = _rows_read(pair.a), _rows_read(pair.b)
+    looked = shop.follower.server.survey().read_from
+    assert looked is not None and looked.fault is None, "late is not wrong"
+    threads = [
+        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
+        for _ in range(4)
+    ]
+    threads.append(threading.Thread(target=_pause, args=(pair.b, Random(seed), stop)))
+    for thread in threads:
+        thread.start()
+    try:
+        read_all(shop)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert _rows_read(pair.a) == before[0]
+    assert _rows_read(pair.b) >= before[1] + ROWS // 40
+    read_all(shop)
+    shop.require_whole("a", rereads=1)
+
+
+def read_all(shop: Shop) -> None:
+    """As many runs as it takes, at least one."""
+    for _ in range(500):
+        shop.run()
+        states = shop.follower.ledger.table_states(SOURCE).values()
+        if states and all(one.condition is TableCondition.ACTIVE for one in states):
+            return
+    raise AssertionError("it takes too many runs")
+
+
+def _rows_read(stand: MySqlStand) -> int:
+    """Statements that read rows: no other is prepared."""
+    [(_, count)] = stand.rows("show global status like 'com_stmt_execute'")
+    return int(count)
+
+
+def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
+    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
+        while not stop.is_set():
+            key, other = (random.randrange(ROWS // 2, ROWS * 2) for _ in range(2))
+            statement = random.choice(
+                (
+                    f"update a set v = v + 1 where id = {key}",
+                    f"insert into a values ({key}, 0) on duplicate key update v = v - 1",
+                    f"delete from a where id = {key}",
+                    f"update ignore a set id = {other} where id = {key}",
+                )
+            )
+            with suppress(pymysql.err.OperationalError):  # a deadlock
+                cursor.execute(statement)
+
+
+def _pause(replica: MySqlStand, random: Random, stop: threading.Event) -> None:
+    while not stop.wait(random.random()):
+        replica.execute("stop replica sql_thread")
+        stop.wait(random.random() / 2)
+        replica.execute("start replica sql_thread")
+
+
+def test_a_replica_that_stands_still_is_waited_for(
+    shop: Shop, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a while; the other tables go on, and the next run reads. One without a key is read from
+    the source."""
+    monkeypatch.setattr(replica_module, "REPLICA", replace(REPLICA, seconds=0.0))
+    pair.b.execute("stop replica sql_thread")
+    shop.do(
+        "create table keyless (id int)",
+        "insert into keyless values (1), (1)",
+        "update a set v = 7 where id < 100",
+        "flush binary logs",
+    )
+    shop.run()
+    state = shop.state("a")
+    assert state.condition is TableCondition.QUARANTINED
+    assert "has not executed what the source had" in (state.reason or "")
+    shop.require_whole("keyless", rereads=1)
+    pair.b.execute("start replica sql_thread")
+    catch_up(pair.a, pair.b)
+    read_all(shop)
+    shop.require_whole("a", rereads=1)
+
+
+def test_what_is_on_the_replica_alone_is_never_read(shop: Shop, pair: Pair) -> None:
+    pair.b.execute("insert into shop.a values (-1, -1)")
+    _require_refused(shop.follower, "transactions that the source has not")
+
+
+def test_a_replica_that_leaves_something_out_is_not_read(shop: Shop, pair: Pair) -> None:
+    pair.b.execute("stop replica", "change replication filter replicate_ignore_table = (shop.x)")
+    try:
+        _require_refused(shop.follower, "Replicate_Ignore_Table")
+    finally:
+        pair.b.execute("change replication filter replicate_ignore_table = ()")
+
+
+def test_without_gtids_no_replica_is_read(bare_pair: Pair) -> None:
+    bare_pair.a.execute("create database shop", "create table shop.a (id int primary key)")
+    source = MySqlServer(settings(bare_pair.a), read_from=settings(bare_pair.b))
+    _require_refused(Follower(source, ["shop.*"], start="snapshot"), "GTIDs")
+
+
+def _require_refused(follower: Follower, why: str) -> None:
+    """By a run, and by `check` before it."""
+    looked = follower.server.survey().read_from
+    assert looked is not None
+    assert why in (looked.fault or "")
+    with pytest.raises(ServerSettings, match=why):
+        follower.run()

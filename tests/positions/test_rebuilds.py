@@ -1,0 +1,318 @@
+"""Random histories with DDL, made again as of any transaction: what MySQL showed then.
+
+MySQL itself is asked for its rows behind every few statements. The lake is written by whole runs,
+runs that die, replays and rebuilds of the live mirror; it is asked for each of those places in one
+of the ways there are to name it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import ConfigurationError, PastRefused, SpanRefused
+from pipeline.places import moment_text, parse_place
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies
+from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.rebuilding.rebuild import (
+    RebuildReport,
+    plan_rebuild,
+    rebuild_as_of,
+    rebuild_live,
+)
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableCondition
+from resources.memory.copies import MemoryCopies
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.servers import head
+from tests.positions.test_replays import replayed
+
+TABLES = ("a", "b", "k")
+"""The last has no key, unless rows are to be marked."""
+STEPS = ("record_capture", "open_intent", "settle", "mark_merged", "acknowledge", "note_looked")
+ACTIONS = 50
+STOPPED = re.compile(
+    "it was paused|it came back with a later batch|lacks batches|it was quarantined"
+)
+KEYED = {"remove": "", "soft": " primary key"}
+"""Rows can be marked only where a key tells them apart."""
+
+Rows = list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What MySQL showed at a place: rows by table, None of one that was not there."""
+
+    at: str
+    gtids: str
+    moment: datetime
+    rows: dict[str, Rows]
+
+
+@dataclass
+class Past:
+    """`kept`: what the mirrors of tables showed behind a run, by the place where it ended."""
+
+    stand: MySqlStand
+    name: str
+    random: Random
+    follower: Follower
+    number: int = 0
+    seen: list[Seen] = field(default_factory=list)
+    kept: dict[str, dict[str, Rows]] = field(default_factory=dict)
+
+    def act(self) -> None:
+        acts = (
+            *(self.write,) * 12,
+            *(self.alter,) * 2,
+            *(self.run,) * 3,
+            *(self.killed, self.replay, self.damaged, self.pause, self.resume),
+        )
+        self.random.choice(acts)()
+
+    def write(self) -> None:
+        self.number += 1
+        key, other = self.random.randrange(12), self.random.randrange(12)
+        there = [one for one in TABLES if self.there(one)]
+        if not there:
+            return
+        table = self.random.choice(there)
+        self.do(
+            f"insert ignore into {table} (id, v) values ({key}, {self.number})",
+            f"update {table} set v = {self.number} where id >= {other}",
+            f"update ignore {table} set id = {other} where id = {key}",
+            f"delete from {table} where id = {self.random.randrange(12)}",
+        )
+        self.see()
+
+    def alter(self) -> None:
+        self.number += 1
+        table = self.random.choice(TABLES)
+        key = KEYED[self.follower.lake_policies.deletes] if table == "k" else " primary key"
+        columns = [one for one in self.columns(table) if one.startswith("c")]
+        if not self.there(table):
+            self.do(f"create table {table} (id int{key}, v int)")
+        else:
+            new = f"c{self.number}"
+            some = [f"alter table {table} add column {new} int default {self.number}"]
+            some += ["flush binary logs", f"truncate table {table}", f"drop table {table}"]
+            if columns:
+                one = self.random.choice(columns)
+                some += [f"alter table {table} drop column {one}"] * 2
+                some += [f"alter table {table} rename column {one} to {new}"] * 2
+                some += [f"alter table {table} modify {one} bigint"]
+            self.do(self.random.choice(some))
+        self.see()
+
+    def run(self) -> None:
+        self.follower.run()
+        cursor = self.follower.ledger.acknowledged_cursor(SOURCE)
+        if cursor is not None:
+            there = [table for table in TABLES if self.there(table)]
+            states = self.follower.ledger.table_states(SOURCE)
+            follows = [
+                one
+                for one in there
+                if states[TableName(self.name, one)].condition is TableCondition.ACTIVE
+            ]
+            rows = {one: self.follower.mirror(f"{self.name}.{one}") for one in follows}
+            self.kept[str(cursor.position.at)] = {one: _ordered(rows[one]) for one in follows}
+
+    def killed(self) -> None:
+        step, after = self.random.choice(STEPS), self.random.random() < 0.5
+        with mortal(self.follower, step, after=after), suppress(Crash):
+            self.follower.run()
+
+    def replay(self) -> None:
+        self.run()
+        with suppress(SpanRefused):
+            replayed(self.follower, "earliest", "latest")
+
+    def damaged(self) -> None:
+        """A row of the live mirror is wrong, and it is made again, maybe at the second try."""
+        self.run()
+        table = TableName(self.name, self.random.choice(TABLES[:2]))
+        state = self.follower.ledger.table_states(SOURCE).get(table)
+        if state is None or state.condition is not TableCondition.ACTIVE:
+            return
+        commits = self.follower.lake.tables[state.mirror]
+        at, right = len(commits) - 1, commits[-1]
+        rows = [{**row, "v": -1} for row in right.rows.to_pylist()]
+        wrong = pa.Table.from_pylist(rows, schema=right.rows.schema)
+        commits[at] = replace(right, rows=wrong)
+        if self.random.random() < 0.5:
+            step = self.random.choice(("open_intent", "settle", "note_looked", "decide"))
+            with mortal(self.follower, step, after=False), suppress(Crash):
+                self.rebuilt(table.name)
+        try:
+            self.rebuilt(table.name)
+        except PastRefused:
+            # What marked rows are is not in the changelog.
+            assert self.follower.lake_policies.deletes == Deletes.SOFT
+            commits[at] = right
+            return
+        commits[at] = right
+        assert _ordered(self.follower.mirror(str(table))) == _ordered(right.rows.to_pylist())
+
+    def pause(self) -> None:
+        """The table stops somewhere; the log behind that is read later."""
+        known = self.follower.ledger.table_states(SOURCE)
+        name = TableName(self.name, self.random.choice(TABLES))
+        if name in known and known[name].condition is TableCondition.ACTIVE:
+            self.order(OrderKind.PAUSE, name)
+
+    def resume(self) -> None:
+        for name, state in self.follower.ledger.table_states(SOURCE).items():
+            if state.condition is TableCondition.PAUSED:
+                self.order(OrderKind.RESUME, name)
+        self.follower.run()
+
+    def order(self, kind: OrderKind, table: TableName) -> None:
+        follower = self.follower
+        with follower.ledger.lock(SOURCE, "test", None) as lease:
+            asked = Asked(table, "somebody", "because")
+            give_order(follower.work(), lease, kind, asked, lambda _: None)
+
+    def rebuilt(self, table: str) -> RebuildReport:
+        follower = self.follower
+        with follower.ledger.lock(SOURCE, "test", None) as lease:
+            copies = MemoryCopies(follower.lake)
+            return rebuild_live(follower.work(), lease, copies, TableName(self.name, table))
+
+    # -- what MySQL has ------------------------------------------------------------------
+
+    def do(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.name)
+
+    def columns(self, table: str) -> list[str]:
+        found = self.stand.rows(
+            "select column_name from information_schema.columns where table_schema = "
+            f"'{self.name}' and table_name = '{table}'"
+        )
+        return [name for (name,) in found]
+
+    def there(self, table: str) -> bool:
+        return bool(self.columns(table))
+
+    def shown(self, table: str) -> Rows:
+        columns = self.columns(table)
+        if not columns:
+            return None
+        names = ", ".join(columns)
+        found = self.stand.rows(f"select {names} from {self.name}.{table}")
+        return _ordered([dict(zip(columns, row, strict=True)) for row in found])
+
+    def see(self) -> None:
+        file, offset = head(self.stand)
+        [(gtids, moment)] = self.stand.rows("select @@gtid_executed, utc_timestamp(6)")
+        rows = {table: self.shown(table) for table in TABLES}
+        told = gtids.replace("\n", "")
+        self.seen.append(Seen(f"{file}:{offset}", told, moment.replace(tzinfo=UTC), rows))
+
+    # -- what the lake says of it ----------------------------------------------------------
+
+    def require(self, seen: Seen, number: int) -> None:
+        ways = (seen.at, f"gtid:{seen.gtids}", moment_text(seen.moment))
+        for table in TABLES:
+            name, into = TableName(self.name, table), f"/past/{number}/{table}"
+            place = parse_place(self.random.choice(ways))
+            if seen.rows[table] is None:
+                with pytest.raises(ConfigurationError):
+                    self.made(name, place, into)
+                continue
+            try:
+                done = self.made(name, place, into)
+            except PastRefused as error:
+                assert STOPPED.search(error.message), error
+                continue
+            found = self.follower.lake.tables[into][-1].rows.to_pylist()
+            assert (_ordered(found), done.rows) == (seen.rows[table], len(found)), place
+            assert not [file for file in self.follower.lake.files if "/_staging/" in file]
+
+    def made(self, table: TableName, place: Any, into: str) -> RebuildReport:
+        work, copies = self.follower.work(), MemoryCopies(self.follower.lake)
+        planned = plan_rebuild(work, table, place)
+        done = rebuild_as_of(work, copies, table, place, into)
+        assert done.origin == planned.origin
+        return done
+
+
+def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: sorted((name, str(value)) for name, value in row.items()))
+
+
+SEEDS = [*range(3), *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 80))]
+
+
+def made(mysql: MySqlStand, database: str, seed: int, policies: LakePolicies) -> Past:
+    """With a history, the end of which nobody saw."""
+    file, offset = head(mysql)
+    mysql.execute(
+        *(f"create table {t} (id int primary key, v int)" for t in TABLES[:2]),
+        f"create table {TABLES[2]} (id int{KEYED[policies.deletes]}, v int)",
+        database=database,
+    )
+    start = f"{file}:{offset}"
+    follower = Follower(server(mysql), [f"{database}.*"], start=start, lake_policies=policies)
+    past = Past(mysql, database, Random(seed), follower)
+    past.see()
+    for _ in range(ACTIONS):
+        past.act()
+    mysql.execute(f"create table {database}.later (id int primary key)")
+    past.run()
+    past.run()
+    return past
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> None:
+    """Inside batches and at their ends, over DDL, truncated, dropped and new tables, runs that
+    died, replays, live mirrors that were made again."""
+    past = made(mysql, database, seed, LakePolicies(dropped_columns=DroppedColumns.DROP))
+    ledger, lake = past.follower.ledger, past.follower.lake
+    cursor, tables = ledger.acknowledged_cursor(SOURCE), dict(lake.tables)
+    for number, seen in enumerate(past.seen):
+        past.require(seen, number)
+    assert ledger.acknowledged_cursor(SOURCE) == cursor
+    assert all(lake.tables[name] == commits for name, commits in tables.items())
+    future = moment_text(datetime.now(UTC) + timedelta(days=1))
+    for place, why in (
+        (future, "does not know yet"),
+        (f"{past.seen[0].at.split(':')[0]}:4", "before"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            past.made(TableName(database, "a"), parse_place(place), "/past/never")
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:])
+def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int) -> None:
+    """Where a run ended the table is made as its mirror was, with rows that are marked and columns
+    that are kept; some versions of it were vacuumed, and then it is refused, or the same."""
+    policies = LakePolicies(deletes=Deletes.SOFT)
+    past = made(mysql, database, seed, policies)
+    random, lake = past.random, past.follower.lake
+    refused = 0
+    for number, (place, tables) in enumerate(past.kept.items()):
+        for table, rows in tables.items():
+            name, into = TableName(database, table), f"/past/{number}/{table}"
+            mirror = past.follower.ledger.table_states(SOURCE)[name].mirror
+            lake.vacuumed[mirror] = random.choice((0, random.randrange(len(lake.tables[mirror]))))
+            try:
+                past.made(name, parse_place(place), into)
+            except PastRefused as error:
+                assert lake.vacuumed[mirror], error
+                refused += 1
+            else:
+                assert _ordered(lake.tables[into][-1].rows.to_pylist()) == rows, place
+    assert refused < sum(map(len, past.kept.values()))
