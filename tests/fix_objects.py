@@ -68,20 +68,26 @@ def object_address() -> ObjectStore:
 @pytest.fixture(scope="session")
 def object_store(object_address: ObjectStore) -> Iterator[ObjectStore]:
     """Running, with its bucket."""
-    port = str(object_address.port)
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    port, faulty_port = str(object_address.port), str(object_address.faulty_port)
+    server = _started("moto.server", "-H", "127.0.0.1", "-p", port)
+    faults = _started("tests.lake.faults", faulty_port, port)
     try:
         for bucket in (BUCKET, FAULTY):
             _make_bucket(bucket, object_address, server)
         yield object_address
     finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+        for process in (server, faults):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _started(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _make_bucket(bucket: str, store: ObjectStore, server: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,7 @@ lost on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -23,7 +23,7 @@ from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
-from tests.lake.faults import Fault, Faults, once, serving
+from tests.lake.faults import Fault, Faults
 from tests.lake.made import PEOPLE, Row, a_write, changes, content
 
 MIRROR = "shop/shop/people"
@@ -38,13 +38,12 @@ def lake(object_store: ObjectStore, tmp_path: Path, spark: SparkProcess) -> Lake
 
 
 @pytest.fixture
-def faults(object_store: ObjectStore) -> Iterator[Faults]:
-    with serving(object_store.faulty_port, object_store.port) as faults:
-        yield faults
+def faults(object_store: ObjectStore) -> Faults:
+    return Faults(object_store.faulty_port)
 
 
 @pytest.fixture
-def faulty(object_store: ObjectStore, faults: Faults, tmp_path: Path, spark: SparkProcess) -> Lake:
+def faulty(object_store: ObjectStore, tmp_path: Path, spark: SparkProcess) -> Lake:
     """Under a prefix of a store behind `faults`."""
     return lake_at(object_store.faulty_prefix(), tmp_path, spark)
 
@@ -128,20 +127,21 @@ def test_a_commit_is_made_once_whatever_gets_lost(
 ) -> None:
     """Java's and delta-rs': each asks once more by itself, is told that there is one, and looks
     whose it is."""
+    before = len(faults.done())
     for number, mode in enumerate(("append", "merge"), start=1):
         write = a_write(faulty.mirrors, number, mode, [{"id": number, "name": "a"}])
-        with faults.planned(once("PUT", f"people/_delta_log/{number - 1:020d}.json", fault)):
+        with faults.planned("PUT", f"people/_delta_log/{number - 1:020d}.json", fault):
             assert faulty.mirrors.write(write).delta_version == number - 1
     assert [row["id"] for row in rows(faulty)] == [1, 2]
     for batch in (1, 2):
         images = changes(PEOPLE, [{"id": batch, "name": "a"}], first=batch)
-        with faults.planned(once("PUT", "batch-", fault)):
+        with faults.planned("PUT", "batch-", fault):
             writer = faulty.segments.open(
                 CHANGELOG, batch=batch, schema_version=1, schema=images.schema
             )
             writer.write(images)
             files = writer.close()
-        with faults.planned(once("PUT", f"people/_delta_log/{batch - 1:020d}.json", fault)):
+        with faults.planned("PUT", f"people/_delta_log/{batch - 1:020d}.json", fault):
             done = faulty.changelog.publish(
                 CHANGELOG,
                 app_id="app",
@@ -151,7 +151,7 @@ def test_a_commit_is_made_once_whatever_gets_lost(
                 user_metadata="{}",
             )
         assert done.delta_version == batch - 1
-    assert len(faults.done) == 6
+    assert len(faults.done()) == before + 6
     assert faulty.changelog.ends_at(CHANGELOG, 1)
 
 
@@ -160,16 +160,15 @@ def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
     faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     late = a_write(faulty.mirrors, 2, "merge", [{"id": 1, "name": "late"}], app_id="late")
     other = a_write(faulty.mirrors, 2, "merge", [{"id": 1, "name": "first"}])
-    begun: list[str] = []
-
-    def first_another(method: str, path: str) -> Fault | None:
-        if method == "PUT" and path.split("?")[0].endswith(f"{1:020d}.json") and not begun:
-            begun.append(path)
+    before = len(faults.done())
+    with ThreadPoolExecutor(1) as thread:
+        with faults.planned("PUT", f"people/_delta_log/{1:020d}.json", Fault.HELD):
+            waits = thread.submit(faulty.mirrors.write, late)
+            while len(faults.done()) == before:
+                time.sleep(0.01)
             faulty.mirrors.write(other)
-        return None
-
-    with faults.planned(first_another), pytest.raises(CommitConflict):
-        faulty.mirrors.write(late)
+        with pytest.raises(CommitConflict):
+            waits.result()
     assert rows(faulty) == [{"id": 1, "name": "first"}]
 
 
