@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -41,6 +42,13 @@ class ObjectStore:
             "secret_access_key": "tests",
             "allow_http": "true",
         }
+
+    def toml(self) -> str:
+        """The same as it is written down, behind `Faults`, its secrets by reference."""
+        told = self.options(self.faulty_port)
+        secrets = dict.fromkeys(("access_key_id", "secret_access_key"), "env:LAKE_KEY")
+        lines = [f'{name} = "{value}"' for name, value in {**told, **secrets}.items()]
+        return f"options = {{ {', '.join(lines)} }}\n"
 
     def prefix(self, **more: str) -> ObjectPath:
         """A place where nothing is yet."""
@@ -96,9 +104,9 @@ def _make_bucket(bucket: str, store: ObjectStore, server: subprocess.Popen[bytes
     for _ in range(600):
         assert server.poll() is None, "moto's server ended"
         try:
-            asked = http.client.HTTPConnection("127.0.0.1", store.port, timeout=10)
-            asked.request("PUT", f"/{bucket}")
-            assert asked.getresponse().status == 200
+            with closing(http.client.HTTPConnection("127.0.0.1", store.port, timeout=10)) as asked:
+                asked.request("PUT", f"/{bucket}")
+                assert asked.getresponse().status == 200
         except OSError:
             time.sleep(0.05)
         else:

@@ -17,6 +17,7 @@ from lockstep.snippets import (
     version_set_snippet,
     version_snippets,
 )
+from lockstep.store_snippets import store_lines
 from pipeline.errors import NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.lake.paths import LakePath
@@ -49,6 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     told |= describe_changes(ledger, source.name, table, lake)
                 else:
                     _require_mirror(ledger, source.name, table)
+                told["snippets"] = _in_store(told, context)
                 for reader, snippet in told["snippets"].items():
                     context.say(f"# {reader}\n{snippet}\n")
                 return Outcome(exits.DONE, told)
@@ -56,6 +58,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         f"No run has captured a table {table} yet.",
         hint="`lockstep tables` lists what is captured, `lockstep run` captures",
     )
+
+
+def _in_store(told: dict[str, Any], context: CommandContext) -> dict[str, str]:
+    """The snippets, each behind what its reader has to know of the lake's store."""
+    lines = store_lines(told["path"], context.settings.file.lake.options)
+    found = {}
+    for reader, snippet in told["snippets"].items():
+        before = lines.get(reader)
+        found[reader] = f"{before}\n{snippet}" if before else snippet
+    return found
 
 
 def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:

@@ -21,8 +21,9 @@ from pipeline.errors import (
     MirrorRefused,
     TableError,
 )
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import first_line, unavailable
+from resources.lake.store_answers import refusal
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -119,6 +120,10 @@ def named(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableEr
     for error in chain:
         if error.name.rpartition(".")[2] in _CONFLICTS:
             return conflict(path)
+    store = refusal(" ".join(error.message for error in chain))
+    if isinstance(path, ObjectPath) and store is not None:
+        state, cure = store
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
         for words, number in _STORAGE.items():
             if words in error.message:

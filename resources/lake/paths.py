@@ -5,7 +5,8 @@ inside). Does not: what is durable (`storage`), which class of Java writes a tab
 (`log_store`).
 
 A folder is a prefix of keys and nothing by itself: there is none to make, and an empty one is
-gone. An object is there whole or not at all, and a reader sees it from the answer on (S3 is
+gone; the empty objects that Hadoop marks folders with are passed over, for no file of the lake is
+empty. An object is there whole or not at all, and a reader sees it from the answer on (S3 is
 consistent since 2020, Google's and Azure's stores always were). Nothing is listed where a key is
 known. Errors: FileNotFoundError as `pathlib` has it; all others are obstore's own, which
 `storage.lake_errors` knows.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
 PART_BYTES: Final = 10 << 20
@@ -199,7 +201,9 @@ class ObjectPath:
         """Whether an object is directly below."""
         import obstore
 
-        return bool(obstore.list_with_delimiter(self.bucket.store, self.key)["objects"])
+        return any(
+            map(_is_file, obstore.list_with_delimiter(self.bucket.store, self.key)["objects"])
+        )
 
     def iterdir(self) -> Iterator[ObjectPath]:
         """What is directly below, folders first."""
@@ -208,7 +212,7 @@ class ObjectPath:
         told = obstore.list_with_delimiter(self.bucket.store, self.key or None)
         for prefix in told["common_prefixes"]:
             yield ObjectPath(self.bucket, prefix.rstrip("/"))
-        for found in told["objects"]:
+        for found in filter(_is_file, told["objects"]):
             yield ObjectPath(self.bucket, found["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
@@ -227,8 +231,13 @@ class ObjectPath:
         import obstore
 
         for page in obstore.list(self.bucket.store, f"{self.key}/" if self.key else None):
-            for found in page:
+            for found in filter(_is_file, page):
                 yield ObjectPath(self.bucket, found["path"])
+
+
+def _is_file(found: ObjectMeta) -> bool:
+    """Whether an object is no mark of a folder, which Hadoop makes of nothing and leaves."""
+    return found["size"] > 0
 
 
 class _Content(io.RawIOBase):

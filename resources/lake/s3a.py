@@ -17,14 +17,18 @@ from resources.lake.paths import ObjectPath
 
 SCHEMES: Final = ("s3", "s3a")
 
+HADOOP: Final = "3.5.0"
+"""The Hadoop that pyspark comes with, and whose S3A is in jars-s3.lock."""
+
 _CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_SAME: Final = {
+SAME: Final = {
     "endpoint": "endpoint",
     "region": "endpoint.region",
     "access_key_id": "access.key",
     "secret_access_key": "secret.key",
     "session_token": "session.token",
 }
+"""Options that are Hadoop's under another name, below `fs.s3a.`."""
 _AUTH: Final = "org.apache.hadoop.fs.s3a"
 
 
@@ -33,7 +37,7 @@ def store_settings(lake: ObjectPath) -> dict[str, str]:
     if urlsplit(lake.bucket.url).scheme not in SCHEMES:
         return {}
     options = lake.bucket.options
-    told = {_SAME[name]: value for name, value in options.items() if name in _SAME}
+    told = {SAME[name]: value for name, value in options.items() if name in SAME}
     told["path.style.access"] = (
         "false" if options.get("virtual_hosted_style_request") == "true" else "true"
     )

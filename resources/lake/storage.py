@@ -26,15 +26,12 @@ from typing import IO
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from obstore.exceptions import (
-    BaseError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
 from pipeline.ports.held import Held
 from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
+from resources.lake.store_answers import refusal
 
 _CURES = {
     errno.ENOSPC: ("is full", "free some space there, then run again"),
@@ -68,12 +65,10 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
     try:
         yield
+    except (BaseError, DeltaError) as error:
+        raise _refused(path, error) from error
     except OSError as error:
-        raise unavailable(path, error.errno, _said(error)) from error
-    except BaseError as error:
-        raise _store_unavailable(path, error) from error
-    except DeltaError as error:
-        raise unavailable(path, None, first_line(str(error))) from error
+        raise _refused(path, error) from error
 
 
 @contextmanager
@@ -84,8 +79,7 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
     try:
         yield
     except MirrorRefused as error:
-        if not lake.is_dir():
-            raise unavailable(lake, errno.ENOENT, "") from error
+        require_lake(lake, error)
         raise
     except LakeUnavailable as error:
         if isinstance(error.__cause__, OSError | DeltaError):
@@ -93,6 +87,8 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
         raise
     except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
         raise _about_mirror(lake, path, error) from error
+    except BaseError as error:
+        raise _refused(path, error) from error
 
 
 def _about_mirror(
@@ -101,8 +97,9 @@ def _about_mirror(
     number = error.errno if isinstance(error, OSError) else _number_in(str(error))
     if number in _EVERYBODYS:
         return unavailable(path, number, os.strerror(number or 0))
-    if not lake.is_dir():
-        return unavailable(lake, errno.ENOENT, "")
+    if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
+        return _refused(path, error)
+    require_lake(lake, error)
     said = type(error).__name__
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
@@ -111,6 +108,13 @@ def _about_mirror(
     elif isinstance(error, DeltaError):
         said = first_line(str(error))
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
+
+
+def require_lake(lake: LakePath, error: Exception) -> None:
+    """`LakeUnavailable` where it is gone: `error`, about one of its tables, is about all then."""
+    with lake_errors(lake):
+        if not lake.is_dir():
+            raise unavailable(lake, errno.ENOENT, "") from error
 
 
 def _said(error: OSError) -> str:
@@ -134,18 +138,15 @@ def first_line(text: str) -> str:
     return lines[0].strip()[:300] if lines else ""
 
 
-def _store_unavailable(path: LakePath, error: BaseError) -> LakeUnavailable:
-    """The refusal for what a store answered."""
-    said = first_line(str(error))
-    if isinstance(error, PermissionDeniedError):
-        state, cure = _CURES[errno.EACCES]
-    elif isinstance(error, UnauthenticatedError):
-        state, cure = "does not know these credentials", "correct [lake.options], then run again"
-    elif "NoSuchBucket" in str(error):
-        state, cure = "has no such bucket", "correct path or region under [lake], then run again"
-    else:
-        state, cure = f"cannot be used: {said}", "check it, then run again"
-    return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
+    """What storage, a store or delta-rs said."""
+    told = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
+    if told is not None:
+        state, cure = told
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+    if isinstance(error, OSError):
+        return unavailable(path, error.errno, _said(error))
+    return unavailable(path, None, first_line(str(error)))
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:

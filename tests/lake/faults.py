@@ -13,8 +13,9 @@ import http.client
 import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,12 +71,16 @@ class Faults:
 
     def done(self) -> list[str]:
         """The requests that something happened to, as `METHOD path`."""
-        return list(self._ask("GET"))
+        return list(self._ask("GET")["done"])
+
+    def requests(self) -> Counter[str]:
+        """How many there were so far, by method; a GET of a listing is a `LIST`."""
+        return Counter(self._ask("GET")["requests"])
 
     def _ask(self, method: str, told: object = None) -> Any:
-        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        asked.request(method, "/_faults", json.dumps(told))
-        return json.loads(asked.getresponse().read())
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as asked:
+            asked.request(method, "/_faults", json.dumps(told))
+            return json.loads(asked.getresponse().read())
 
 
 class _Plan:
@@ -85,6 +90,7 @@ class _Plan:
         self._turn = threading.Lock()
         self._method, self._part, self._fault, self._left = "", "", "", 0
         self.done: list[str] = []
+        self.requests: Counter[str] = Counter()
         self.released = threading.Event()
 
     def begin(self, method: str, part: str, fault: str, times: int) -> None:
@@ -99,6 +105,8 @@ class _Plan:
 
     def fault(self, method: str, path: str) -> Fault | None:
         with self._turn:
+            listing = method == "GET" and "list-type=" in path
+            self.requests["LIST" if listing else method] += 1
             if not self._left or self._method not in ("", method) or self._part not in path:
                 return None
             self._left -= 1
@@ -165,18 +173,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.plan.begin(*json.loads(body))
         if self.command == "DELETE":
             self.plan.end()
-        self._answer(200, {}, json.dumps(self.plan.done).encode())
+        told = {"done": self.plan.done, "requests": self.plan.requests}
+        self._answer(200, {}, json.dumps(told).encode())
 
     def _hang_up(self) -> None:
         self.close_connection = True
         self.connection.close()
 
     def _passed_on(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        store = http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=60)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in _PASSED}
-        store.request(self.command, self.path, body, headers)
-        answered = store.getresponse()
-        content = answered.read()
+        with closing(http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=60)) as store:
+            store.request(self.command, self.path, body, headers)
+            answered = store.getresponse()
+            content = answered.read()
         told = {k: v for k, v in answered.getheaders() if k.lower() not in _PASSED}
         return answered.status, told, content
 

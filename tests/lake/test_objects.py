@@ -172,6 +172,46 @@ def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
     assert rows(faulty) == [{"id": 1, "name": "first"}]
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.EXPIRED, "credentials that have expired"),
+        (Fault.SKEWED, "clock is wrong"),
+        (Fault.ELSEWHERE, "another region"),
+    ],
+)
+def test_a_store_that_refuses_is_everybodys_matter(
+    faulty: Lake, faults: Faults, fault: Fault, told: str
+) -> None:
+    """One sentence, whoever asked: our client, delta-rs, or Java in the middle of a commit. No
+    mirror is to blame, and what was under way is done once when it is tried again."""
+    write = a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}])
+    images = changes(PEOPLE, [{"id": 1, "name": "a"}], first=1)
+    writer = faulty.segments.open(CHANGELOG, batch=1, schema_version=1, schema=images.schema)
+    writer.write(images)
+    files = writer.close()
+
+    def published() -> None:
+        faulty.changelog.publish(
+            CHANGELOG,
+            app_id="app",
+            batch=1,
+            schema=images.schema,
+            files=files,
+            user_metadata="{}",
+        )
+
+    with faults.planned("PUT", "people/_delta_log/", fault, -1):
+        for attempt in (published, lambda: faulty.mirrors.write(write)):
+            with pytest.raises(LakeUnavailable, match=told):
+                attempt()
+    with faults.planned("", "", fault, -1), pytest.raises(LakeUnavailable, match=told):
+        faulty.mirrors.write(write)
+    published()
+    assert faulty.mirrors.write(write).delta_version == 0
+    assert faulty.changelog.ends_at(CHANGELOG, 0)
+
+
 def test_a_store_is_tried_before_it_is_used(object_store: ObjectStore) -> None:
     """One that keeps its word leaves nothing behind; one that is not there, or overwrites, is
     refused in a sentence."""
