@@ -37,6 +37,11 @@ _CONFIGURATION: dict[str, str | None] = {
 }
 
 
+_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+"""Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
+after a hundred by default."""
+
+
 class DeltaChangelog:
     """`pipeline.ports.Changelog` through delta-rs."""
 
@@ -277,7 +282,7 @@ def _commit(
                 adds,
                 mode="error",
                 storage_options=delta_options(path),
-                configuration=_CONFIGURATION,
+                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
                 commit_properties=commit,
             )
         else:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from pipeline.errors import ForeignCommit
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import delta_table, lake_errors
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -35,10 +35,14 @@ def newest_version(table: LakePath) -> int | None:
     """The newest Delta version in a table's folder; None where there is no table.
 
     From the newest checkpoint on, files are asked for by name; only where that leads nowhere
-    is the folder listed.
+    is the folder listed. A store lists what is behind the checkpoint in one request.
     """
     with lake_errors(table):
         version = checkpointed(table) or 0
+        if isinstance(table, ObjectPath):
+            since = (table / "_delta_log").from_name(f"{version:020d}")
+            found = max(_numbered(path.name for path in since), default=None)
+            return max(_versions(table), default=None) if found is None and version else found
         if not commit_file(table, version).is_file():
             return max(_versions(table), default=None)
         for _ in range(_STEPS):
@@ -152,6 +156,11 @@ def _versions(table: LakePath) -> list[int]:
             names = [entry.name for entry in (table / "_delta_log").iterdir()]
         except FileNotFoundError:
             return []
+    return _numbered(names)
+
+
+def _numbered(names: Iterable[str]) -> list[int]:
+    """The versions of commits' files."""
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
 
 

@@ -226,11 +226,16 @@ class ObjectPath:
             if len(names) == 1 + len(rest) and all(map(fnmatchcase, names, (first, *rest))):
                 yield path
 
-    def rglob(self) -> Iterator[ObjectPath]:
-        """Everything below, at any depth, in the order of keys."""
+    def from_name(self, name: str) -> Iterator[ObjectPath]:
+        """Everything below whose key comes behind that of `name` here, in the order of keys."""
+        return self.rglob(f"{self.key}/{name}")
+
+    def rglob(self, behind: str | None = None) -> Iterator[ObjectPath]:
+        """Everything below, at any depth, in the order of keys, or what comes behind a key."""
         import obstore
 
-        for page in obstore.list(self.bucket.store, f"{self.key}/" if self.key else None):
+        prefix = f"{self.key}/" if self.key else None
+        for page in obstore.list(self.bucket.store, prefix, offset=behind):
             for found in filter(_is_file, page):
                 yield ObjectPath(self.bucket, found["path"])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,8 +66,8 @@ def test_a_lake_of_objects(
     object_store: ObjectStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Equal after each kill, nothing twice, from a new ledger too; a run asks the store the same
-    however long the tables' pasts are, and never lists them."""
+    """Equal after each kill, nothing twice, from a new ledger too; what a run asks the store for does
+    not grow with the past, and is next to nothing for a table without changes."""
     faults = Faults(object_store.faulty_port)
     monkeypatch.setenv("LAKE_KEY", "tests")
     assert "takes conditional writes" in project.run("check", expect=None).stdout
@@ -86,21 +87,19 @@ def test_a_lake_of_objects(
             rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
             there = mysql.rows(f"select id, s from {database}.{table} order by id")
             assert [tuple(row.values()) for row in rows] == there
-    asked = []
-    for number in range(2):
+    for number in range(12):
         mysql.execute(f"update {database}.a set s = 'once more {number}' where id = 1")
-        before = faults.requests()
+        before = len(faults.requests())
         project.run("run")
-        asked.append(faults.requests() - before)
-        for _ in range(4):
-            mysql.execute(f"update {database}.b set s = concat(s, '.') where id = 1")
-            project.run("run")
-    assert asked[0] == asked[1]
+        asked = faults.requests()[before:]
+        print(number, Counter(one.partition(" ")[0] for one in asked))
+        assert len(asked) < 300
+        assert len([one for one in asked if f"/shop/{database}/c/" in one]) <= 2
     assert equal(project)
     told = project.json("replay", *ALL, "--compare")
     assert all(one["mirror"]["wrong"] == 0 for one in told["tables"].values())
     forget(project)
-    project.run("recover")
+    project.run("recover", "--yes")
     mysql.execute(f"delete from {database}.c where id = 3")
     project.run("run")
     assert equal(project)

@@ -13,7 +13,6 @@ import http.client
 import json
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -73,9 +72,9 @@ class Faults:
         """The requests that something happened to, as `METHOD path`."""
         return list(self._ask("GET")["done"])
 
-    def requests(self) -> Counter[str]:
-        """How many there were so far, by method; a GET of a listing is a `LIST`."""
-        return Counter(self._ask("GET")["requests"])
+    def requests(self) -> list[str]:
+        """All so far, as `METHOD path`; the GET of a listing is a `LIST`."""
+        return list(self._ask("GET")["requests"])
 
     def _ask(self, method: str, told: object = None) -> Any:
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as asked:
@@ -90,7 +89,7 @@ class _Plan:
         self._turn = threading.Lock()
         self._method, self._part, self._fault, self._left = "", "", "", 0
         self.done: list[str] = []
-        self.requests: Counter[str] = Counter()
+        self.requests: list[str] = []
         self.released = threading.Event()
 
     def begin(self, method: str, part: str, fault: str, times: int) -> None:
@@ -106,7 +105,7 @@ class _Plan:
     def fault(self, method: str, path: str) -> Fault | None:
         with self._turn:
             listing = method == "GET" and "list-type=" in path
-            self.requests["LIST" if listing else method] += 1
+            self.requests.append(f"{'LIST' if listing else method} {path}")
             if not self._left or self._method not in ("", method) or self._part not in path:
                 return None
             self._left -= 1
