@@ -6,7 +6,9 @@ Its port is known before, so that the one Spark of a worker can be told of it as
 
 from __future__ import annotations
 
+import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -58,6 +60,22 @@ class ObjectStore:
         """A place behind `Faults`."""
         return object_path(f"s3://{FAULTY}/{uuid4().hex}", self.options(self.faulty_port))
 
+    def begin_upload(self, path: ObjectPath) -> None:
+        """In parts, as whoever is killed then leaves it."""
+        self.ask("POST", f"/{BUCKET}/{path.key}?uploads")
+
+    def uploads(self) -> list[str]:
+        """The keys of those that nobody finished."""
+        return re.findall("<Key>(.*?)</Key>", self.ask("GET", f"/{BUCKET}?uploads"))
+
+    def ask(self, method: str, path: str) -> str:
+        """A request without a signature, which this store does not miss."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as asked:
+            asked.request(method, path)
+            answered = asked.getresponse()
+            assert answered.status == 200
+            return answered.read().decode()
+
     def spark_conf(self) -> dict[str, str]:
         """What Spark is told of the bucket behind `Faults`."""
         name = f"spark.hadoop.fs.s3a.bucket.{FAULTY}.endpoint"
@@ -99,14 +117,10 @@ def _started(module: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def _make_bucket(bucket: str, store: ObjectStore, server: subprocess.Popen[bytes]) -> None:
-    import http.client
-
     for _ in range(600):
         assert server.poll() is None, "moto's server ended"
         try:
-            with closing(http.client.HTTPConnection("127.0.0.1", store.port, timeout=10)) as asked:
-                asked.request("PUT", f"/{bucket}")
-                assert asked.getresponse().status == 200
+            store.ask("PUT", f"/{bucket}")
         except OSError:
             time.sleep(0.05)
         else:

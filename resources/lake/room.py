@@ -53,7 +53,7 @@ def open_lake(
     refuse_cluster(spark_conf, lake)
     spark = SparkProcess(spark_conf, lake=lake, on_warning=on_warning)
     return LakeRoom(
-        segments=ParquetSegments(lake),
+        segments=ParquetSegments(lake, spark=spark),
         spool=FileSpool(lake, passing / "spool"),
         changelog=DeltaChangelog(lake),
         mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),

@@ -22,7 +22,8 @@ from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.session import SparkProcess
 from resources.lake.storage import (
     lake_errors,
     make_durable,
@@ -34,6 +35,7 @@ from resources.lake.storage import (
     sha256_of,
     sync_folder,
 )
+from resources.lake.uploads import give_up_uploads
 
 FILE_BYTES = 512 * 1024**2
 """A file is closed once it has grown to this size."""
@@ -60,10 +62,17 @@ class _Names:
 
 
 class ParquetSegments:
-    """`pipeline.ports.SegmentStore` in the lake."""
+    """`pipeline.ports.SegmentStore` in the lake; `spark` is asked for uploads in parts."""
 
-    def __init__(self, lake: LakePath, *, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self,
+        lake: LakePath,
+        *,
+        file_bytes: int = FILE_BYTES,
+        spark: SparkProcess | None = None,
+    ) -> None:
         self._lake = lake
+        self._spark = spark
         self._file_bytes = file_bytes
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
 
@@ -117,6 +126,10 @@ class ParquetSegments:
                         path.unlink()
                         removed += 1
         return removed
+
+    def give_up_uploads(self, source: str) -> None:
+        if isinstance(self._lake, ObjectPath) and self._spark is not None:
+            give_up_uploads(self._spark, self._lake / source)
 
     def discard_load(self, folder: str, load: int) -> int:
         return self._unlink(folder, f"load-{load:012d}-*.parquet")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,8 +65,8 @@ def test_a_lake_of_objects(
     object_store: ObjectStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Equal after each kill, nothing twice, from a new ledger too; what a run asks the store for does
-    not grow with the past, and is next to nothing for a table without changes."""
+    """Equal after each kill, from a new ledger too; what a run asks the store for does not grow with
+    the past, as checkpoints take it back, and is next to nothing for a table without changes."""
     faults = Faults(object_store.faulty_port)
     monkeypatch.setenv("LAKE_KEY", "tests")
     assert "takes conditional writes" in project.run("check", expect=None).stdout
@@ -87,14 +86,15 @@ def test_a_lake_of_objects(
             rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
             there = mysql.rows(f"select id, s from {database}.{table} order by id")
             assert [tuple(row.values()) for row in rows] == there
-    for number in range(12):
+    counts = []
+    for number in range(8):
         mysql.execute(f"update {database}.a set s = 'once more {number}' where id = 1")
         before = len(faults.requests())
         project.run("run")
         asked = faults.requests()[before:]
-        print(number, Counter(one.partition(" ")[0] for one in asked))
-        assert len(asked) < 300
+        counts.append(len(asked))
         assert len([one for one in asked if f"/shop/{database}/c/" in one]) <= 2
+    assert counts[-1] < max(counts) < 400
     assert equal(project)
     told = project.json("replay", *ALL, "--compare")
     assert all(one["mirror"]["wrong"] == 0 for one in told["tables"].values())

@@ -20,6 +20,7 @@ from resources.lake.claims import FileClaims
 from resources.lake.object_probe import require_conditional_writes
 from resources.lake.paths import ObjectPath, object_path
 from resources.lake.pin import head_of
+from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
@@ -210,6 +211,18 @@ def test_a_store_that_refuses_is_everybodys_matter(
     published()
     assert faulty.mirrors.write(write).delta_version == 0
     assert faulty.changelog.ends_at(CHANGELOG, 0)
+
+
+def test_parts_that_nobody_finished_are_given_up(
+    object_store: ObjectStore, spark: SparkProcess
+) -> None:
+    """Below the source's folder, and nowhere else."""
+    prefix = object_store.prefix()
+    for source in ("shop", "other"):
+        object_store.begin_upload(prefix / f"{source}/_changes/d/t/batch-000000000001-v1.parquet")
+    ParquetSegments(prefix, spark=spark).give_up_uploads("shop")
+    left = [key for key in object_store.uploads() if key.startswith(f"{prefix.key}/")]
+    assert left == [f"{prefix.key}/other/_changes/d/t/batch-000000000001-v1.parquet"]
 
 
 def test_a_store_is_tried_before_it_is_used(object_store: ObjectStore) -> None:
