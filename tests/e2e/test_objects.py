@@ -66,7 +66,7 @@ def test_a_lake_of_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal after each kill, from a new ledger too. What a run asks the store for does not grow
-    with the past, as checkpoints take it back; for a table without changes it is next to nothing."""
+    with the past, as checkpoints take it back; a table without changes is asked for once."""
     faults = Faults(object_store.faulty_port)
     monkeypatch.setenv("LAKE_KEY", "tests")
     assert "takes conditional writes" in project.run("check", expect=None).stdout
