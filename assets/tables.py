@@ -13,7 +13,6 @@ annotations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import dagster as dg
 
@@ -31,6 +30,7 @@ from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.standing.tables import unseen
 from pipeline.table import TableName
 from resources.config import Settings
+from resources.lake.paths import LakePath
 
 DROPPED_TAG = "lockstep/dropped"
 
@@ -114,7 +114,7 @@ def _checked(
 
 
 def _spec(
-    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: Path
+    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: LakePath
 ) -> dg.AssetSpec:
     gone = ", dropped at the source" if entry.dropped else ""
     return declared.spec(

@@ -23,6 +23,7 @@ from resources.lake.generations import (
     published_generations,
     read_generations,
 )
+from resources.lake.paths import LakePath
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
@@ -64,7 +65,9 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
         return whole_changelog(adapters.ledger(), lake, source, table_name(table))
 
 
-def whole_changelog(ledger: Ledger, lake: Path, source: str, table: TableName) -> WholeChangelog:
+def whole_changelog(
+    ledger: Ledger, lake: LakePath, source: str, table: TableName
+) -> WholeChangelog:
     """As `read_changelog`; `lake` is absolute."""
     versions = ledger.schema_versions(source, table)
     newest = max((version.generation for version in versions), default=0)

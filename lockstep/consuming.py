@@ -26,6 +26,7 @@ from pipeline.changes.delivered import (
 from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings
+from resources.lake.paths import LakePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,7 @@ def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer
 class ChangelogConsumer:
     """A consumer at work; made by `consume`. Not for several threads at once."""
 
-    def __init__(self, adapters: Adapters, source: str, name: str, lake: Path) -> None:
+    def __init__(self, adapters: Adapters, source: str, name: str, lake: LakePath) -> None:
         self._site = adapters
         self._lake = lake
         self.source = source
@@ -126,7 +127,7 @@ class ChangelogDelivery:
     given, so `last_batch` in the consumer's own transaction makes exactly-once of it."""
 
     def __init__(
-        self, consumer: ChangelogConsumer, adapters: Adapters, delivery: Delivery, lake: Path
+        self, consumer: ChangelogConsumer, adapters: Adapters, delivery: Delivery, lake: LakePath
     ) -> None:
         self._consumer = consumer
         self._site = adapters
@@ -226,7 +227,7 @@ class ChangelogDelivery:
 
 
 @contextmanager
-def open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, Path]]:
+def open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
     """What a configured source is worked with, and the lake's absolute folder."""
     settings = _settings(config)
     settings.source(source)

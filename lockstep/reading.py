@@ -18,6 +18,7 @@ from pipeline.errors import ConfigurationError, VersionSetUnknown
 from pipeline.places import Place, parse_place
 from pipeline.position import Position
 from pipeline.runs.inspecting.version_sets import MissingVersion, ShownVersions, version_set_at
+from resources.lake.paths import LakePath
 from resources.lake.versions import MirrorVersion, opened, version_frame, version_rows
 
 
@@ -28,7 +29,7 @@ class TableVersion:
     behind `batch`, and that its log and files are there: `VersionGone` where not."""
 
     table: str
-    path: Path
+    path: LakePath
     version: int
     table_id: str | None
     batch: int
@@ -59,7 +60,7 @@ class VersionSet(Mapping[str, TableVersion]):
     to ask for one is `VersionSetUnknown`, for any other name a KeyError.
     """
 
-    def __init__(self, shown: ShownVersions, lake: Path) -> None:
+    def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
         self._shown = shown
         self._tables = {
             str(entry.table): TableVersion(

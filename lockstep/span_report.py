@@ -15,9 +15,10 @@ from lockstep.version_report import version_set_json
 from pipeline.batch import Batch
 from pipeline.intent import SettledWrite
 from pipeline.runs.inspecting.span_report import SpanReport, StructureChange, TableTotal
+from resources.lake.paths import LakePath
 
 
-def span_report_json(report: SpanReport, lake: Path) -> dict[str, Any]:
+def span_report_json(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     """Moments in ISO 8601, sizes in bytes."""
     return {
         "about": report.about,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from lockstep.report import lines, position_json
 from pipeline.gtid import GtidSet
 from pipeline.runs.inspecting.version_sets import ShownVersions
+from resources.lake.paths import LakePath
 
 
-def version_set_json(shown: ShownVersions, lake: Path) -> dict[str, Any]:
+def version_set_json(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
     return {
         **_which(shown),
         "tables": {
@@ -44,7 +44,7 @@ def _which(shown: ShownVersions) -> dict[str, Any]:
     }
 
 
-def version_set_lines(shown: ShownVersions, lake: Path) -> Iterator[str]:
+def version_set_lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
     """Where it is as of, what to read, what is missing."""
     yield f"{shown.source}: as of {_place(shown)}"
     gtids = shown.position.gtid_set

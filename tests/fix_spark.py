@@ -12,12 +12,18 @@ import pytest
 
 from resources.lake.session import SparkProcess
 from tests.e2e.warm import WarmProcess
+from tests.fix_objects import ObjectStore
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkProcess]:
-    """The Spark of this process; started by whoever first needs a session."""
-    process = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
+def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
+    """The Spark of this process, which knows the tests' object store; started by whoever first
+    needs a session."""
+    process = SparkProcess(
+        {"spark.driver.memory": "1g", **object_address.spark_conf()},
+        lake=object_address.prefix(),
+        on_warning=lambda sentence: None,
+    )
     yield process
     process.stop()
 

@@ -46,7 +46,7 @@ def test_it_has_every_file_of_the_product(wheel: Path) -> None:
         if file.is_file() and "__pycache__" not in file.parts
     }
     assert {
-        f"resources/lake/{file.name}" for file in (log_store.JAR, build_log_store.SOURCE)
+        f"resources/lake/{file.name}" for file in (log_store.JAR, *build_log_store.SOURCES)
     } <= files
     assert files - names(wheel) == set()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -27,6 +26,7 @@ from pipeline.schema.types import sql_type
 from pipeline.standing.tables import TableStanding
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent
+from resources.lake.paths import LakePath
 
 Shown = dict[str, Any]
 
@@ -51,7 +51,7 @@ class MergedTable:
     schema: TableSchema | None
 
 
-def declared_metadata(entry: CatalogueEntry, lake: Path) -> Shown:
+def declared_metadata(entry: CatalogueEntry, lake: LakePath) -> Shown:
     """What is known of a mirror before anything is asked."""
     return {
         **_address(entry.table, lake / entry.mirror),
@@ -62,7 +62,7 @@ def declared_metadata(entry: CatalogueEntry, lake: Path) -> Shown:
 
 
 def materialization(
-    names: SourceNames, merged: MergedTable, lake: Path, now: datetime
+    names: SourceNames, merged: MergedTable, lake: LakePath, now: datetime
 ) -> dg.AssetMaterialization:
     """The version of the data is the place of the last change that it shows."""
     done = merged.done
@@ -90,7 +90,7 @@ def _written(merged: MergedTable, now: datetime) -> Metadata:
     return found | position_metadata(merged.position, now)
 
 
-def _standard(names: SourceNames, merged: MergedTable, lake: Path) -> Shown:
+def _standard(names: SourceNames, merged: MergedTable, lake: LakePath) -> Shown:
     """Under the keys that Dagster has a page for."""
     done = merged.done
     rows = done.size.rows if done.size is not None else None
@@ -105,7 +105,7 @@ def _standard(names: SourceNames, merged: MergedTable, lake: Path) -> Shown:
     }
 
 
-def _address(table: TableName, folder: Path) -> Shown:
+def _address(table: TableName, folder: LakePath) -> Shown:
     return {
         "dagster/table_name": str(table),
         "dagster/storage_kind": "delta",

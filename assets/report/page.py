@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from assets.report.drawing import rows_over_time, seconds_of, waterfall
 from pipeline.batch import Batch
 from pipeline.gtid import GtidSet
 from pipeline.runs.inspecting.span_report import SpanReport
+from resources.lake.paths import LakePath
 
 LISTED: Final = 500
 """Rows of a table on the page; behind them it says how many there are more."""
@@ -27,7 +27,7 @@ _DRAWN: Final = 4
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
-def page(report: SpanReport, lake: Path) -> str:
+def page(report: SpanReport, lake: LakePath) -> str:
     """One HTML document, without a script or anything from elsewhere."""
     own = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time((*report.before, *report.batches), report.rows, own)

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
@@ -23,6 +22,7 @@ from pipeline.errors import (
 )
 from pipeline.preflight import Finding, KeptMirror, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
+from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
@@ -165,8 +165,14 @@ def _jars() -> str:
     return f"{len(class_path(jars_folder(sys.prefix)))} jars are set up"
 
 
-def _lake(path: Path) -> str:
-    """The nearest folder that exists can be written; leaves nothing behind."""
+def _lake(path: LakePath) -> str:
+    """The store keeps its word, or the nearest folder that exists can be written; leaves nothing
+    behind."""
+    if isinstance(path, ObjectPath):
+        from resources.lake.object_probe import require_conditional_writes
+
+        require_conditional_writes(path)
+        return f"{path}; its store takes conditional writes"
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     if not nearest.is_dir():
         raise ConfigurationError(f"{nearest} is not a folder.", hint="correct path under [lake]")

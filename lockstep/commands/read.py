@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
@@ -18,8 +17,10 @@ from lockstep.snippets import (
     version_set_snippet,
     version_snippets,
 )
+from lockstep.store_snippets import store_lines
 from pipeline.errors import NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
+from resources.lake.paths import LakePath
 
 if TYPE_CHECKING:
     from pipeline.places import Place
@@ -49,6 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     told |= describe_changes(ledger, source.name, table, lake)
                 else:
                     _require_mirror(ledger, source.name, table)
+                told["snippets"] = _in_store(told, context)
                 for reader, snippet in told["snippets"].items():
                     context.say(f"# {reader}\n{snippet}\n")
                 return Outcome(exits.DONE, told)
@@ -56,6 +58,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         f"No run has captured a table {table} yet.",
         hint="`lockstep tables` lists what is captured, `lockstep run` captures",
     )
+
+
+def _in_store(told: dict[str, Any], context: CommandContext) -> dict[str, str]:
+    """The snippets, each behind what its reader has to know of the lake's store."""
+    lines = store_lines(told["path"], context.settings.file.lake.options)
+    found = {}
+    for reader, snippet in told["snippets"].items():
+        before = lines.get(reader)
+        found[reader] = f"{before}\n{snippet}" if before else snippet
+    return found
 
 
 def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
@@ -66,7 +78,9 @@ def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
         )
 
 
-def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any] | None:
+def describe(
+    ledger: Ledger, source: str, table: TableName, lake: LakePath
+) -> dict[str, Any] | None:
     """Where the table is and how to read it, as JSON; None if the source has no such."""
     state = ledger.table_states(source).get(table)
     if state is None:
@@ -87,7 +101,7 @@ def describe(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[
 
 
 def describe_at(
-    ledger: Ledger, source: str, table: TableName, lake: Path, place: Place
+    ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
     """The mirror's version as of a place, and how to read it, as JSON. `VersionSetUnknown` where
     the table has none there."""
@@ -119,7 +133,9 @@ def describe_at(
     }
 
 
-def describe_changes(ledger: Ledger, source: str, table: TableName, lake: Path) -> dict[str, Any]:
+def describe_changes(
+    ledger: Ledger, source: str, table: TableName, lake: LakePath
+) -> dict[str, Any]:
     """The changelog's generations, their columns together, and how to read it, as JSON."""
     from lockstep.changelogs import whole_changelog
 

@@ -12,6 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
 from pipeline.errors import NothingMatches
+from resources.lake.paths import LakePath, is_url
 
 if TYPE_CHECKING:
     from pipeline.places import Place
@@ -66,20 +67,28 @@ def _done(
             return rebuild_live(work, lease, adapters.lake().copies, table)
     lake = context.settings.lake_path().absolute()
     planned = plan_rebuild(work, table, place)
-    chosen = Path(arguments.into).absolute() if arguments.into else _beside(lake, work, planned)
-    _require_outside(chosen, lake)
+    chosen = _chosen(arguments.into or "", lake, work, planned)
     if arguments.dry_run:
         return replace(planned, into=str(chosen))
     return rebuild_as_of(work, adapters.lake().copies, table, place, str(chosen))
 
 
-def _beside(lake: Path, work: Workplace, planned: RebuildReport) -> Path:
-    """Where a table of the past goes if nobody says: beside the lake, named by its place."""
+def _chosen(into: str, lake: LakePath, work: Workplace, planned: RebuildReport) -> Path:
+    """Where a table of the past goes: what was named, or beside the lake, named by its place."""
     from pipeline.changes.layout import mirror_path
 
+    if is_url(into) or (not into and not isinstance(lake, Path)):
+        raise UsageError(
+            "A table of the past is made in a folder of this machine.",
+            hint="name one with `--into`",
+        )
+    if not isinstance(lake, Path):
+        return Path(into).absolute()
     at = str(planned.cut.at).replace(":", "-")
     below = f"{mirror_path(work.source.name, planned.table)}@{at}"
-    return lake.with_name(f"{lake.name}-as-of") / below
+    chosen = Path(into).absolute() if into else lake.with_name(f"{lake.name}-as-of") / below
+    _require_outside(chosen, lake)
+    return chosen
 
 
 def _require_outside(chosen: Path, lake: Path) -> None:

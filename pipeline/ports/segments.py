@@ -73,6 +73,10 @@ class SegmentStore(Protocol):
         """Delete every file of a batch below the source's changelogs and in its own tables;
         how many."""
 
+    def give_up_uploads(self, source: str) -> None:
+        """Give up what a run that was killed left on its way to a store, anywhere below the
+        source's folder: for whoever holds the source, while nothing is written there."""
+
     def discard_load(self, folder: str, load: int) -> int:
         """Delete every file of a load; how many."""
 

@@ -130,7 +130,9 @@ def _given_up(
 def _abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
     # First the ledger: one whose lease is lost must not touch the files of who took over.
     work.ledger.abandon(lease, batch.id, why)
-    return f"batch {batch.id} was abandoned: {why} ({discard(work, batch)} files deleted)"
+    files = discard(work, batch)
+    work.segments.give_up_uploads(work.source.name)
+    return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
 
 
 def discard(work: Workplace, batch: Batch) -> int:

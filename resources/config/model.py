@@ -56,7 +56,8 @@ _NOT_YET_POLICIES = {
 }
 """Policies that this version refuses, with what it does instead."""
 
-_OBJECT_STORE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SCHEMES = ("s3", "gs", "abfss")
 
 
 class NotBuiltYet(ValueError):
@@ -127,18 +128,37 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS[match["unit"]]
 
 
+def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
+    """The same; `AboutKey` for a value of which its name says that it may be a secret."""
+    literal = sorted(k for k, v in options.items() if is_sensitive(k) and not is_reference(v))
+    if literal:
+        raise AboutKey(
+            literal[0],
+            f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
+            "env:NAME or file:PATH",
+        )
+    return options
+
+
 class LakeSection(Section):
     path: Text = "lake"
+    options: dict[str, Text] = Field(default_factory=dict)
     keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
         KEEP.total_seconds()
     )
 
     @field_validator("path")
     @classmethod
-    def _a_folder(cls, path: str) -> str:
-        if _OBJECT_STORE.match(path):
-            raise NotBuiltYet("a lake in an object store is not built yet; name a folder")
+    def _a_known_store(cls, path: str) -> str:
+        scheme = _OBJECT_STORE.match(path)
+        if scheme is not None and scheme[1].lower() not in _SCHEMES:
+            raise ValueError(f"{path!r} is in no store that Lockstep knows: {', '.join(_SCHEMES)}")
         return path
+
+    @field_validator("options")
+    @classmethod
+    def _no_literal_secrets(cls, options: dict[str, str]) -> dict[str, str]:
+        return without_literal_secrets(options)
 
 
 class LedgerSection(Section):
@@ -370,14 +390,7 @@ class File(Section):
     @field_validator("spark")
     @classmethod
     def _no_literal_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
-        literal = sorted(k for k, v in spark.items() if is_sensitive(k) and not is_reference(v))
-        if literal:
-            raise AboutKey(
-                literal[0],
-                f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
-                "env:NAME or file:PATH",
-            )
-        return spark
+        return without_literal_secrets(spark)
 
     @field_validator("spark")
     @classmethod

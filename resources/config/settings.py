@@ -29,6 +29,7 @@ from resources.config.model import (
     table_pattern,
 )
 from resources.config.secrets import Secret, is_sensitive, resolve
+from resources.lake.paths import LakePath, lake_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +209,16 @@ class Settings:
             f"{self.path.name} has no source {name!r}.", hint=f"choose one of: {known}"
         )
 
-    def lake_path(self) -> Path:
-        return self.folder / Path(resolve(self.file.lake.path, self.folder)).expanduser()
+    def lake_path(self) -> LakePath:
+        """Where the lake is: a folder, or a prefix of an object store, which is asked nothing."""
+        part = self.file.lake
+        options = {name: resolve(value, self.folder) for name, value in part.options.items()}
+        try:
+            return lake_path(resolve(part.path, self.folder), self.folder, options)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"lake: {error}.", hint="correct path and options under [lake]"
+            ) from error
 
     def keep(self) -> timedelta:
         """How long each version of a mirror stays readable."""

@@ -1,7 +1,6 @@
 package lockstep.delta;
 
 import io.delta.storage.HDFSLogStore;
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -36,9 +35,8 @@ import org.apache.hadoop.fs.Path;
  * the same folder: its commit before is another. The draft lies in the log's own folder, so that
  * it goes with the folder.
  *
- * <p>Object stores have neither link nor rename: a subclass overrides {@link #put} and {@link
- * #digest} with a conditional write (If-None-Match) and a read of theirs, and tells Delta of a
- * version that was taken by the same FileAlreadyExistsException.
+ * <p>Object stores have neither link nor rename: {@link ObjectLogStore} makes the same promise
+ * there.
  */
 public class PinnedLogStore extends HDFSLogStore {
   /** The one version that the session may commit. */
@@ -71,7 +69,7 @@ public class PinnedLogStore extends HDFSLogStore {
       throw new CommitRefused(name + " would be committed by a coordinator");
     }
     if (!COMMIT.matcher(name).matches()) {
-      super.write(path, actions, overwrite, conf);
+      writeOther(path, actions, overwrite, conf);
       return;
     }
     if (overwrite) {
@@ -87,11 +85,22 @@ public class PinnedLogStore extends HDFSLogStore {
     while (actions.hasNext()) {
       lines.append(actions.next()).append("\n");
     }
-    put(path, lines.toString().getBytes(StandardCharsets.UTF_8), version, conf.get(PARENT));
+    put(path, lines.toString().getBytes(StandardCharsets.UTF_8), version, conf);
   }
 
-  /** Make a commit's file, durable, unless there is one or the one before is not `parent`. */
-  protected void put(Path path, byte[] content, long version, String parent) throws IOException {
+  /** A file of the log that is no commit. */
+  protected void writeOther(
+      Path path, Iterator<String> actions, Boolean overwrite, Configuration conf)
+      throws IOException {
+    super.write(path, actions, overwrite, conf);
+  }
+
+  /**
+   * Make a commit's file, durable, unless there is one or the one before is not the one that the
+   * session is pinned to.
+   */
+  protected void put(Path path, byte[] content, long version, Configuration conf)
+      throws IOException {
     java.nio.file.Path target = Paths.get(path.toUri().getPath());
     java.nio.file.Path folder = target.getParent();
     java.nio.file.Path draft = folder.resolve("." + target.getFileName() + "." + UUID.randomUUID() + ".tmp");
@@ -105,18 +114,27 @@ public class PinnedLogStore extends HDFSLogStore {
         file.force(true);
       }
       // Behind the draft: in a folder that is made anew from here on there is none to link.
-      if (version > 0) {
-        Path before = new Path(path.getParent(), String.format("%020d.json", version - 1));
-        if (parent == null || !parent.equals(digest(before))) {
-          throw new CommitRefused("the commit before version " + version + " is another");
-        }
-      }
+      refuseOtherParent(path, version, conf);
       link(draft, target);
     } finally {
       Files.deleteIfExists(draft);
     }
     try (FileChannel names = FileChannel.open(folder, StandardOpenOption.READ)) {
       names.force(true);
+    }
+  }
+
+  /** CommitRefused unless the commit before is the one that the session is pinned to. */
+  protected void refuseOtherParent(Path path, long version, Configuration conf)
+      throws IOException {
+    if (version == 0) {
+      return;
+    }
+    String parent = conf.get(PARENT);
+    Path before = new Path(path.getParent(), String.format("%020d.json", version - 1));
+    byte[] content = parent == null ? null : content(before, conf);
+    if (content == null || !parent.equals(digest(content))) {
+      throw new CommitRefused("the commit before version " + version + " is another");
     }
   }
 
@@ -129,13 +147,18 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** The SHA-256 of a commit's file in hex; null where there is none. */
-  protected String digest(Path commit) throws IOException {
+  /** A file of the log; null where there is none. */
+  protected byte[] content(Path path, Configuration conf) throws IOException {
     try {
-      byte[] content = Files.readAllBytes(Paths.get(commit.toUri().getPath()));
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content));
-    } catch (NoSuchFileException | FileNotFoundException none) {
+      return Files.readAllBytes(Paths.get(path.toUri().getPath()));
+    } catch (NoSuchFileException none) {
       return null;
+    }
+  }
+
+  private static String digest(byte[] content) {
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content));
     } catch (NoSuchAlgorithmException impossible) {
       throw new IllegalStateException(impossible);
     }

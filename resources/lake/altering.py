@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
 from pipeline.errors import ForeignCommit
@@ -36,10 +34,11 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.delta_log import said_since
 from resources.lake.direct import commit_rows
+from resources.lake.paths import LakePath
 from resources.lake.pin import Head
 from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import quoted, step_statement
-from resources.lake.storage import lake_errors
+from resources.lake.storage import delta_table, lake_errors
 from resources.lake.versions import BY_AGE
 from resources.lake.writing import rewrite
 
@@ -52,7 +51,7 @@ USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def recorded_steps(
-    table: Path, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
+    table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
     """The commits of the steps behind Delta version `after`, None where there is none."""
     found: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
@@ -143,7 +142,7 @@ def names_given(step: MirrorStep) -> tuple[str, ...]:
 
 def carry_out(
     session: SparkSession,
-    table: Path,
+    table: LakePath,
     step: MirrorStep,
     said: str,
     head: Head,
@@ -159,7 +158,7 @@ def carry_out(
             session.sql(step_statement(str(table), step))
         return
     with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
-        if in_memory and step_in_memory(table, step, DeltaTable(table)):
+        if in_memory and step_in_memory(table, step, delta_table(table)):
             rows = rows_of_step(table, step, head.version)
             commit_rows(
                 session,
@@ -171,12 +170,12 @@ def carry_out(
                 shaped=isinstance(step, Rewrite),
             )
         elif isinstance(step, Rewrite):
-            rewrite(session, str(table), step)
+            rewrite(session, table, step)
         else:
             session.sql(step_statement(str(table), step))
 
 
-def restore(session: SparkSession, table: Path, version: int, said: str, head: Head) -> None:
+def restore(session: SparkSession, table: LakePath, version: int, said: str, head: Head) -> None:
     """Make the commit behind `head` that shows an earlier version once more, however old: its
     files are looked for, not its age."""
     stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
@@ -185,14 +184,14 @@ def restore(session: SparkSession, table: Path, version: int, said: str, head: H
 
 
 def enable_types(
-    session: SparkSession, table: Path, types: Sequence[pa.DataType], head: Head
+    session: SparkSession, table: LakePath, types: Sequence[pa.DataType], head: Head
 ) -> bool:
     """Let an older mirror hold DATETIME, in a commit behind `head` that changes nothing else;
     whether there was a need to."""
     if LOCAL_TYPE not in types:
         return False
     with lake_errors(table):
-        features = DeltaTable(table).protocol().reader_features or []
+        features = delta_table(table).protocol().reader_features or []
     if LOCAL_FEATURE in features:
         return False
     with stamped(session, head.pin()):

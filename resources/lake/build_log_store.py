@@ -1,9 +1,9 @@
-"""Making the log store's jar: the one class of Java in the product.
+"""Making the log stores' jar: the two classes of Java in the product.
 
     python -m resources.lake.build_log_store
 
 makes it anew (`make jar`), byte for byte the same by the same javac: it tells in its manifest
-which one that was, and the source's SHA-256. Belongs here: compiling, and what a jar tells of
+which one that was, and the sources' SHA-256. Belongs here: compiling, and what a jar tells of
 itself. Does not: anything that a run needs (`log_store`).
 """
 
@@ -21,7 +21,9 @@ from typing import Final
 from resources.lake.jars import jars_folder
 from resources.lake.log_store import JAR
 
-SOURCE: Final = Path(__file__).with_name("PinnedLogStore.java")
+SOURCES: Final = tuple(
+    Path(__file__).with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore")
+)
 RELEASE: Final = "17"
 
 _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
@@ -29,10 +31,10 @@ _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def build(target: Path, *, against: str) -> None:
-    """Compile the source, with the class path `against`, into a jar."""
+    """Compile the sources, with the class path `against`, into a jar."""
     with tempfile.TemporaryDirectory() as scratch:
         command = ["javac", "--release", RELEASE, "-Xlint:all", "-Werror", "-d", scratch]
-        subprocess.run([*command, "-cp", against, str(SOURCE)], check=True)
+        subprocess.run([*command, "-cp", against, *map(str, SOURCES)], check=True)
         classes = {
             str(path.relative_to(scratch)): path.read_bytes()
             for path in sorted(Path(scratch).rglob("*.class"))
@@ -57,7 +59,7 @@ def told_by(jar: Path) -> dict[str, str]:
 
 
 def source_digest() -> str:
-    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    return hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()
 
 
 def javac_version() -> str:
@@ -66,7 +68,7 @@ def javac_version() -> str:
 
 
 def compile_path(delta: Path) -> str:
-    """What the source is compiled against: Delta's jars in a folder, and Spark's Hadoop."""
+    """What the sources are compiled against: Delta's jars in a folder, and Spark's Hadoop."""
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None, "pyspark is a dependency"
     hadoop = (Path(spec.origin).parent / "jars").glob("hadoop-client-api-*.jar")

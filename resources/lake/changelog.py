@@ -27,8 +27,9 @@ from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
+from resources.lake.paths import LakePath
 from resources.lake.segments import damaged_files, refuse_damaged
-from resources.lake.storage import lake_errors
+from resources.lake.storage import delta_options, delta_table, lake_errors
 
 _CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
@@ -36,10 +37,15 @@ _CONFIGURATION: dict[str, str | None] = {
 }
 
 
+_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+"""Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
+after a hundred by default."""
+
+
 class DeltaChangelog:
     """`pipeline.ports.Changelog` through delta-rs."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: LakePath) -> None:
         self._lake = lake
 
     def recorded(self, folder: str, app_id: str) -> int | None:
@@ -177,7 +183,7 @@ def _conflict(folder: str) -> CommitConflict:
     )
 
 
-def _no_table(path: Path) -> LakeUnavailable:
+def _no_table(path: LakePath) -> LakeUnavailable:
     return LakeUnavailable(
         f"There is no changelog at {path}, and the ledger knows of one",
         hint="mount or restore the lake's folder, then repeat the command",
@@ -188,23 +194,23 @@ def _now() -> int:
     return int(time() * 1000)
 
 
-def _newest(path: Path) -> int:
+def _newest(path: LakePath) -> int:
     version = newest_version(path)
     assert version is not None, "there is a table"
     return version
 
 
-def _opened(path: Path) -> DeltaTable | None:
+def _opened(path: LakePath) -> DeltaTable | None:
     if newest_version(path) is None:
         return None
     try:
-        return DeltaTable(path)
+        return delta_table(path)
     except TableNotFoundError:
         return None
 
 
 def _published_before(
-    path: Path,
+    path: LakePath,
     table: DeltaTable,
     app_id: str,
     batch: int,
@@ -232,7 +238,7 @@ def _published_before(
     raise _another_batch(path, batch, table.version())
 
 
-def _another_batch(path: Path, batch: int, version: int) -> ForeignCommit:
+def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
     return ForeignCommit(
         f"version {version} of {path} has batch {batch}, or later ones, with other files than "
         "the ledger's: the ledger is behind its lake",
@@ -260,7 +266,7 @@ def _remove(path: str, size: int, moment: int) -> RemoveAction:
 
 
 def _commit(
-    path: Path,
+    path: LakePath,
     table: DeltaTable | None,
     schema: pa.Schema,
     files: Sequence[SegmentFile],
@@ -275,7 +281,8 @@ def _commit(
                 Schema.from_arrow(schema),
                 adds,
                 mode="error",
-                configuration=_CONFIGURATION,
+                storage_options=delta_options(path),
+                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
                 commit_properties=commit,
             )
         else:
@@ -296,7 +303,7 @@ def _commit(
 
 
 def _revised(
-    path: Path,
+    path: LakePath,
     table: DeltaTable,
     schema: pa.Schema,
     gone: Sequence[str],
@@ -341,7 +348,7 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
         )
 
 
-def _add(path: Path, file: SegmentFile) -> AddAction:
+def _add(path: LakePath, file: SegmentFile) -> AddAction:
     modified = int((path / file.path).stat().st_mtime * 1000)
     return AddAction(
         path=file.path,

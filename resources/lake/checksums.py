@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from resources.lake.delta_log import commit_file
+from resources.lake.paths import LakePath
 
 
-def drop_stray_checksum(file: Path, commit: bytes) -> None:
+def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
     """Delete the checksum file of a version unless the same transaction wrote it as its commit,
     which is `commit`. Without one, Spark reads the log. OSError is not caught."""
     checksum = file.with_suffix(".crc")
@@ -27,7 +27,7 @@ def drop_stray_checksum(file: Path, commit: bytes) -> None:
         checksum.unlink(missing_ok=True)
 
 
-def has_no_vectors(table: Path, version: int) -> bool:
+def has_no_vectors(table: LakePath, version: int) -> bool:
     """Whether the checksum file of a version says that no row of the table's files is marked as
     deleted. OSError is not caught, but for files that are not there."""
     commit = _commit(table, version)
@@ -36,7 +36,7 @@ def has_no_vectors(table: Path, version: int) -> bool:
     return _told_beside(commit_file(table, version), commit).get("numDeletionVectorsOpt") == 0
 
 
-def lists_files(table: Path, version: int) -> bool:
+def lists_files(table: LakePath, version: int) -> bool:
     """Whether the checksum file of a version lists the table's files. OSError is not caught, but
     for files that are not there."""
     commit = _commit(table, version)
@@ -47,7 +47,7 @@ FAR: Final = 50
 """So many commits are read for the list of files that Delta left out of its checksum files."""
 
 
-def files_listed(table: Path, version: int) -> list[Mapping[str, Any]] | None:
+def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
     """The files of a table with a version, as Delta's protocol says it ("Action Reconciliation"):
     those of the newest checksum file that lists them, and what commits say since. None where that
     is not near. OSError is not caught, but for files that are not there."""
@@ -72,14 +72,14 @@ def _key(file: Mapping[str, Any]) -> tuple[str, str]:
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 
 
-def _commit(table: Path, version: int) -> bytes | None:
+def _commit(table: LakePath, version: int) -> bytes | None:
     try:
         return commit_file(table, version).read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _told_beside(file: Path, commit: bytes) -> dict[str, Any]:
+def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
     """A commit's checksum file; empty where there is none that belongs to it."""
     try:
         told = file.with_suffix(".crc").read_bytes()

@@ -8,13 +8,10 @@ Belongs here: reading and replacing them. Does not: what they mean (`pipeline.cl
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
-from threading import get_ident
 from typing import Final
 
 from pipeline.claim import Claim, Unclaimed
@@ -22,7 +19,15 @@ from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
 from resources.lake.commits import commits_back
-from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+from resources.lake.paths import LakePath
+from resources.lake.storage import (
+    delta_tables,
+    key_below,
+    lake_errors,
+    make_durable_folder,
+    move_folder,
+    write_durably,
+)
 
 NAME: Final = "_lockstep.json"
 """The file's name; no database's folder begins with `_`."""
@@ -35,9 +40,9 @@ STRUCTURES: Final = "_structures"
 
 
 class FileClaims:
-    """`pipeline.ports.Claims` on a folder of this machine."""
+    """`pipeline.ports.Claims` in the lake."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: LakePath) -> None:
         self._lake = lake
 
     def read(self, source: str) -> Claim | Unclaimed:
@@ -78,13 +83,12 @@ class FileClaims:
         }
         with lake_errors(folder):
             make_durable_folder(folder)
-            _write_durably(folder / NAME, json.dumps(told, indent=2) + "\n")
+            write_durably(folder / NAME, (json.dumps(told, indent=2) + "\n").encode())
 
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
         with lake_errors(folder):
-            logs = sorted(folder.rglob("_delta_log"))
-        return [str(log.parent.relative_to(self._lake)) for log in logs]
+            return [key_below(path, self._lake) for path in delta_tables(folder)]
 
     def structures_key(self, structures: Sequence[TableSchema]) -> str:
         return structures_key(structures_text(structures))
@@ -96,7 +100,7 @@ class FileClaims:
         with lake_errors(file):
             if not file.is_file():
                 make_durable_folder(file.parent)
-                _write_durably(file, text)
+                write_durably(file, text.encode())
         return key
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
@@ -109,28 +113,12 @@ class FileClaims:
         here, kept = self._lake / folder, f"_before/{name}/{folder}"
         with lake_errors(here):
             if here.exists():
-                make_durable_folder((self._lake / kept).parent)
-                here.rename(self._lake / kept)
-                sync_folder(here.parent)
-                sync_folder((self._lake / kept).parent)
+                move_folder(here, self._lake / kept)
         return kept
 
 
-def _write_durably(path: Path, text: str) -> None:
-    """Whole, or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
-def _holds_tables(folder: Path) -> bool:
+def _holds_tables(folder: LakePath) -> bool:
     """Whether there is a Delta table in it, at any depth, that a Lockstep wrote to."""
     return any(
-        one.ours
-        for log in folder.rglob("_delta_log")
-        for one in islice(commits_back(log.parent), _COMMITS)
+        one.ours for table in delta_tables(folder) for one in islice(commits_back(table), _COMMITS)
     )

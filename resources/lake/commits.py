@@ -12,28 +12,27 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import LakeUnavailable
 from pipeline.lake_commit import Altered, FileAction, LakeCommit, Look
 from resources.lake.delta_log import checkpointed, commit_file, newest_version
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
-from resources.lake.storage import lake_errors
+from resources.lake.storage import delta_table, lake_errors
 
 
-def ends_at(table: Path, version: int) -> bool:
+def ends_at(table: LakePath, version: int) -> bool:
     """Whether that is the table's newest version, as far as two file names tell."""
     with lake_errors(table):
         there = commit_file(table, version).is_file()
         return there and not commit_file(table, version + 1).is_file()
 
 
-def look(table: Path, above: int) -> Look:
+def look(table: LakePath, above: int) -> Look:
     """The log above a version (-1: from the beginning), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
     commits = list(_commits(table, above + 1))
@@ -50,7 +49,7 @@ def look(table: Path, above: int) -> Look:
     return Look(newest, base, tuple(found), missing)
 
 
-def commits_back(table: Path) -> Iterator[LakeCommit]:
+def commits_back(table: LakePath) -> Iterator[LakeCommit]:
     """The log's commits, newest first, as far back as its files go."""
     version = newest_version(table)
     while version is not None and version >= 0:
@@ -61,7 +60,7 @@ def commits_back(table: Path) -> Iterator[LakeCommit]:
         version -= 1
 
 
-def read_commit(table: Path, version: int) -> LakeCommit | None:
+def read_commit(table: LakePath, version: int) -> LakeCommit | None:
     """A commit; None where the log has no file of it."""
     file = commit_file(table, version)
     with lake_errors(file):
@@ -72,7 +71,7 @@ def read_commit(table: Path, version: int) -> LakeCommit | None:
     return _parsed(version, text)
 
 
-def _commits(table: Path, first: int) -> Iterator[LakeCommit]:
+def _commits(table: LakePath, first: int) -> Iterator[LakeCommit]:
     version = first
     while (commit := read_commit(table, version)) is not None:
         yield commit
@@ -120,14 +119,14 @@ def _file(action: Mapping[str, Any]) -> FileAction:
     return FileAction(action["path"], rows, bool(action.get("dataChange", True)), deleted)
 
 
-def _judgeable(table: Path, commit: LakeCommit) -> LakeCommit:
+def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
     """What tells whether the table is as it was, where that matters."""
     if commit.ours and commit.repeats is None:
         return commit
     return _looked_into(table, commit)
 
 
-def _looked_into(table: Path, commit: LakeCommit) -> LakeCommit:
+def _looked_into(table: LakePath, commit: LakeCommit) -> LakeCommit:
     """With what is known of the table before and after somebody else's commit."""
     if commit.altered is not None:
         commit = replace(commit, altered=_altered(table, commit.delta_version))
@@ -148,26 +147,26 @@ def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
     return replace(file, rows=before[file.path] - file.deleted)
 
 
-def _rows_before(table: Path, version: int) -> Mapping[str, int]:
+def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
     """Rows of each file that the table listed before a version, deleted ones among them."""
     if version == 0:
         return {}
     try:
         with lake_errors(table):
-            found = DeltaTable(table, version=version - 1).get_add_actions(flatten=True)
+            found = delta_table(table, version - 1).get_add_actions(flatten=True)
         rows = pa.table(found).select(["path", "num_records"]).to_pylist()
     except (DeltaError, LakeUnavailable, OSError, pa.ArrowException, KeyError):
         return {}
     return {row["path"]: row["num_records"] for row in rows if row["num_records"] is not None}
 
 
-def _altered(table: Path, version: int) -> Altered:
+def _altered(table: LakePath, version: int) -> Altered:
     if version == 0:
         return Altered(None)
     try:
         with lake_errors(table):
-            before = DeltaTable(table, version=version - 1).metadata().configuration
-            after = DeltaTable(table, version=version).metadata().configuration
+            before = delta_table(table, version - 1).metadata().configuration
+            after = delta_table(table, version).metadata().configuration
         names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         columns = mirror_schema(table, version - 1) != mirror_schema(table, version)
     except (DeltaError, LakeUnavailable, OSError):

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-
-from deltalake import DeltaTable
 
 from pipeline.errors import ForeignCommit
-from resources.lake.storage import lake_errors
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.storage import delta_table, lake_errors
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _STEPS = 200
@@ -33,14 +31,18 @@ class LoggedTransaction:
     user_metadata: str | None
 
 
-def newest_version(table: Path) -> int | None:
+def newest_version(table: LakePath) -> int | None:
     """The newest Delta version in a table's folder; None where there is no table.
 
     From the newest checkpoint on, files are asked for by name; only where that leads nowhere
-    is the folder listed.
+    is the folder listed. A store lists what is behind the checkpoint in one request.
     """
     with lake_errors(table):
         version = checkpointed(table) or 0
+        if isinstance(table, ObjectPath):
+            since = (table / "_delta_log").from_name(f"{version:020d}")
+            found = max(_numbered(path.name for path in since), default=None)
+            return max(_versions(table), default=None) if found is None and version else found
         if not commit_file(table, version).is_file():
             return max(_versions(table), default=None)
         for _ in range(_STEPS):
@@ -50,7 +52,7 @@ def newest_version(table: Path) -> int | None:
     return max(_versions(table), default=None)
 
 
-def checkpointed(table: Path) -> int | None:
+def checkpointed(table: LakePath) -> int | None:
     """The version of the newest checkpoint (protocol, "Last Checkpoint File")."""
     try:
         text = (table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
@@ -61,12 +63,12 @@ def checkpointed(table: Path) -> int | None:
         return None
 
 
-def commit_file(table: Path, version: int) -> Path:
+def commit_file(table: LakePath, version: int) -> LakePath:
     """Where a commit stands."""
     return table / "_delta_log" / f"{version:020d}.json"
 
 
-def transactions(table: Path, app_id: str) -> Iterator[LoggedTransaction]:
+def transactions(table: LakePath, app_id: str) -> Iterator[LoggedTransaction]:
     """The transactions an application recorded, newest commit first, as far back as
     the log's commit files reach."""
     newest = newest_version(table)
@@ -78,7 +80,7 @@ def transactions(table: Path, app_id: str) -> Iterator[LoggedTransaction]:
         version -= 1
 
 
-def said_since(table: Path, version: int) -> Iterator[tuple[int, str]]:
+def said_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
     """(Delta version, userMetadata) of the commits behind a version that say something,
     oldest first, as far as the log's commit files reach."""
     newest = newest_version(table)
@@ -86,15 +88,15 @@ def said_since(table: Path, version: int) -> Iterator[tuple[int, str]]:
         commit = commit_file(table, number)
         if not commit.is_file():
             continue
-        with lake_errors(commit), commit.open(encoding="utf-8") as lines:
-            for line in lines:
+        with lake_errors(commit):
+            for line in commit.read_text(encoding="utf-8").splitlines():
                 if line.startswith('{"commitInfo"'):
                     metadata = json.loads(line)["commitInfo"].get("userMetadata")
                     if metadata is not None:
                         yield number, metadata
 
 
-def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | None:
+def recorded(table: LakePath, app_id: str, txn_version: int) -> LoggedTransaction | None:
     """The commit that recorded (app_id, txn_version); None if it was never made.
 
     `ForeignCommit` when the table recorded a higher version of this application and
@@ -126,43 +128,48 @@ def recorded(table: Path, app_id: str, txn_version: int) -> LoggedTransaction | 
     return None
 
 
-def table_id(table: Path) -> str:
+def table_id(table: LakePath) -> str:
     """Which Delta table that is (`metaData.id`), as its first commit says, which is a file to
     read; where it was cleaned up, as the snapshot does."""
     first = commit_file(table, 0)
-    with lake_errors(first), suppress(FileNotFoundError), first.open(encoding="utf-8") as lines:
-        for line in lines:
+    with lake_errors(first), suppress(FileNotFoundError):
+        for line in first.read_text(encoding="utf-8").splitlines():
             if line.startswith('{"metaData"'):
                 return str(json.loads(line)["metaData"]["id"])
     with lake_errors(table):
-        return str(DeltaTable(table).metadata().id)
+        return str(delta_table(table).metadata().id)
 
 
-def configuration(table: Path, version: int) -> dict[str, str]:
+def configuration(table: LakePath, version: int) -> dict[str, str]:
     """The table's properties: from the checksum file beside its newest commit, which Spark
     writes; where there is none, from the snapshot."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         told = json.loads(commit_file(table, version).with_suffix(".crc").read_bytes())
         return dict(told["metadata"]["configuration"])
     with lake_errors(table):
-        return dict(DeltaTable(table, version=version).metadata().configuration)
+        return dict(delta_table(table, version).metadata().configuration)
 
 
-def _versions(table: Path) -> list[int]:
+def _versions(table: LakePath) -> list[int]:
     with lake_errors(table):
         try:
             names = [entry.name for entry in (table / "_delta_log").iterdir()]
         except FileNotFoundError:
             return []
+    return _numbered(names)
+
+
+def _numbered(names: Iterable[str]) -> list[int]:
+    """The versions of commits' files."""
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
 
 
-def _transaction(commit: Path, app_id: str) -> tuple[int, str | None] | None:
+def _transaction(commit: LakePath, app_id: str) -> tuple[int, str | None] | None:
     """(transaction version, userMetadata) if this commit recorded one of `app_id`."""
     version: int | None = None
     metadata: str | None = None
-    with lake_errors(commit), commit.open(encoding="utf-8") as lines:
-        for line in lines:
+    with lake_errors(commit):
+        for line in commit.read_text(encoding="utf-8").splitlines():
             if line.startswith('{"txn"'):
                 txn = json.loads(line)["txn"]
                 if txn["appId"] == app_id:
@@ -172,7 +179,7 @@ def _transaction(commit: Path, app_id: str) -> tuple[int, str | None] | None:
     return None if version is None else (version, metadata)
 
 
-def _from_snapshot(table: Path, app_id: str) -> int | None:
+def _from_snapshot(table: LakePath, app_id: str) -> int | None:
     with lake_errors(table):
-        version: int | None = DeltaTable(table).transaction_version(app_id)
+        version: int | None = delta_table(table).transaction_version(app_id)
     return version

@@ -13,12 +13,10 @@ them it does not do to a file that is brought: a table that asks for such things
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -27,7 +25,8 @@ from deltalake import DeltaTable, Field, Schema
 
 from resources.lake.checksums import files_listed, lists_files
 from resources.lake.parts import spark_schema
-from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+from resources.lake.paths import LakePath
+from resources.lake.storage import lake_errors, make_durable_folder, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +71,7 @@ def takes_files(table: DeltaTable) -> bool:
 
 def commit_rows(
     session: SparkSession,
-    path: Path,
+    path: LakePath,
     rows: pa.Table,
     *,
     version: int,
@@ -180,7 +179,7 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
     }
 
 
-def _added(file: Path, rows: int) -> Mapping[str, Any]:
+def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
     told = file.stat()
     return {
         "path": file.name,
@@ -216,27 +215,21 @@ def _stored(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
     return field.with_name(told[_NAME]).with_metadata({"PARQUET:field_id": str(told[_ID])})
 
 
-def _written(path: Path, rows: pa.Table) -> Path:
+def _written(path: LakePath, rows: pa.Table) -> LakePath:
     """A durable file of the rows; nothing stays of one that could not be written."""
     with lake_errors(path):
         make_durable_folder(path)
         file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        try:
-            with file.open("xb") as sink:
-                pq.write_table(
-                    rows,
-                    sink,
-                    compression="snappy",
-                    coerce_timestamps="us",
-                    store_decimal_as_integer=True,
-                    store_schema=False,
-                )
-                sink.flush()
-                os.fsync(sink.fileno())
-            sync_folder(path)
-        except BaseException:
-            file.unlink(missing_ok=True)
-            raise
+        content = pa.BufferOutputStream()
+        pq.write_table(
+            rows,
+            content,
+            compression="snappy",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+            store_schema=False,
+        )
+        write_durably(file, content.getvalue().to_pybytes())
     return file
 
 

@@ -7,27 +7,27 @@ came later. Does not: which tables are read so, none with deletion vectors among
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from pipeline.changes.mapping import cast_column
-from resources.lake.storage import lake_errors
+from resources.lake.paths import LakePath
+from resources.lake.storage import lake_errors, parquet_content
 
 NAME = "delta.columnMapping.physicalName"
 """In a column's metadata: what files call it."""
 
 
-def in_files(path: Path, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
     them may be marked as deleted."""
     stored = {field.name: field.metadata.get(NAME, field.name) for field in table.schema().fields}
     for name in pa.table(table.get_add_actions()).column("path").to_pylist():
         with (
             lake_errors(path / name),
-            pq.ParquetFile(path / name, coerce_int96_timestamp_unit="us") as file,
+            pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
         ):
             there = set(file.schema_arrow.names)
             columns = [stored[field.name] for field in wanted if stored[field.name] in there]

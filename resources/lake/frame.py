@@ -6,12 +6,12 @@ partition, and no Delta extension is needed. Which files is not decided here.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipeline.changes.delivered import DeliveredPart, DeliveredTable
+from resources.lake.paths import LakePath
 from resources.lake.statement import quoted
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-def changes_frame(session: SparkSession, lake: Path, found: DeliveredTable) -> DataFrame:
+def changes_frame(session: SparkSession, lake: LakePath, found: DeliveredTable) -> DataFrame:
     """The row images of the files in no particular order; NULL where a file lacks a column.
 
     Files whose columns are the table's, or some of them, are read together.
@@ -49,7 +49,9 @@ def _fits(found: DeliveredTable, number: int) -> bool:
     )
 
 
-def _converted(session: SparkSession, lake: Path, found: DeliveredTable, number: int) -> DataFrame:
+def _converted(
+    session: SparkSession, lake: LakePath, found: DeliveredTable, number: int
+) -> DataFrame:
     from pyspark.sql import functions as f
 
     part = found.parts[number]
@@ -63,7 +65,7 @@ def _converted(session: SparkSession, lake: Path, found: DeliveredTable, number:
 
 
 def _read(
-    session: SparkSession, lake: Path, parts: list[DeliveredPart], schema: pa.Schema
+    session: SparkSession, lake: LakePath, parts: list[DeliveredPart], schema: pa.Schema
 ) -> DataFrame:
     kind = _struct(schema)
     paths = [str(lake / part.folder / file.path) for part in parts for file in part.files]

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from pipeline.changes.generations import SharedColumn, gathered, in_order
 from pipeline.changes.layout import changelog_path
 from pipeline.table import TableName
 from resources.lake.delta_log import newest_version
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.statement import quoted
-from resources.lake.storage import lake_errors
+from resources.lake.storage import delta_table, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,13 +31,13 @@ class PublishedGeneration:
     """A generation with a Delta table: its number, absolute folder, columns and version."""
 
     number: int
-    path: Path
+    path: LakePath
     schema: pa.Schema
     delta_version: int
 
 
 def published_generations(
-    lake: Path, source: str, table: TableName, newest: int
+    lake: LakePath, source: str, table: TableName, newest: int
 ) -> tuple[PublishedGeneration, ...]:
     """Those up to `newest` that have rows, oldest first."""
     found = []
@@ -63,7 +62,7 @@ def read_generations(
 
 def _read(one: PublishedGeneration) -> pa.Table:
     with lake_errors(one.path):
-        table = DeltaTable(one.path, version=one.delta_version)
+        table = delta_table(one.path, one.delta_version)
         return table.to_pyarrow_table(columns=one.schema.names).cast(one.schema)
 
 

@@ -1,8 +1,9 @@
-"""Delta's jars: which ones, whether they are there, and fetching them at set-up.
+"""Delta's jars, and those of the object stores: which ones, whether they are there, and fetching
+them at set-up.
 
 `python -m resources.lake.jars` (part of `make setup`) brings exactly the jars of
-`jars.lock`, whose SHA-256 must match, into the virtual environment, and then makes the
-class-data archive (`resources.lake.archive`). A run only looks whether they are there.
+`jars.lock` and `jars-s3.lock`, whose SHA-256 must match, into the virtual environment, and then
+makes the class-data archive (`resources.lake.archive`). A run only looks whether they are there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from pipeline.errors import LockstepError, SetupIncomplete
@@ -25,6 +27,8 @@ from resources.lake.java import java_or_refuse
 from resources.lake.log_store import log_store_jar
 
 SETUP = "run `make setup`"
+DELTA: Final = "jars.lock"
+S3: Final = "jars-s3.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,14 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    text = files("resources.lake").joinpath("jars.lock").read_text(encoding="utf-8")
-    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(Jar(*fields) for fields in lines)
+def locked_jars(*locks: str) -> tuple[Jar, ...]:
+    """Those of these lists, or of all."""
+    found = []
+    for lock in locks or (DELTA, S3):
+        text = files("resources.lake").joinpath(lock).read_text(encoding="utf-8")
+        lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+        found += [Jar(*fields) for fields in lines]
+    return tuple(found)
 
 
 def jars_folder(prefix: str) -> Path:
@@ -52,12 +60,12 @@ def jars_folder(prefix: str) -> Path:
     return Path(prefix) / "share" / "lockstep" / "jars"
 
 
-def class_path(folder: Path) -> tuple[Path, ...]:
-    """The locked jars in `folder`; `SetupIncomplete` if one is not there."""
-    paths = tuple(folder / jar.file_name for jar in locked_jars())
+def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
+    """The jars of a list in `folder`; `SetupIncomplete` if one is not there."""
+    paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        raise SetupIncomplete(f"Delta's jars are not set up: {missing[0]} is missing", hint=SETUP)
+        raise SetupIncomplete(f"Java's jars are not set up: {missing[0]} is missing", hint=SETUP)
     return paths
 
 
@@ -106,7 +114,7 @@ def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: str | None
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         raise SetupIncomplete(
-            "Delta's jars could not be fetched from Maven Central",
+            "Java's jars could not be fetched from Maven Central",
             hint="check the network (a mirror: `python -m resources.lake.jars SETTINGS.xml` "
             "with Ivy settings of your own), then run `make setup` again",
         )
@@ -149,7 +157,7 @@ def main(arguments: list[str]) -> int:
         folder = jars_folder(sys.prefix)
         fetched = bring_jars(folder, java=java.program, settings=next(iter(arguments), None))
         if fetched:
-            sys.stdout.write(f"fetched {len(fetched)} jars of Delta Lake\n")
+            sys.stdout.write(f"fetched {len(fetched)} jars of Delta Lake and Hadoop\n")
         if make_archive(folder, (*class_path(folder), log_store_jar()), java):
             sys.stdout.write("made the class-data archive that lets Spark start faster\n")
     except LockstepError as error:

@@ -12,7 +12,6 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import (
@@ -22,7 +21,9 @@ from pipeline.errors import (
     MirrorRefused,
     TableError,
 )
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import first_line, unavailable
+from resources.lake.store_answers import refusal
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -114,11 +115,15 @@ class JavaError:
     condition: str | None = None
 
 
-def named(path: Path, chain: Sequence[JavaError]) -> LockstepError | TableError:
+def named(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
     """What a chain of Java exceptions, outermost first, means for the write at `path`."""
     for error in chain:
         if error.name.rpartition(".")[2] in _CONFLICTS:
             return conflict(path)
+    store = refusal(" ".join(error.message for error in chain))
+    if isinstance(path, ObjectPath) and store is not None:
+        state, cure = store
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
         for words, number in _STORAGE.items():
             if words in error.message:
@@ -151,7 +156,7 @@ def _of_the_table(chain: Sequence[JavaError]) -> str:
     return ": ".join(dict.fromkeys([*named_, chain[-1].name.rpartition(".")[2]]))
 
 
-def conflict(path: Path) -> CommitConflict:
+def conflict(path: LakePath) -> CommitConflict:
     return CommitConflict(
         f"Somebody else committed to {path} first",
         hint="run again; if it happens every time, stop the other writer",
@@ -159,7 +164,7 @@ def conflict(path: Path) -> CommitConflict:
 
 
 @contextmanager
-def spark_errors(path: Path) -> Iterator[None]:
+def spark_errors(path: LakePath) -> Iterator[None]:
     """Whatever Spark raises inside becomes an error of ours about `path`."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException

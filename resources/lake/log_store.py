@@ -1,4 +1,4 @@
-"""The log store: the one class of Java in the product, in a jar that is part of the package.
+"""The log stores: the two classes of Java in the product, in a jar that is part of the package.
 
 Belongs here: where the jar is, and that Delta uses what is in it. Does not: making it
 (`build_log_store`), what it does (`PinnedLogStore.java`), nor at which version a commit is to be
@@ -11,12 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import LakeUnavailable, SetupIncomplete
+from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLASS: Final = "lockstep.delta.PinnedLogStore"
+OBJECTS: Final = "lockstep.delta.ObjectLogStore"
 SETTING: Final = "spark.delta.logStore.file.impl"
+SETTINGS: Final = {
+    SETTING: CLASS,
+    **{f"spark.delta.logStore.{scheme}.impl": OBJECTS for scheme in ("s3", "s3a", "gs", "abfss")},
+}
 JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
 
@@ -29,19 +35,25 @@ def log_store_jar() -> Path:
     return JAR
 
 
-def require_log_store(session: SparkSession) -> None:
-    """`LakeUnavailable` unless it is our class that Delta writes local files' logs with: any
-    other would commit wherever it can."""
+def require_log_store(session: SparkSession, lake: LakePath | None = None) -> None:
+    """`LakeUnavailable` unless it is our classes that Delta writes logs with, on this machine and
+    where the lake is: any other would commit wherever it can."""
+    _require(session, "/", CLASS)
+    if isinstance(lake, ObjectPath):
+        _require(session, f"{lake.bucket.url}/", OBJECTS)
+
+
+def _require(session: SparkSession, root: str, wanted: str) -> None:
     jvm = session.sparkContext._jvm
     assert jvm is not None
     stores = getattr(jvm, "org.apache.spark.sql.delta.storage.LogStore$")
     store = getattr(stores, "MODULE$").apply(session._jsparkSession)
-    root = jvm.org.apache.hadoop.fs.Path("/")
-    system = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
-    chosen = store.getDelegate(system.makeQualified(root))
+    path = jvm.org.apache.hadoop.fs.Path(root)
+    system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    chosen = store.getDelegate(system.makeQualified(path))
     found = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen
     name = str(found.getClass().getName())
-    if name != CLASS:
+    if name != wanted:
         raise LakeUnavailable(
             f"Spark would write the tables' logs with {name}, which does not stop a late run from "
             "committing",

@@ -6,7 +6,6 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -52,6 +52,7 @@ from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows
 from resources.lake.java_errors import spark_errors
+from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.session import SparkProcess
@@ -60,7 +61,16 @@ from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
-from resources.lake.storage import lake_errors, mirror_errors, remove_table, sync_folder
+from resources.lake.storage import (
+    delta_table,
+    file_named,
+    lake_errors,
+    mirror_errors,
+    parquet_content,
+    remove_folder,
+    remove_table,
+    sync_folder,
+)
 from resources.lake.versions import lacking
 from resources.lake.writing import commit, copy_rows, properties
 
@@ -69,7 +79,7 @@ if TYPE_CHECKING:
 
 
 class SparkMirrors:
-    """`pipeline.ports.Mirrors` on a folder of this machine.
+    """`pipeline.ports.Mirrors` in the lake.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
     size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
@@ -79,7 +89,7 @@ class SparkMirrors:
 
     def __init__(
         self,
-        lake: Path,
+        lake: LakePath,
         *,
         staging: Path,
         spark: SparkProcess,
@@ -87,7 +97,7 @@ class SparkMirrors:
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        self._lake = lake
+        self._lake = self._files = lake
         self._staging = Staging(staging)
         self._spark = spark
         self._sessions = Sessions(spark)
@@ -117,7 +127,7 @@ class SparkMirrors:
             return done
         refuse_columns(target.schema.names)
         with self._about(target.mirror) as path:
-            table = DeltaTable(path) if head.exists else None
+            table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | Recount):
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
@@ -152,10 +162,10 @@ class SparkMirrors:
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
-    def _scale(self, path: Path, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+    def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         return scale(
             Size(0, 0) if table is None else size_of(table),
-            size_in(write.staged),
+            size_in(file_named(self._files, name) for name in write.staged),
             without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )
@@ -166,8 +176,12 @@ class SparkMirrors:
     def unstage(self, path: str) -> None:
         self._staging.unstage(path)
 
+    def _read(self, name: str) -> pa.Table:
+        """The rows of a file that a write names."""
+        return pq.read_table(parquet_content(file_named(self._files, name)))
+
     def path(self, relative: str) -> str:
-        return str(self._lake / relative)
+        return str(self._files / relative)
 
     def version(self, mirror: str) -> int | None:
         with self._about(mirror) as path:
@@ -191,7 +205,7 @@ class SparkMirrors:
         if None in done:
             refuse_columns([name for step in steps for name in names_given(step)])
             with self._about(mirror):
-                few = self._has_few(DeltaTable(table))
+                few = self._has_few(delta_table(table))
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
@@ -208,7 +222,7 @@ class SparkMirrors:
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:
-            return shown_by(DeltaTable(self._lake / mirror, version=version))
+            return shown_by(delta_table(self._lake / mirror, version))
         except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
             return None
 
@@ -237,10 +251,10 @@ class SparkMirrors:
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror
-        source, *_ = Path(mirror).parts
+        source = mirror.partition("/")[0]
         with lake_errors(folder):
             # Where versions before this one put what was on its way out.
-            shutil.rmtree(self._lake / source / "_removed", ignore_errors=True)
+            remove_folder(self._lake / source / "_removed")
             remove_table(folder, held)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
@@ -249,7 +263,7 @@ class SparkMirrors:
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(path, DeltaTable(path, version=version)):
+            if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version)
@@ -263,7 +277,7 @@ class SparkMirrors:
         spans: Sequence[Span],
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
-            if needs_spark(path, DeltaTable(path, version=version)):
+            if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
                 yield from scanned(path, columns, version, near(column, spans))
@@ -273,7 +287,7 @@ class SparkMirrors:
     ) -> Iterator[pa.RecordBatch]:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
-        few = self._has_few(DeltaTable(path, version=version))
+        few = self._has_few(delta_table(path, version))
         with self._sessions.one(few=few) as session, self._staging.folder() as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
@@ -294,7 +308,7 @@ class SparkMirrors:
                 commit_rows(
                     session,
                     path,
-                    rows_of_write(path, write, head.version),
+                    rows_of_write(path, write, head.version, self._read),
                     version=head.version,
                     transaction=(target.app_id, target.txn_version),
                     anew=not isinstance(write, Append),
@@ -302,10 +316,10 @@ class SparkMirrors:
                     made=made,
                 )
             else:
-                commit(session, write, str(path), self._staging, made)
+                commit(session, write, path, self._staging, made)
 
     @contextmanager
-    def _about(self, mirror: str) -> Iterator[Path]:
+    def _about(self, mirror: str) -> Iterator[LakePath]:
         """The mirror's folder, for what concerns that mirror alone."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
@@ -348,13 +362,14 @@ class SparkMirrors:
 
     def _make_durable(self, mirror: str) -> None:
         """The names of a new mirror's folders; its log makes durable what is in it."""
-        log = self._lake / mirror / "_delta_log"
-        with lake_errors(log):
-            for folder in log.relative_to(self._lake).parents:
-                sync_folder(self._lake / folder)
+        folder = self._lake / mirror / "_delta_log"
+        with lake_errors(folder):
+            while folder != self._lake:
+                folder = folder.parent
+                sync_folder(folder)
 
 
-def _there(table: Path, commit: MirrorCommit | None) -> MirrorCommit:
+def _there(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
     if commit is None:
         raise ForeignCommit(
             f"A change of {table}'s columns ended without its record in the log",

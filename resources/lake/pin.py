@@ -14,13 +14,13 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from pipeline.errors import LakeUnavailable, TableError
 from resources.lake.checksums import drop_stray_checksum
 from resources.lake.delta_log import commit_file, newest_version
 from resources.lake.java_errors import conflict, spark_errors
+from resources.lake.paths import LakePath
 from resources.lake.storage import lake_errors
 
 VERSION: Final = "spark.lockstep.commit.version"
@@ -45,7 +45,7 @@ class Head:
         return {VERSION: str(self.version + 1), **parent}
 
 
-def head_of(table: Path) -> Head:
+def head_of(table: LakePath) -> Head:
     """As it is now; what is planned on it goes by its log and by no stray checksum file."""
     version = newest_version(table)
     if version is None:
@@ -58,7 +58,7 @@ def head_of(table: Path) -> Head:
 
 
 @contextmanager
-def behind(table: Path, head: Head) -> Iterator[None]:
+def behind(table: LakePath, head: Head) -> Iterator[None]:
     """What Spark raises inside becomes an error of ours about `table`: `CommitConflict`, whatever
     it says, where `head` is not the head any more; a column that somebody else added already is
     no fault of the table's."""

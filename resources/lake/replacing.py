@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
 from resources.lake.parts import changes_of, empty_rows, images_of, rows_of
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.staging import Staging
 from resources.lake.statement import literal, quoted, sql_type
@@ -50,7 +50,7 @@ def named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFrame
 
 @contextmanager
 def replaced(
-    session: SparkSession, write: Replace, before: str | None, staging: Staging
+    session: SparkSession, write: Replace, before: LakePath | None, staging: Staging
 ) -> Iterator[DataFrame]:
     """The snapshot's rows, changed, as long as the context lasts; `before`: the mirror's path
     where there is one."""
@@ -71,7 +71,7 @@ def replaced(
 
 
 def _with_gone(
-    session: SparkSession, write: Replace, before: str | None, rows: DataFrame
+    session: SparkSession, write: Replace, before: LakePath | None, rows: DataFrame
 ) -> DataFrame:
     if not write.target.soft or before is None:
         return rows
@@ -105,12 +105,12 @@ def _with_mark(rows: DataFrame, target: Target) -> DataFrame:
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
 
-def _gone(session: SparkSession, write: Replace, path: str, rows: DataFrame) -> DataFrame:
+def _gone(session: SparkSession, write: Replace, path: LakePath, rows: DataFrame) -> DataFrame:
     """Rows of the mirror whose key is not among `rows`, marked as deleted; none where they
     have no such key."""
     from pyspark.sql import functions as f
 
-    mirror = session.read.format("delta").load(path)
+    mirror = session.read.format("delta").load(str(path))
     schema = write.target.schema
     stays = _staying(path, schema)
     if not stays >= {*write.key}:
@@ -128,11 +128,11 @@ def _gone(session: SparkSession, write: Replace, path: str, rows: DataFrame) -> 
     return _without(mirror.select(*columns, mark), rows, write.key)
 
 
-def _staying(path: str, schema: pa.Schema) -> set[str]:
+def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
     """The write's columns that can hold what the mirror has under their names."""
-    version = newest_version(Path(path))
+    version = newest_version(path)
     assert version is not None, "there is a mirror"
-    have = {one.name.lower(): one.type for one in mirror_schema(Path(path), version)}
+    have = {one.name.lower(): one.type for one in mirror_schema(path, version)}
     return {
         one.name
         for one in schema

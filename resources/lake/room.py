@@ -12,6 +12,7 @@ from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
 from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
+from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
@@ -34,14 +35,14 @@ class LakeRoom:
 
 
 def open_lake(
-    lake_path: Path,
+    lake_path: LakePath,
     *,
     staging: str | Path,
     spark_conf: Mapping[str, str],
     on_warning: Callable[[str], None],
     keep: timedelta = KEEP,
 ) -> LakeRoom:
-    """Open the lake in a folder, which need not exist yet; starts nothing.
+    """Open the lake in a folder or under a prefix, which need not exist yet; starts nothing.
 
     `staging` is a folder for what need not survive the machine: folded changes, and row
     events of transactions larger than memory. `spark_conf` is the `[spark]` table.
@@ -49,11 +50,12 @@ def open_lake(
     `on_warning` takes a sentence a person should see; it may be called from a thread.
     `ConfigurationError` for a Spark master that could not see the folder.
     """
-    lake, passing = lake_path.absolute(), Path(staging).absolute()
+    lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
+    passing = Path(staging).absolute()
     refuse_cluster(spark_conf, lake)
-    spark = SparkProcess(spark_conf, on_warning=on_warning)
+    spark = SparkProcess(spark_conf, lake=lake, on_warning=on_warning)
     return LakeRoom(
-        segments=ParquetSegments(lake),
+        segments=ParquetSegments(lake, spark=spark),
         spool=FileSpool(lake, passing / "spool"),
         changelog=DeltaChangelog(lake),
         mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),

@@ -15,18 +15,19 @@ from deltalake.exceptions import DeltaError
 from pipeline.proof.sampling import Span
 from resources.lake.checksums import has_no_vectors
 from resources.lake.files import in_files
-from resources.lake.storage import lake_errors
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
 
 
 def scanned(
-    path: Path, columns: Sequence[str], version: int, where: str | None = None
+    path: LakePath, columns: Sequence[str], version: int, where: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """`columns` of all rows at a version, or of those for which `where` is true, in no
     particular order."""
     names = ", ".join(map(_quoted, columns))
     condition = "" if where is None else f" where {where}"
     with lake_errors(path):
-        table = DeltaTable(path, version=version)
+        table = delta_table(path, version)
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
@@ -73,13 +74,13 @@ def _literal(value: int | str) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def mirror_schema(path: Path, version: int) -> pa.Schema:
+def mirror_schema(path: LakePath, version: int) -> pa.Schema:
     """The columns at a version, in the types of `pipeline.schema.types`."""
     with lake_errors(path):
-        return _plain(DeltaTable(path, version=version))
+        return _plain(delta_table(path, version))
 
 
-def needs_spark(path: Path, table: DeltaTable) -> bool:
+def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     """Whether nobody but Spark reads its rows: some column was widened, now or earlier, and rows
     may be marked as deleted."""
     features = table.protocol().reader_features or []
@@ -92,7 +93,7 @@ def _widened(table: DeltaTable) -> bool:
     return any(feature.startswith("typeWidening") for feature in features)
 
 
-def rows_at(path: Path, columns: Sequence[str], version: int) -> pa.Table:
+def rows_at(path: LakePath, columns: Sequence[str], version: int) -> pa.Table:
     """`columns` of all rows at a version, in no particular order."""
     there = mirror_schema(path, version)
     schema = pa.schema([there.field(name) for name in columns])

@@ -8,15 +8,12 @@ what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is d
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +22,20 @@ from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
-from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.session import SparkProcess
+from resources.lake.storage import (
+    lake_errors,
+    make_durable,
+    make_durable_folder,
+    move_file,
+    new_file,
+    parquet_content,
+    remove_folder,
+    sha256_of,
+    sync_folder,
+)
+from resources.lake.uploads import give_up_uploads
 
 FILE_BYTES = 512 * 1024**2
 """A file is closed once it has grown to this size."""
@@ -52,10 +62,17 @@ class _Names:
 
 
 class ParquetSegments:
-    """`pipeline.ports.SegmentStore` on a folder of this machine."""
+    """`pipeline.ports.SegmentStore` in the lake; `spark` is asked for uploads in parts."""
 
-    def __init__(self, lake: Path, *, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self,
+        lake: LakePath,
+        *,
+        file_bytes: int = FILE_BYTES,
+        spark: SparkProcess | None = None,
+    ) -> None:
         self._lake = lake
+        self._spark = spark
         self._file_bytes = file_bytes
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
 
@@ -92,7 +109,7 @@ class ParquetSegments:
         for file in files:
             path = self._lake / folder / file.path
             # By itself: a dataset would take `=XX` in folder names for partitions.
-            with lake_errors(path), pq.ParquetFile(path) as content:
+            with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
                 for groups in _together(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
 
@@ -110,13 +127,17 @@ class ParquetSegments:
                         removed += 1
         return removed
 
+    def give_up_uploads(self, source: str) -> None:
+        if isinstance(self._lake, ObjectPath) and self._spark is not None:
+            give_up_uploads(self._spark, self._lake / source)
+
     def discard_load(self, folder: str, load: int) -> int:
         return self._unlink(folder, f"load-{load:012d}-*.parquet")
 
     def _unlink(self, folder: str, pattern: str) -> int:
         below = self._lake / folder
         with lake_errors(below):
-            found = list(below.glob(pattern))
+            found: list[LakePath] = [*below.glob(pattern)]
             for path in found:
                 path.unlink()
         return len(found)
@@ -127,13 +148,13 @@ class ParquetSegments:
             make_durable_folder(into)
             for file in files:
                 with suppress(FileNotFoundError):
-                    (below / written_as(file.path)).replace(into / file.path)
+                    move_file(below / written_as(file.path), into / file.path)
             sync_folder(into)
 
     def clear(self, folder: str) -> None:
         path = self._lake / folder
-        with lake_errors(path), suppress(FileNotFoundError):
-            shutil.rmtree(path)
+        with lake_errors(path):
+            remove_folder(path)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
@@ -151,7 +172,7 @@ class ParquetSegmentWriter:
 
     def __init__(
         self,
-        folder: Path,
+        folder: LakePath,
         names: _Names,
         schema: pa.Schema,
         file_bytes: int,
@@ -230,7 +251,7 @@ class ParquetSegmentWriter:
 class _OpenFile:
     """One Parquet file being written, hashed on its way to disk."""
 
-    def __init__(self, path: Path, schema: pa.Schema, encodings: Encodings) -> None:
+    def __init__(self, path: LakePath, schema: pa.Schema, encodings: Encodings) -> None:
         self.path = path
         self.width = len(schema)
         self._images = 0
@@ -270,8 +291,10 @@ class _OpenFile:
 class _HashingSink:
     """A file that knows its size and SHA-256 without being read again."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=0)
+    def __init__(self, path: LakePath) -> None:
+        self._path = path
+        self._file = new_file(path)
+        self._closed = False
         self._hash = hashlib.sha256()
         self._forgotten = False
         self.size = 0
@@ -284,7 +307,7 @@ class _HashingSink:
         self._hash.update(view)
         done = len(view) if self._forgotten else 0
         while done < len(view):
-            done += self._file.write(view[done:])
+            done += self._file.write(view[done:]) or 0
         self.size += len(view)
         return len(view)
 
@@ -296,9 +319,10 @@ class _HashingSink:
 
     @property
     def closed(self) -> bool:
-        return self._file.closed and not self._forgotten
+        return self._closed
 
     def close(self) -> None:
+        self._closed = True
         self._file.close()
 
     def forget(self) -> None:
@@ -308,12 +332,12 @@ class _HashingSink:
 
     def seal(self) -> tuple[int, str]:
         """Make the content durable and close; (size, SHA-256 in hex)."""
-        os.fsync(self._file.fileno())
-        self.close()
+        self._closed = True
+        make_durable(self._path, self._file, self.size)
         return self.size, self._hash.hexdigest()
 
 
-def damaged_files(folder: Path, files: Iterable[SegmentFile]) -> list[str]:
+def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
     """What is wrong with files that should be in `folder`, a sentence each."""
     found = []
     for file in files:
@@ -325,7 +349,7 @@ def damaged_files(folder: Path, files: Iterable[SegmentFile]) -> list[str]:
     return found
 
 
-def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
+def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
     """`SegmentsLost` if a file is missing or is not what the ledger recorded."""
     wrong = damaged_files(folder, files)
     if wrong:
@@ -336,16 +360,15 @@ def refuse_damaged(folder: Path, files: Iterable[SegmentFile]) -> None:
         )
 
 
-def _wrong(path: Path, file: SegmentFile) -> str | None:
+def _wrong(path: LakePath, file: SegmentFile) -> str | None:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return "is missing"
     if size != file.size:
         return f"has {size} bytes instead of {file.size}"
-    with path.open("rb") as stream:
-        if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
-            return "has another checksum than when it was written"
+    if sha256_of(path) != file.sha256:
+        return "has another checksum than when it was written"
     return None
 
 
@@ -366,7 +389,7 @@ def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
         yield groups
 
 
-def _unpacked(path: Path) -> int:
-    with lake_errors(path), pq.ParquetFile(path) as file:
+def _unpacked(path: LakePath) -> int:
+    with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(group).total_byte_size for group in groups)

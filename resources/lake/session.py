@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import LakeUnavailable, LockstepError
 from resources.lake.archive import archive_path
-from resources.lake.jars import class_path, jars_folder
+from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.log_store import log_store_jar, require_log_store
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.s3a import store_settings
 from resources.lake.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -55,21 +57,23 @@ class Started:
 class SparkProcess:
     """One Spark for as long as this object is open; at most one a Python process.
 
-    `user` is the `[spark]` table; `archive` whether to start from the class-data
-    archive; `on_warning` takes a sentence a person should see, from the starting thread;
-    `patience` is how many seconds Java may take to end once Spark has stopped: what it does then
-    is of use only to who makes the archive.
+    `user` is the `[spark]` table; `lake` where mirrors are, if not on this machine; `archive`
+    whether to start from the class-data archive; `on_warning` takes a sentence a person should
+    see, from the starting thread; `patience` is how many seconds Java may take to end once Spark
+    has stopped: what it does then is of use only to who makes the archive.
     """
 
     def __init__(
         self,
         user: Mapping[str, str],
         *,
+        lake: LakePath | None = None,
         archive: bool = True,
         on_warning: Callable[[str], None],
         patience: float = 0,
     ) -> None:
         self._user = dict(user)
+        self._lake = lake
         self._archive = archive
         self._on_warning = on_warning
         self._patience = patience
@@ -79,8 +83,7 @@ class SparkProcess:
     def require_ready(self) -> None:
         """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
         java_or_refuse(os.environ)
-        class_path(jars_folder(sys.prefix))
-        log_store_jar()
+        self._jars(jars_folder(sys.prefix))
 
     def prepare(self) -> None:
         """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
@@ -128,7 +131,7 @@ class SparkProcess:
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)
         folder = jars_folder(sys.prefix)
-        jars = (*class_path(folder), log_store_jar())
+        jars, more = self._jars(folder)
         archive = archive_path(folder, jars, java) if self._archive else None
         if archive is not None and not archive.is_file():
             self._on_warning(
@@ -138,9 +141,9 @@ class SparkProcess:
         scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
         process = None
         try:
-            settings = _settings(self._user, jars, archive, scratch)
+            settings = _settings(self._user, (*jars, *more), archive, scratch, self._lake)
             process = _begin(settings, java)
-            return _connect(settings, process)
+            return _connect(settings, process, self._lake)
         except BaseException:
             if process is not None:
                 process.kill()
@@ -148,9 +151,18 @@ class SparkProcess:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
 
+    def _jars(self, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """Those of each start, and what this lake needs besides."""
+        more = class_path(folder, S3) if isinstance(self._lake, ObjectPath) else ()
+        return (*class_path(folder), log_store_jar()), more
+
 
 def _settings(
-    user: Mapping[str, str], jars: Sequence[Path], archive: Path | None, scratch: Path
+    user: Mapping[str, str],
+    jars: Sequence[Path],
+    archive: Path | None,
+    scratch: Path,
+    lake: LakePath | None,
 ) -> SparkSettings:
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
@@ -162,6 +174,7 @@ def _settings(
         scratch=scratch,
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
     )
 
 
@@ -181,7 +194,9 @@ def _told(settings: SparkSettings) -> Path:
     return settings.scratch / "listens"
 
 
-def _connect(settings: SparkSettings, process: subprocess.Popen[bytes]) -> Started:
+def _connect(
+    settings: SparkSettings, process: subprocess.Popen[bytes], lake: LakePath | None
+) -> Started:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -193,7 +208,7 @@ def _connect(settings: SparkSettings, process: subprocess.Popen[bytes]) -> Start
         if gateway is None:
             raise _not_started(settings)
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
-        require_log_store(session)
+        require_log_store(session, lake)
         return Started(session, gateway, settings.scratch)
     except (PySparkException, Py4JError, OSError) as error:
         raise _not_started(settings) from error

@@ -7,11 +7,12 @@ The comments' figures were measured on two cores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import ConfigurationError
 from resources.lake import log_store
+from resources.lake.paths import LakePath, ObjectPath
 
 _GIB = 1024**3
 
@@ -35,7 +36,7 @@ class SparkSettings:
 
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
     archive if there is one. `scratch` is a folder that this process alone uses and that
-    goes away with it.
+    goes away with it; `store` what Hadoop is told of the lake's object store.
     """
 
     user: Mapping[str, str]
@@ -45,6 +46,7 @@ class SparkSettings:
     scratch: Path
     cores: int
     memory: int
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
@@ -75,7 +77,8 @@ class SparkSettings:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.extensions": _EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            log_store.SETTING: log_store.CLASS,
+            **log_store.SETTINGS,
+            **self.store,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
@@ -118,11 +121,13 @@ def driver_memory(machine: int) -> int:
     return max(_GIB, min(8 * _GIB, machine // 4))
 
 
-def refuse_cluster(user: Mapping[str, str], lake: Path) -> None:
-    """`ConfigurationError` for a master whose executors would not see the local lake."""
+def refuse_cluster(user: Mapping[str, str], lake: LakePath) -> None:
+    """`ConfigurationError` for a master whose executors would not see the lake, or what is staged
+    on this machine."""
     master = user.get("spark.master", "local[*]")
     if master != "local" and not master.startswith("local["):
+        here = "changes wait in" if isinstance(lake, ObjectPath) else f"the lake {lake} is"
         raise ConfigurationError(
-            f'"spark.master" is {master}, but the lake {lake} is a folder of this machine',
+            f'"spark.master" is {master}, but {here} a folder of this machine',
             hint='set "spark.master" = "local[*]" under [spark] in lockstep.toml',
         )

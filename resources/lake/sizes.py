@@ -6,29 +6,31 @@ Belongs here: asking files and logs. Does not: what follows from it (`pipeline.c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
 
 from pipeline.changes.strategy import Size
 from pipeline.ports.mirrors import MirrorSize
+from resources.lake.paths import LakePath
+from resources.lake.storage import parquet_content
 
 _COUNTED = 5_000_000
 """Rows up to which deletion vectors are read to count what they leave out."""
 
 
-def size_in(files: Iterable[str]) -> Size | None:
+def size_in(files: Iterable[LakePath]) -> Size | None:
     """Of Parquet files; None where one cannot be read, which whoever reads them all will
     say."""
     found = Size(0, 0)
     try:
         for file in files:
-            found += Size(pq.read_metadata(file).num_rows, Path(file).stat().st_size)
-    except (pa.ArrowException, OSError):
+            found += Size(pq.read_metadata(parquet_content(file)).num_rows, file.stat().st_size)
+    except (pa.ArrowException, BaseError, OSError):
         return None
     return found
 

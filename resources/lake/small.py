@@ -7,14 +7,13 @@ the commit (`direct`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from pipeline.changes.apply import apply, completed, places
@@ -36,14 +35,17 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from resources.lake.direct import takes_files
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, rows_at
 from resources.lake.storage import lake_errors
+
+Read: TypeAlias = Callable[[str], pa.Table]
 
 _COME = pa.array(["insert", "update_postimage"])
 _GO = pa.array(["delete", "update_preimage"])
 
 
-def in_memory(path: Path, write: MirrorWrite, table: DeltaTable | None) -> bool:
+def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Whether what the write leaves can be put together without Spark; `table`: the mirror at
     `path`, None where there is none yet."""
     parts = _parts(write)
@@ -57,7 +59,7 @@ def in_memory(path: Path, write: MirrorWrite, table: DeltaTable | None) -> bool:
     return takes_files(table) and (overwrites or not needs_spark(path, table))
 
 
-def step_in_memory(path: Path, step: MirrorStep, table: DeltaTable) -> bool:
+def step_in_memory(path: LakePath, step: MirrorStep, table: DeltaTable) -> bool:
     """The same of a step that changes a mirror's columns."""
     match step:
         case Fill():
@@ -69,25 +71,25 @@ def step_in_memory(path: Path, step: MirrorStep, table: DeltaTable) -> bool:
     return plain and takes_files(table) and not needs_spark(path, table)
 
 
-def rows_of_write(path: Path, write: MirrorWrite, version: int) -> pa.Table:
+def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
     """The rows that an append adds, or that are there behind any other write. `version`: the
-    mirror's before, -1 where there is none."""
+    mirror's before, -1 where there is none; `read` gives the rows of a file that it names."""
     schema = _shown(write)
     with lake_errors(path):
         match write:
             case Append(_, parts):
-                return _with_mark(_images(parts, write.target.schema, _COME), schema)
+                return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
             case Count(_, parts):
-                return _counted(_there(path, schema, version), parts)
+                return _counted(read, _there(path, schema, version), parts)
             case Recount(_, parts, snapshot):
-                return _counted(_rows(snapshot, schema), parts)
+                return _counted(read, _rows(read, snapshot, schema), parts)
             case Merge():
-                return _merged(_there(path, schema, version), write)
+                return _merged(read, _there(path, schema, version), write)
             case Replace():
-                return _replaced(path, write, version)
+                return _replaced(read, path, write, version)
 
 
-def rows_of_step(path: Path, step: Fill | Rewrite, version: int) -> pa.Table:
+def rows_of_step(path: LakePath, step: Fill | Rewrite, version: int) -> pa.Table:
     """All rows behind a step."""
     with lake_errors(path):
         there = rows_at(path, mirror_schema(path, version).names, version)
@@ -108,18 +110,18 @@ def _shown(write: MirrorWrite) -> pa.Schema:
     return schema.append(DELETED_AT) if write.target.soft else schema
 
 
-def _there(path: Path, schema: pa.Schema, version: int) -> pa.Table:
+def _there(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
     """The mirror's rows; none where there is none."""
     return rows_at(path, schema.names, version) if version >= 0 else schema.empty_table()
 
 
-def _counted(rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
-    come, go = (_images(parts, rows.schema, kinds) for kinds in (_COME, _GO))
+def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
+    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
     return counted(rows, come, go)
 
 
-def _merged(rows: pa.Table, write: Merge) -> pa.Table:
-    changes = _changes(write.changes.files)
+def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
+    changes = _changes(read, write.changes.files)
     soft = write.target.soft
     if changes is not None:
         rows = apply(rows, changes, write.key, write.changes, soft=soft)
@@ -131,13 +133,13 @@ def _merged(rows: pa.Table, write: Merge) -> pa.Table:
     names = [spelled[name] for name in write.key]
     keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
     behind = keys if changes is None else images_within(changes, part).select(names)
-    return completed(rows, _rows([part], schema), behind, write.key, write.completed)
+    return completed(rows, _rows(read, [part], schema), behind, write.key, write.completed)
 
 
-def _replaced(path: Path, write: Replace, version: int) -> pa.Table:
+def _replaced(read: Read, path: LakePath, write: Replace, version: int) -> pa.Table:
     schema, soft = _shown(write), write.target.soft
-    rows = _with_mark(_rows(write.snapshot, write.target.schema), schema)
-    changes = _changes(write.changes.files)
+    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), schema)
+    changes = _changes(read, write.changes.files)
     if changes is not None:
         rows = apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
     if not soft or version < 0:
@@ -147,7 +149,7 @@ def _replaced(path: Path, write: Replace, version: int) -> pa.Table:
     return pa.concat_tables([rows, gone.filter(pc.is_null(places(*keys)))])
 
 
-def _left(path: Path, write: Replace, version: int) -> pa.Table:
+def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
     """A mirror's rows in the write's columns, marked as deleted, NULL in columns that cannot hold
     what is there; none where they lack the key."""
     schema = _shown(write)
@@ -196,25 +198,27 @@ def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
     return True
 
 
-def _changes(files: Sequence[str]) -> pa.Table | None:
-    return pa.concat_tables(pq.read_table(file) for file in files) if files else None
+def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
+    return pa.concat_tables(read(file) for file in files) if files else None
 
 
-def _images(parts: Sequence[StagedFiles], schema: pa.Schema, kinds: pa.Array) -> pa.Table:
+def _images(
+    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: pa.Array
+) -> pa.Table:
     """The row images of these kinds."""
     found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
-            images = images_within(pq.read_table(file), part)
+            images = images_within(read(file), part)
             images = images.filter(pc.is_in(images["_change_type"], kinds))
             found.append(_columns(images, part.columns, schema))
     return pa.concat_tables(found)
 
 
-def _rows(parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
+def _rows(read: Read, parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
     """The rows of a snapshot or a completion."""
     files = [(part, file) for part in parts for file in part.files]
-    found = [_columns(pq.read_table(file), part.columns, schema) for part, file in files]
+    found = [_columns(read(file), part.columns, schema) for part, file in files]
     return pa.concat_tables([schema.empty_table(), *found])
 
 

@@ -6,7 +6,8 @@ what is in them, which is `pipeline.binlog.transactions.spill`.
 Two kinds of files. A scratch file has no name, so the operating system takes it back with
 the process, however that ends. A prepared file is
 `<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; a source's
-databases never begin with `_` there (`pipeline.changes.layout`).
+databases never begin with `_` there (`pipeline.changes.layout`). In an object store it is
+written to a scratch file, and uploaded when it is sealed; to be read, it is brought back to one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 import weakref
 from pathlib import Path
@@ -22,7 +24,8 @@ from typing import TYPE_CHECKING, Final
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
 from pipeline.segment import SegmentFile
-from resources.lake.storage import lake_errors, make_durable_folder, sync_folder
+from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -34,28 +37,35 @@ _NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
 
 
 class FileSpool:
-    """`pipeline.ports.Spool` on folders of this machine.
+    """`pipeline.ports.Spool` in the lake.
 
-    `scratch` is a folder for files that need not survive the process; it is made at the
-    first one, for this account alone.
+    `scratch` is a folder of this machine for files that need not survive the process; it is made
+    at the first one, for this account alone.
     """
 
-    def __init__(self, lake: Path, scratch: Path) -> None:
+    def __init__(self, lake: LakePath, scratch: Path) -> None:
         self._lake = lake
         self._scratch = scratch
 
     def scratch(self) -> DiskEventFile:
+        return DiskEventFile(self._unnamed(), self._scratch)
+
+    def _unnamed(self) -> int:
+        """The descriptor of a scratch file."""
         with lake_errors(self._scratch):
             self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
-                return DiskEventFile(os.dup(file.fileno()), self._scratch)
+                return os.dup(file.fileno())
 
     def prepared(self, source: str, batch: int, number: int) -> DiskEventFile:
         folder = self._folder(source)
         path = folder / f"batch-{batch:012d}-{number:05d}.events"
         with lake_errors(path):
             make_durable_folder(folder)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+            if isinstance(path, ObjectPath):
+                descriptor = self._unnamed()
+            else:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
         return DiskEventFile(descriptor, path, digest=hashlib.sha256())
 
     def seal(self, file: EventFile) -> SegmentFile:
@@ -72,7 +82,10 @@ class FileSpool:
         path = self._folder(source) / file.path
         with lake_errors(path):
             try:
-                descriptor = os.open(path, os.O_RDONLY)
+                if isinstance(path, ObjectPath):
+                    descriptor = self._brought(path)
+                else:
+                    descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError as error:
                 raise _lost(path, "is missing") from error
             size = os.fstat(descriptor).st_size
@@ -83,11 +96,21 @@ class FileSpool:
             raise _lost(path, wrong)
         return opened
 
+    def _brought(self, path: ObjectPath) -> int:
+        """The descriptor of a scratch file with an object's content."""
+        with path.open() as content:
+            descriptor = self._unnamed()
+            with open(descriptor, "wb", closefd=False) as copy:
+                shutil.copyfileobj(content, copy, _WRITE_BYTES)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
     def discard(self, source: str, batch: int) -> int:
         removed = 0
         folder = self._folder(source)
         with lake_errors(folder):
-            for path in folder.glob(f"batch-{batch:012d}-*.events"):
+            found: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
+            for path in found:
                 if _NAME.fullmatch(path.name):
                     path.unlink()
                     removed += 1
@@ -98,7 +121,7 @@ class FileSpool:
         with lake_errors(path):
             path.unlink(missing_ok=True)
 
-    def _folder(self, source: str) -> Path:
+    def _folder(self, source: str) -> LakePath:
         return self._lake / source / "_prepared"
 
 
@@ -110,7 +133,7 @@ class DiskEventFile:
     """
 
     def __init__(
-        self, descriptor: int, path: Path, *, size: int = 0, digest: _Hash | None = None
+        self, descriptor: int, path: LakePath, *, size: int = 0, digest: _Hash | None = None
     ) -> None:
         self.path = path
         self.size = size
@@ -156,9 +179,19 @@ class DiskEventFile:
             raise ValueError(f"{self.path} is not a prepared file being written")
         with lake_errors(self.path):
             self._flush()
-            os.fsync(self._descriptor)
+            if isinstance(self.path, ObjectPath):
+                self._upload(self.path)
+            else:
+                os.fsync(self._descriptor)
         self.close()
         return self.size, self._digest.hexdigest()
+
+    def _upload(self, path: ObjectPath) -> None:
+        sink = path.create()
+        at = 0
+        while at < self.size:
+            at += sink.write(os.pread(self._descriptor, _WRITE_BYTES, at)) or 0
+        make_durable(path, sink, self.size)
 
     def unlike(self, file: SegmentFile) -> str | None:
         """What differs from what was sealed, in words; None if nothing does."""
@@ -183,7 +216,7 @@ class DiskEventFile:
             done += os.write(self._descriptor, data[done:])
 
 
-def _lost(path: Path, what: str) -> SegmentsLost:
+def _lost(path: LakePath, what: str) -> SegmentsLost:
     return SegmentsLost(
         f"Row events that waited in a file are lost: {path} {what}",
         hint="nothing was recorded; restore the file from a copy of the lake, then run again",

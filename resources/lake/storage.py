@@ -1,22 +1,37 @@
-"""The lake's local file system: durable folders and files, and its errors by name."""
+"""Where the lake lies: a folder of this machine or a prefix of an object store.
+
+Belongs here: what is durable on each, and its errors by name. Does not: the requests of a store
+(`objects`), what is in the files.
+
+On a file system a file is durable once it was flushed (fsync) and its name once its folder was. In
+an object store both are one answer: the object is there, whole, once its upload was completed;
+then its length is asked for, and whoever publishes it reads it back by its checksum.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
+from threading import get_ident
+from typing import IO
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
 from pipeline.ports.held import Held
+from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
+from resources.lake.store_answers import refusal
 
 _CURES = {
     errno.ENOSPC: ("is full", "free some space there, then run again"),
@@ -46,26 +61,25 @@ _OS_ERROR = re.compile(r"os error (\d+)")
 
 
 @contextmanager
-def lake_errors(path: Path) -> Iterator[None]:
+def lake_errors(path: LakePath) -> Iterator[None]:
     """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
     try:
         yield
+    except (BaseError, DeltaError) as error:
+        raise _refused(path, error) from error
     except OSError as error:
-        raise unavailable(path, error.errno, error.strerror or type(error).__name__) from error
-    except DeltaError as error:
-        raise unavailable(path, None, first_line(str(error))) from error
+        raise _refused(path, error) from error
 
 
 @contextmanager
-def mirror_errors(lake: Path, path: Path) -> Iterator[None]:
+def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
     """What goes wrong inside is the matter of the mirror at `path` alone (`MirrorRefused`),
     unless the lake is away, full or read-only, or this machine has no room (`LakeUnavailable`).
     """
     try:
         yield
     except MirrorRefused as error:
-        if not lake.is_dir():
-            raise unavailable(lake, errno.ENOENT, "") from error
+        require_lake(lake, error)
         raise
     except LakeUnavailable as error:
         if isinstance(error.__cause__, OSError | DeltaError):
@@ -73,22 +87,38 @@ def mirror_errors(lake: Path, path: Path) -> Iterator[None]:
         raise
     except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
         raise _about_mirror(lake, path, error) from error
+    except BaseError as error:
+        raise _refused(path, error) from error
 
 
-def _about_mirror(lake: Path, path: Path, error: Exception) -> LakeUnavailable | MirrorRefused:
+def _about_mirror(
+    lake: LakePath, path: LakePath, error: Exception
+) -> LakeUnavailable | MirrorRefused:
     number = error.errno if isinstance(error, OSError) else _number_in(str(error))
     if number in _EVERYBODYS:
         return unavailable(path, number, os.strerror(number or 0))
-    if not lake.is_dir():
-        return unavailable(lake, errno.ENOENT, "")
+    if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
+        return _refused(path, error)
+    require_lake(lake, error)
     said = type(error).__name__
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
     elif isinstance(error, OSError):
-        said = error.strerror or type(error).__name__
+        said = _said(error)
     elif isinstance(error, DeltaError):
         said = first_line(str(error))
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
+
+
+def require_lake(lake: LakePath, error: Exception) -> None:
+    """`LakeUnavailable` where it is gone: `error`, about one of its tables, is about all then."""
+    with lake_errors(lake):
+        if not lake.is_dir():
+            raise unavailable(lake, errno.ENOENT, "") from error
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or first_line(str(error)) or type(error).__name__
 
 
 def _number_in(text: str) -> int | None:
@@ -97,7 +127,7 @@ def _number_in(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def unavailable(path: Path, number: int | None, what: str) -> LakeUnavailable:
+def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
     """The refusal for an errno, or for words where there is none."""
     state, cure = _CURES.get(number or 0, (f"cannot be used: {what}", "check it, then run again"))
     return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
@@ -108,20 +138,161 @@ def first_line(text: str) -> str:
     return lines[0].strip()[:300] if lines else ""
 
 
-def make_durable_folder(folder: Path) -> None:
+def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
+    """What storage, a store or delta-rs said."""
+    told = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
+    if told is not None:
+        state, cure = told
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+    if isinstance(error, OSError):
+        return unavailable(path, error.errno, _said(error))
+    return unavailable(path, None, first_line(str(error)))
+
+
+def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
+    """The table there, as delta-rs opens it."""
+    return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+
+
+def delta_options(path: LakePath) -> dict[str, str] | None:
+    """What delta-rs is told of the store."""
+    return path.options if isinstance(path, ObjectPath) else None
+
+
+def delta_tables(folder: LakePath) -> Iterator[LakePath]:
+    """The Delta tables below a folder, at any depth; there is none inside of another."""
+    try:
+        below: list[LakePath] = [*folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if any(path.name == "_delta_log" and _has_files(path) for path in below):
+        yield folder
+        return
+    for path in sorted(below, key=str):
+        if isinstance(path, ObjectPath) or path.is_dir():
+            yield from delta_tables(path)
+
+
+def _has_files(log: LakePath) -> bool:
+    """Whether more than the mark of a folder is left in a store, which Hadoop makes."""
+    return not isinstance(log, ObjectPath) or log.has_objects()
+
+
+def file_named(lake: LakePath, name: str) -> LakePath:
+    """What a write names: a file of the lake, or a staged one of this machine."""
+    if isinstance(lake, ObjectPath) and is_url(name):
+        return lake.named(name)
+    return Path(name)
+
+
+def missing_files(folder: LakePath, names: Sequence[str]) -> int:
+    """How many of the files `names`, below a folder, are gone. In a store they are listed, a
+    thousand a request, where each would be a request otherwise."""
+    if isinstance(folder, ObjectPath) and len(names) > 1:
+        there = {path.relative_to(folder) for path in folder.rglob()}
+        return sum(name not in there for name in names)
+    return sum(not (folder / name).is_file() for name in names)
+
+
+def parquet_content(path: LakePath) -> Path | IO[bytes]:
+    """What pyarrow reads a file by."""
+    return path.open() if isinstance(path, ObjectPath) else path
+
+
+def new_file(path: LakePath) -> ByteSink:
+    """Takes the content of a file; `make_durable` ends it."""
+    return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
+
+
+def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
+    """Close what `new_file` gave: its `size` bytes survive the machine. The name of a file of
+    this machine does once `sync_folder` ran. OSError where a store has another length."""
+    if isinstance(path, ObjectPath):
+        content.close()
+        found = path.stat().st_size
+        if found != size:
+            raise OSError(errno.EIO, f"has {found} bytes instead of {size}")
+        return
+    os.fsync(content.fileno())  # type: ignore[attr-defined]
+    content.close()
+
+
+def write_durably(path: LakePath, content: bytes) -> None:
+    """A small file, whole or not at all, in place of one that is there; in a folder that is."""
+    if isinstance(path, ObjectPath):
+        path.write_bytes(content)
+        if path.read_bytes() != content:
+            raise OSError(errno.EIO, "was read back with another content")
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def remove_folder(folder: LakePath) -> None:
+    """With all that is in it; none there is no error."""
+    if isinstance(folder, ObjectPath):
+        folder.rmtree()
+        return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def move_file(path: LakePath, target: LakePath) -> None:
+    """In place of one that is there; both are of one lake. FileNotFoundError where there is
+    none."""
+    path.replace(target)  # type: ignore[arg-type]
+
+
+def key_below(path: LakePath, folder: LakePath) -> str:
+    """Where a file is below a folder, with `/` between names."""
+    return str(path).removeprefix(f"{folder}/")
+
+
+def sha256_of(path: LakePath) -> str:
+    """The checksum of a file's content, in hex."""
+    with path.open() if isinstance(path, ObjectPath) else path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def move_folder(folder: LakePath, target: LakePath) -> None:
+    """With all that is in it, durably. In a store that is a copy of each object, then its
+    deletion: repeating it after an end in between moves the rest."""
+    if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
+        for path in folder.rglob():
+            path.replace(target / path.relative_to(folder))
+        return
+    if isinstance(folder, Path) and isinstance(target, Path):
+        make_durable_folder(target.parent)
+        folder.rename(target)
+        sync_folder(folder.parent)
+        sync_folder(target.parent)
+
+
+def make_durable_folder(folder: LakePath) -> None:
     """Create a folder and its parents; each new name is on disk before this returns."""
+    if isinstance(folder, ObjectPath):
+        return
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         sync_folder(path.parent)
 
 
-def remove_table(folder: Path, held: Held) -> None:
+def remove_table(folder: LakePath, held: Held) -> None:
     """A Delta table is gone as a whole, then its files and its folder; none there is no error.
 
     The folder is opened, then `held` is asked, and what goes is what was opened: a table that
     somebody makes in its place meanwhile stays.
     """
+    if isinstance(folder, ObjectPath):
+        held()
+        folder.remove_table()
+        return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
@@ -156,8 +327,10 @@ def _empty(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: LakePath) -> None:
     """Make the names in a folder durable (POSIX fsync on the folder)."""
+    if isinstance(folder, ObjectPath):
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -7,7 +7,6 @@ there. Does not: which version shows what (`pipeline.runs.inspecting.version_set
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,8 +16,9 @@ from deltalake.exceptions import DeltaError
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
 from resources.lake.commits import read_commit
 from resources.lake.delta_log import newest_version
+from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, scanned
-from resources.lake.storage import first_line, lake_errors
+from resources.lake.storage import delta_table, first_line, lake_errors, missing_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ class MirrorVersion:
     """A version of the Delta table in a folder. `table_id`: of that table, None where nobody
     kept it; `batch`: the last one that the version may show."""
 
-    path: Path
+    path: LakePath
     version: int
     table_id: str | None
     batch: int
@@ -47,7 +47,7 @@ class MirrorVersion:
 def opened(one: MirrorVersion) -> DeltaTable:
     """`VersionGone` unless it is that version of that table, and all of it is there."""
     try:
-        table = DeltaTable(one.path, version=one.version)
+        table = delta_table(one.path, one.version)
         why = _wrong(one.path, table, one.table_id, one.batch)
     except (DeltaError, OSError) as error:
         raise _gone(one, first_line(str(error)) or "its log is gone") from error
@@ -57,17 +57,19 @@ def opened(one: MirrorVersion) -> DeltaTable:
 
 
 def lacking(
-    path: Path, version: int, *, table_id: str | None = None, batch: int | None = None
+    path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
 ) -> str | None:
     """Why a version of the table there cannot be read; None where all of it is there, and it is
     of that table and shows nothing behind that batch, if so asked."""
     try:
-        return _wrong(path, DeltaTable(path, version=version), table_id, batch)
+        return _wrong(path, delta_table(path, version), table_id, batch)
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
 
 
-def _wrong(path: Path, table: DeltaTable, table_id: str | None, batch: int | None) -> str | None:
+def _wrong(
+    path: LakePath, table: DeltaTable, table_id: str | None, batch: int | None
+) -> str | None:
     if table_id is not None and str(table.metadata().id) != table_id:
         return "another table was made in its folder since"
     if batch is not None and _shows(path, table.version()) > batch:
@@ -75,13 +77,13 @@ def _wrong(path: Path, table: DeltaTable, table_id: str | None, batch: int | Non
     return _lost(path, table)
 
 
-def _lost(path: Path, table: DeltaTable) -> str | None:
+def _lost(path: LakePath, table: DeltaTable) -> str | None:
     files = pa.table(table.get_add_actions()).column("path").to_pylist()
-    lost = [file for file in files if not (path / file).is_file()]
-    return f"{len(lost)} of its files were deleted, as VACUUM does" if lost else None
+    lost = missing_files(path, files)
+    return f"{lost} of its files were deleted, as VACUUM does" if lost else None
 
 
-def _shows(path: Path, version: int) -> int:
+def _shows(path: LakePath, version: int) -> int:
     """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
     checkpoint."""
     with lake_errors(path):

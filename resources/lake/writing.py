@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from pipeline.changes.layout import changelog_names
@@ -28,6 +27,7 @@ from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.looking_up import looked_up
 from resources.lake.parts import changes_of, column_from, images_of, keep_marks
+from resources.lake.paths import LakePath
 from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
@@ -48,7 +48,7 @@ def properties(readers: str, keep: timedelta) -> Mapping[str, str]:
 def commit(
     session: SparkSession,
     write: MirrorWrite,
-    path: str,
+    path: LakePath,
     staging: Staging,
     made: Mapping[str, str] | None,
 ) -> None:
@@ -75,11 +75,11 @@ def commit(
 def _merge(
     session: SparkSession,
     write: Merge,
-    path: str,
+    path: LakePath,
     staging: Staging,
     made: Mapping[str, str] | None,
 ) -> None:
-    there = None if made else _between(session.read.format("delta").load(path), write)
+    there = None if made else _between(session.read.format("delta").load(str(path)), write)
     with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
@@ -96,10 +96,10 @@ def _between(rows: DataFrame, write: Merge) -> DataFrame:
     return rows
 
 
-def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: str) -> None:
+def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: LakePath) -> None:
     schema = write.target.schema
     statement = merge_statement(
-        mirror=path,
+        mirror=str(path),
         source="changes",
         columns=schema.names,
         source_columns=changelog_names(schema.names),
@@ -116,7 +116,7 @@ def _count(
     session: SparkSession,
     target: Target,
     parts: Sequence[StagedFiles],
-    path: str,
+    path: LakePath,
     staging: Staging,
     made: Mapping[str, str] | None,
 ) -> None:
@@ -126,7 +126,7 @@ def _count(
     if made is not None:
         _append(named_rows(repeated(net, columns), names), path, made)
         return
-    mirror = session.read.format("delta").load(path)
+    mirror = session.read.format("delta").load(str(path))
     there = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
@@ -138,7 +138,7 @@ def _count(
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = count_statement(
-            mirror=path, source="changes", columns=names, source_columns=columns
+            mirror=str(path), source="changes", columns=names, source_columns=columns
         )
         _run(session, source, statement)
 
@@ -151,30 +151,32 @@ def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
         session.catalog.dropTempView("changes")
 
 
-def _append(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
+def _append(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> None:
     """Into a mirror that is not there too: it is created by the same commit."""
-    rows.write.format("delta").mode("append").options(**(made or {})).save(path)
+    rows.write.format("delta").mode("append").options(**(made or {})).save(str(path))
 
 
-def _overwrite(rows: DataFrame, path: str, made: Mapping[str, str] | None) -> None:
+def _overwrite(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> None:
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    writer.options(**(made or {})).save(path)
+    writer.options(**(made or {})).save(str(path))
 
 
-def rewrite(session: SparkSession, path: str, step: Rewrite) -> None:
+def rewrite(session: SparkSession, path: LakePath, step: Rewrite) -> None:
     """All rows of the mirror once more, under other columns."""
-    rows = session.read.format("delta").load(path)
+    rows = session.read.format("delta").load(str(path))
     changed = rows.select(
         *(
             column_from(one, field.type).alias(field.name)
             for one, field in zip(step.columns, step.schema, strict=True)
         )
     )
-    changed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    changed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
+        str(path)
+    )
 
 
 def copy_rows(
-    session: SparkSession, path: Path, columns: Sequence[str], version: int, folder: str
+    session: SparkSession, path: LakePath, columns: Sequence[str], version: int, folder: str
 ) -> None:
     """A mirror's rows at a version, as Parquet files in `folder`."""
     rows = session.read.format("delta").option("versionAsOf", version).load(str(path))

@@ -129,6 +129,9 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
+    def give_up_uploads(self, source: str) -> None:
+        """What was on its way went with its process."""
+
     def discard_load(self, folder: str, load: int) -> int:
         begin = self._lake.path(f"{folder}/load-{load:012d}-")
         gone = [path for path in self._lake.files if path.startswith(begin)]

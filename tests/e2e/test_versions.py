@@ -91,6 +91,8 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, database: str, project: Pr
 
     entry = read(project, place(before))[f"{database}.here"]
     other = read(project)[f"{database}.there"].path
+    assert isinstance(entry.path, Path)
+    assert isinstance(other, Path)
     shutil.rmtree(entry.path)
     with pytest.raises(VersionGone):
         entry.arrow()

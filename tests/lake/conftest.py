@@ -13,9 +13,11 @@ from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.mirror import SparkMirrors
+from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from tests.fix_objects import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,21 @@ def memory_lake() -> Lake:
 def disk_lake(
     folder: Path, spark: SparkProcess, few: Size = FEW, *, in_memory: bool = True
 ) -> Lake:
-    lake, staging = folder / "lake", folder / "staging"
+    return lake_at(folder / "lake", folder / "staging", spark, few, in_memory=in_memory)
+
+
+def lake_at(
+    lake: LakePath,
+    staging: Path,
+    spark: SparkProcess,
+    few: Size = FEW,
+    *,
+    in_memory: bool = True,
+) -> Lake:
+    """A lake in a folder or under a prefix."""
     mirrors = SparkMirrors(lake, staging=staging, spark=spark, few=few, in_memory=in_memory)
-    return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, lake)
+    folder = lake if isinstance(lake, Path) else None
+    return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, folder)
 
 
 def lake_of(kind: str, folder: Path, spark: SparkProcess) -> Lake:
@@ -65,6 +79,15 @@ def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess
 @pytest.fixture(params=["memory", "disk", "queries"])
 def written_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
     """`lake`, and one that Spark writes by queries, where nothing hangs on how it does."""
+    return lake_of(request.param, tmp_path, spark)
+
+
+@pytest.fixture(params=["memory", "disk", "objects"])
+def stored_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """A lake of each kind of storage."""
+    if request.param == "objects":
+        store: ObjectStore = request.getfixturevalue("object_store")
+        return lake_at(store.prefix(), tmp_path / "staging", spark)
     return lake_of(request.param, tmp_path, spark)
 
 

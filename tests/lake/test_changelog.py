@@ -26,6 +26,12 @@ ROWS = changes(PEOPLE, [{"id": 1}])
 MOMENT = datetime(2026, 3, 29, 2, 30, 0, 123456)
 
 
+@pytest.fixture
+def lake(stored_lake: Lake) -> Lake:
+    """An object store's too."""
+    return stored_lake
+
+
 def segment(lake: Lake, batch: int, rows: pa.Table) -> tuple[SegmentFile, ...]:
     writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=rows.schema)
     writer.write(rows)

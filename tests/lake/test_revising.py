@@ -19,6 +19,12 @@ from tests.lake.test_changelog import FOLDER, ROWS, published, segment
 SCRATCH = "shop/_replays/t"
 
 
+@pytest.fixture
+def lake(stored_lake: Lake) -> Lake:
+    """An object store's too."""
+    return stored_lake
+
+
 def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     """What waits elsewhere is brought, as often as it takes; what is gone is listed no more, what
     was not named stays. A second try finds the first; a file that is not as recorded, or a

@@ -22,6 +22,12 @@ from tests.lake.made import PEOPLE, changes
 FOLDER = "shop/_changes/shop/t=C3=A4ble"
 
 
+@pytest.fixture
+def lake(stored_lake: Lake) -> Lake:
+    """An object store's too."""
+    return stored_lake
+
+
 def written(
     store: SegmentStore, *batches: pa.Table, batch: int = 7, folder: str = FOLDER
 ) -> tuple[SegmentFile, ...]:

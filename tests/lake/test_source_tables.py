@@ -30,6 +30,12 @@ TOUCHED = [
 ]
 
 
+@pytest.fixture
+def lake(stored_lake: Lake) -> Lake:
+    """An object store's too."""
+    return stored_lake
+
+
 def row(table: SourceTable, batch: int) -> dict[str, Any]:
     """A row whose columns all have a value, lists too."""
     values: dict[pa.DataType, Any] = {

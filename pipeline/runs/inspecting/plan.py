@@ -304,7 +304,7 @@ class _NoSegments:
         raise RuntimeError("a plan writes nothing")
 
     open = open_chunk = damaged = pieces = unpacked = _never
-    discard = discard_load = remove = bring = clear = _never
+    discard = discard_load = give_up_uploads = remove = bring = clear = _never
 
 
 # -- how long it would take ----------------------------------------------------------------

@@ -65,6 +65,9 @@ class ScratchStore:
         """Nothing is recorded of a replay's files, so none is discarded by its batch."""
         return 0
 
+    def give_up_uploads(self, source: str) -> None:
+        self.store.give_up_uploads(source)
+
     def discard_load(self, folder: str, load: int) -> int:
         return self.store.discard_load(self.path(folder), load)
 

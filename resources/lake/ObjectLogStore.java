@@ -1,0 +1,91 @@
+package lockstep.delta;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.util.Arrays;
+import java.util.Iterator;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * {@link PinnedLogStore} where the lake is in an object store: a commit is one conditional write.
+ *
+ * <p>Belongs here: the write that makes a commit's object only where there is none, and what its
+ * failure means. Does not: which version may be committed, which is the superclass's.
+ *
+ * <p>A store may have made the object although its answer was lost; the client asks once more by
+ * itself, and is told that there is one. So whatever goes wrong, the object is read: if it has
+ * this commit's content, which names its transaction, the commit was made.
+ */
+public class ObjectLogStore extends PinnedLogStore {
+  /** S3A sends If-None-Match with this alone; `create(path, false)` only looks before. */
+  private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
+
+  public ObjectLogStore(Configuration conf) {
+    super(conf);
+  }
+
+  @Override
+  protected void put(Path path, byte[] content, long version, Configuration conf)
+      throws IOException {
+    refuseOtherParent(path, version, conf);
+    try (FSDataOutputStream object = create(path, conf)) {
+      object.write(content);
+    } catch (IOException failure) {
+      byte[] found = content(path, conf);
+      if (found == null) {
+        throw failure;
+      }
+      if (!Arrays.equals(found, content)) {
+        FileAlreadyExistsException taken = new FileAlreadyExistsException(path.toString());
+        taken.initCause(failure);
+        throw taken;
+      }
+    }
+  }
+
+  /** An object that is made when this is closed, unless there is one. */
+  protected FSDataOutputStream create(Path path, Configuration conf) throws IOException {
+    FileSystem store = path.getFileSystem(conf);
+    if (store.getScheme().startsWith("s3")) {
+      FSDataOutputStreamBuilder<?, ?> object = store.createFile(path).overwrite(true);
+      object.must(CONDITIONAL, true);
+      return object.build();
+    }
+    return store.create(path, false);
+  }
+
+  @Override
+  protected void writeOther(
+      Path path, Iterator<String> actions, Boolean overwrite, Configuration conf)
+      throws IOException {
+    StringBuilder lines = new StringBuilder();
+    while (actions.hasNext()) {
+      lines.append(actions.next()).append("\n");
+    }
+    try (FSDataOutputStream object = path.getFileSystem(conf).create(path, overwrite)) {
+      object.write(lines.toString().getBytes(StandardCharsets.UTF_8));
+    }
+  }
+
+  @Override
+  protected byte[] content(Path path, Configuration conf) throws IOException {
+    try (FSDataInputStream object = path.getFileSystem(conf).open(path)) {
+      return object.readAllBytes();
+    } catch (FileNotFoundException none) {
+      return null;
+    }
+  }
+
+  /** An object is there whole or not at all. */
+  @Override
+  public Boolean isPartialWriteVisible(Path path, Configuration conf) {
+    return false;
+  }
+}

@@ -1,0 +1,122 @@
+"""A lake in an object store, by the command line: kill -9 on the way, a lost ledger, a span
+repeated, and readers that know nothing of Lockstep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lockstep
+from tests.e2e.project import Project
+from tests.e2e.test_recovery import forget
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+from tests.fix_objects import ObjectStore
+from tests.lake.faults import Faults
+
+LEDGER = "resources.postgres.ledger:PostgresLedger"
+KILLS = [
+    (f"{LEDGER}.record_capture", "before"),
+    ("resources.lake.changelog:DeltaChangelog.publish", "after"),
+    ("resources.lake.mirror:SparkMirrors.write", "after"),
+    (f"{LEDGER}.acknowledge", "before"),
+]
+ALL = ("--from", "earliest", "--to", "latest")
+
+
+@pytest.fixture
+def project(
+    mysql: MySqlStand, database: str, tmp_path: Path, object_store: ObjectStore
+) -> Iterator[Project]:
+    """Three tables that the first run reads, in a lake below a prefix; its Java knows the store."""
+    mysql.execute(
+        f"use {database}",
+        *(f"create table {t} (id int primary key, s varchar(40))" for t in "abc"),
+        *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "abc"),
+    )
+    warm = WarmProcess()
+    project = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start="snapshot",
+        warm=warm,
+    )
+    file = project.folder / "lockstep.toml"
+    lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'
+    file.write_text(file.read_text().replace('path = "lake"\n', lake))
+    yield project
+    warm.stop()
+
+
+def equal(project: Project) -> bool:
+    return all(one["equal"] for one in project.json("verify")["sources"]["shop"]["tables"].values())
+
+
+def test_a_lake_of_objects(
+    mysql: MySqlStand,
+    database: str,
+    project: Project,
+    object_store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal after each kill, from a new ledger too. What a run asks the store for does not grow
+    with the past, as checkpoints take it back; a table without changes is asked for once."""
+    faults = Faults(object_store.faulty_port)
+    monkeypatch.setenv("LAKE_KEY", "tests")
+    assert "takes conditional writes" in project.run("check", expect=None).stdout
+    project.run("run")
+    for number, (target, when) in enumerate(KILLS, start=1):
+        mysql.execute(
+            f"use {database}",
+            f"update a set s = 'changed {number}' where id = 1",
+            f"insert into b values ({number + 10}, 'new')",
+            f"delete from a where id = {number + 10}",
+            f"insert into a values ({number + 11}, 'later')",
+        )
+        project.killed(target, when)
+        project.run("run")
+        for table in "ab":
+            told = lockstep.read_at("shop", config=project.folder / "lockstep.toml")
+            rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
+            there = mysql.rows(f"select id, s from {database}.{table} order by id")
+            assert [tuple(row.values()) for row in rows] == there
+    counts = []
+    for number in range(8):
+        mysql.execute(f"update {database}.a set s = 'once more {number}' where id = 1")
+        before = len(faults.requests())
+        project.run("run")
+        asked = faults.requests()[before:]
+        counts.append(len(asked))
+        assert len([one for one in asked if f"/shop/{database}/c/" in one]) <= 2
+    assert counts[-1] < max(counts) < 400
+    assert equal(project)
+    told = project.json("replay", *ALL, "--compare")
+    assert all(one["mirror"]["wrong"] == 0 for one in told["tables"].values())
+    forget(project)
+    project.run("recover", "--yes")
+    mysql.execute(f"delete from {database}.c where id = 3")
+    project.run("run")
+    assert equal(project)
+    snippets = project.json("read", f"{database}.c")["snippets"]
+    assert "LAKE_KEY" in snippets["Spark"]
+    assert pasted(snippets["delta-rs"]) == ["1", "2"]
+
+
+def pasted(snippet: str) -> list[str]:
+    """The column `id` of what a snippet gives, in a process that knows the credentials."""
+    *lines, last = snippet.splitlines()
+    code = "\n".join([*lines, f"print(*sorted(({last})['id'].to_pylist()))"])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()

@@ -1,0 +1,250 @@
+"""The lake in an object store: every kind of write once, whoever else writes and whatever gets
+lost on the way."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from pipeline.changes.strategy import NOTHING
+from pipeline.errors import CommitConflict, ConfigurationError, LakeUnavailable
+from pipeline.ports.mirror_writes import AddColumns
+from resources.lake.claims import FileClaims
+from resources.lake.object_probe import require_conditional_writes
+from resources.lake.paths import ObjectPath, object_path
+from resources.lake.pin import head_of
+from resources.lake.segments import ParquetSegments
+from resources.lake.session import SparkProcess
+from tests.fix_objects import ObjectStore
+from tests.lake.conftest import Lake, lake_at
+from tests.lake.faults import Fault, Faults
+from tests.lake.made import PEOPLE, Row, a_write, changes, content
+
+MIRROR = "shop/shop/people"
+CHANGELOG = "shop/_changes/shop/people"
+WRITERS = 6
+
+
+@pytest.fixture
+def lake(object_store: ObjectStore, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """Under a prefix of a store that does as it should."""
+    return lake_at(object_store.prefix(), tmp_path, spark)
+
+
+@pytest.fixture
+def faults(object_store: ObjectStore) -> Faults:
+    return Faults(object_store.faulty_port)
+
+
+@pytest.fixture
+def faulty(object_store: ObjectStore, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """Under a prefix of a store behind `faults`."""
+    return lake_at(object_store.faulty_prefix(), tmp_path, spark)
+
+
+def rows(lake: Lake) -> list[Row]:
+    version = lake.mirrors.version(MIRROR)
+    assert version is not None
+    return content(lake.mirrors, MIRROR, PEOPLE, version)
+
+
+def test_every_kind_of_write(
+    lake: Lake, object_store: ObjectStore, tmp_path: Path, spark: SparkProcess
+) -> None:
+    """Put together here or by Spark's queries, columns changed, set back, removed; a write that is
+    repeated is none."""
+    by_query = lake_at(lake.mirrors._lake, tmp_path, spark, NOTHING, in_memory=False)  # type: ignore[attr-defined]
+    writes: list[tuple[str, list[Row], Lake]] = [
+        ("append", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], lake),
+        ("merge", [{"id": 1, "name": "aa"}, {"id": 3, "name": "c"}], lake),
+        ("merge", [{"id": 2, "name": None, "_change_type": "delete"}], by_query),
+    ]
+    for number, (mode, images, writer) in enumerate(writes, start=1):
+        write = a_write(writer.mirrors, number, mode, images)
+        done = writer.mirrors.write(write)
+        assert (done.delta_version, writer.mirrors.write(write).delta_version) == (number - 1,) * 2
+    assert rows(lake) == [{"id": 1, "name": "aa"}, {"id": 3, "name": "c"}]
+    steps = [AddColumns(pa.schema([("more", pa.int64())]))]
+    for _ in range(2):
+        (step,) = lake.mirrors.evolve(MIRROR, steps, app_id="e", txn_version=4, after=2)
+        assert step.delta_version == 3
+    assert lake.mirrors.restore(MIRROR, 1, "") == 4
+    assert len(rows(lake)) == 3
+    claims = FileClaims(lake.mirrors._lake)  # type: ignore[attr-defined]
+    assert claims.tables("shop") == [MIRROR]
+    lake.mirrors.remove(MIRROR)
+    assert (lake.mirrors.version(MIRROR), claims.tables("shop")) == (None, [])
+
+
+def test_of_many_that_commit_one_version_one_wins(
+    object_store: ObjectStore, spark: SparkProcess
+) -> None:
+    """Nothing is overwritten, and a commit behind another one than was planned on is refused."""
+    log = object_store.prefix() / "_delta_log"
+    session = spark.session()
+    jvm: Any = session.sparkContext._jvm
+    session.sparkContext.setLogLevel("OFF")
+
+    def commit(version: int, text: str, pin: dict[str, str]) -> str:
+        conf = session._jsparkSession.sessionState().newHadoopConf()
+        for key, value in pin.items():
+            conf.set(key, value)
+        lines = jvm.java.util.ArrayList()
+        lines.add(text)
+        path = jvm.org.apache.hadoop.fs.Path(f"{log}/{version:020d}.json")
+        try:
+            jvm.lockstep.delta.ObjectLogStore(conf).write(path, lines.iterator(), False, conf)
+        except Py4JJavaError as error:
+            return str(error.java_exception.getClass().getSimpleName())
+        return text
+
+    assert commit(0, "first", head_of(log.parent).pin()) == "first"
+    pin = head_of(log.parent).pin()
+    gate = Barrier(WRITERS)
+
+    def writer(number: int) -> str:
+        gate.wait()
+        return commit(1, f"writer {number}", pin)
+
+    with ThreadPoolExecutor(WRITERS) as threads:
+        said = list(threads.map(writer, range(WRITERS)))
+    [winner] = [text for text in said if text.startswith("writer")]
+    assert said.count("FileAlreadyExistsException") == WRITERS - 1
+    assert (log / f"{1:020d}.json").read_text() == f"{winner}\n"
+    stale = {**head_of(log.parent).pin(), **{k: v for k, v in pin.items() if "parent" in k}}
+    assert commit(2, "of yesterday", stale) == "CommitRefused"
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.CUT, Fault.SLOW_DOWN])
+def test_a_commit_is_made_once_whatever_gets_lost(
+    faulty: Lake, faults: Faults, fault: Fault
+) -> None:
+    """Java's and delta-rs': each asks once more by itself, is told that there is one, and looks
+    whose it is."""
+    before = len(faults.done())
+    for number, mode in enumerate(("append", "merge"), start=1):
+        write = a_write(faulty.mirrors, number, mode, [{"id": number, "name": "a"}])
+        with faults.planned("PUT", f"people/_delta_log/{number - 1:020d}.json", fault):
+            assert faulty.mirrors.write(write).delta_version == number - 1
+    assert [row["id"] for row in rows(faulty)] == [1, 2]
+    for batch in (1, 2):
+        images = changes(PEOPLE, [{"id": batch, "name": "a"}], first=batch)
+        with faults.planned("PUT", "batch-", fault):
+            writer = faulty.segments.open(
+                CHANGELOG, batch=batch, schema_version=1, schema=images.schema
+            )
+            writer.write(images)
+            files = writer.close()
+        with faults.planned("PUT", f"people/_delta_log/{batch - 1:020d}.json", fault):
+            done = faulty.changelog.publish(
+                CHANGELOG,
+                app_id="app",
+                batch=batch,
+                schema=images.schema,
+                files=files,
+                user_metadata="{}",
+            )
+        assert done.delta_version == batch - 1
+    assert len(faults.done()) == before + 6
+    assert faulty.changelog.ends_at(CHANGELOG, 1)
+
+
+def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
+    """Somebody else's commit comes while ours is on its way."""
+    faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    late = a_write(faulty.mirrors, 2, "merge", [{"id": 1, "name": "late"}], app_id="late")
+    other = a_write(faulty.mirrors, 2, "merge", [{"id": 1, "name": "first"}])
+    before = len(faults.done())
+    with ThreadPoolExecutor(1) as thread:
+        with faults.planned("PUT", f"people/_delta_log/{1:020d}.json", Fault.HELD):
+            waits = thread.submit(faulty.mirrors.write, late)
+            while len(faults.done()) == before:
+                time.sleep(0.01)
+            faulty.mirrors.write(other)
+        with pytest.raises(CommitConflict):
+            waits.result()
+    assert rows(faulty) == [{"id": 1, "name": "first"}]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.EXPIRED, "credentials that have expired"),
+        (Fault.SKEWED, "clock is wrong"),
+        (Fault.ELSEWHERE, "another region"),
+    ],
+)
+def test_a_store_that_refuses_is_everybodys_matter(
+    faulty: Lake, faults: Faults, fault: Fault, told: str
+) -> None:
+    """One sentence, whoever asked: our client, delta-rs, or Java in the middle of a commit. No
+    mirror is to blame, and what was under way is done once when it is tried again."""
+    write = a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}])
+    images = changes(PEOPLE, [{"id": 1, "name": "a"}], first=1)
+    writer = faulty.segments.open(CHANGELOG, batch=1, schema_version=1, schema=images.schema)
+    writer.write(images)
+    files = writer.close()
+
+    def published() -> None:
+        faulty.changelog.publish(
+            CHANGELOG,
+            app_id="app",
+            batch=1,
+            schema=images.schema,
+            files=files,
+            user_metadata="{}",
+        )
+
+    with faults.planned("PUT", "people/_delta_log/", fault, -1):
+        for attempt in (published, lambda: faulty.mirrors.write(write)):
+            with pytest.raises(LakeUnavailable, match=told):
+                attempt()
+    with faults.planned("", "", fault, -1), pytest.raises(LakeUnavailable, match=told):
+        faulty.mirrors.write(write)
+    published()
+    assert faulty.mirrors.write(write).delta_version == 0
+    assert faulty.changelog.ends_at(CHANGELOG, 0)
+
+
+def test_parts_that_nobody_finished_are_given_up(
+    object_store: ObjectStore, spark: SparkProcess
+) -> None:
+    """Below the source's folder, and nowhere else."""
+    prefix = object_store.prefix()
+    for source in ("shop", "other"):
+        object_store.begin_upload(prefix / f"{source}/_changes/d/t/batch-000000000001-v1.parquet")
+    ParquetSegments(prefix, spark=spark).give_up_uploads("shop")
+    left = [key for key in object_store.uploads() if key.startswith(f"{prefix.key}/")]
+    assert left == [f"{prefix.key}/other/_changes/d/t/batch-000000000001-v1.parquet"]
+
+
+def test_a_store_is_tried_before_it_is_used(object_store: ObjectStore) -> None:
+    """One that keeps its word leaves nothing behind; one that is not there, or overwrites, is
+    refused in a sentence."""
+    lake = object_store.prefix()
+    require_conditional_writes(lake)
+    assert not lake.is_dir()
+    nowhere = object_path("s3://nobody/lake", object_store.options())
+    with pytest.raises(LakeUnavailable, match="has no such bucket"):
+        require_conditional_writes(nowhere)
+
+
+def test_a_store_that_overwrites_is_refused(
+    object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs could commit one version."""
+
+    def overwritten(path: ObjectPath, content: bytes) -> bool:
+        path.write_bytes(content)
+        return True
+
+    monkeypatch.setattr(ObjectPath, "create_once", overwritten)
+    with pytest.raises(ConfigurationError, match="overwrite the first"):
+        require_conditional_writes(object_store.prefix())
