@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -21,10 +20,17 @@ from deltalake import DeltaTable
 from pipeline.keeping import Retention
 from pipeline.upkeep.facts import Pile
 from resources.lake.commits import read_commit
+from resources.lake.paths import LakePath, ObjectPath
 
 
-def data_files(path: Path) -> dict[str, tuple[int, float]]:
+def data_files(path: LakePath) -> dict[str, tuple[int, float]]:
     """Files of rows, and of rows marked as deleted, with sizes and times of change (seconds)."""
+    if isinstance(path, ObjectPath):
+        return {
+            name: (facts.st_size, facts.st_mtime)
+            for name, facts in path.objects()
+            if not name.startswith(("_", "."))
+        }
     found = {}
     with os.scandir(path) as entries:
         for entry in entries:
@@ -34,7 +40,7 @@ def data_files(path: Path) -> dict[str, tuple[int, float]]:
     return found
 
 
-def unneeded(path: Path, table: DeltaTable, moment: datetime) -> tuple[Pile, str | None]:
+def unneeded(path: LakePath, table: DeltaTable, moment: datetime) -> tuple[Pile, str | None]:
     """The table's files of rows that no version needs which was the newest at `moment` or is behind
     it; and, where the log cannot tell, why."""
     listed = {unquote(name) for name in _listed(table)}

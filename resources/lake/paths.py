@@ -205,6 +205,15 @@ class ObjectPath:
             map(_is_file, obstore.list_with_delimiter(self.bucket.store, self.key)["objects"])
         )
 
+    def objects(self) -> Iterator[tuple[str, ObjectFacts]]:
+        """Names and facts of what is directly below, folders left out."""
+        import obstore
+
+        for found in obstore.list_with_delimiter(self.bucket.store, self.key or None)["objects"]:
+            if _is_file(found):
+                name = found["path"].rpartition("/")[2]
+                yield name, ObjectFacts(found["size"], found["last_modified"].timestamp())
+
     def iterdir(self) -> Iterator[ObjectPath]:
         """What is directly below, folders first."""
         import obstore

@@ -14,7 +14,6 @@ import json
 import shutil
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -29,12 +28,13 @@ from resources.lake.commits import read_commit
 from resources.lake.delta_log import commit_file, newest_version
 from resources.lake.java_errors import spark_errors
 from resources.lake.needed import data_files, unneeded
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import shown_by
 from resources.lake.statement import quoted
-from resources.lake.storage import lake_errors, mirror_errors
+from resources.lake.storage import delta_table, lake_errors, mirror_errors
 
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
@@ -46,7 +46,7 @@ _FEW_FILES: Final = 10_000
 class SparkUpkeep:
     """`keep`: how long each version of a mirror stays readable."""
 
-    def __init__(self, lake: Path, *, spark: SparkProcess, keep: timedelta) -> None:
+    def __init__(self, lake: LakePath, *, spark: SparkProcess, keep: timedelta) -> None:
         self._lake = lake
         self._sessions = Sessions(spark)
         self._keep = keep
@@ -58,12 +58,12 @@ class SparkUpkeep:
     def files(self, mirror: str, now: datetime) -> MirrorFiles:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
-            table = DeltaTable(path)
+            table = delta_table(path)
             actions = pa.table(table.get_add_actions(flatten=True))
             sizes = tuple(actions["size_bytes"].to_pylist()) if actions.num_rows else ()
             rows, deleted = _rows(path, table, actions)
             pile, untold = unneeded(path, table, now - self._keep)
-            free = shutil.disk_usage(path).free
+            free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(sizes, rows, deleted, pile, untold, free)
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
@@ -116,7 +116,7 @@ def _settings(step: UpkeepStep) -> dict[str, str]:
     }
 
 
-def _statement(step: UpkeepStep, path: Path) -> str:
+def _statement(step: UpkeepStep, path: LakePath) -> str:
     table = f"delta.{quoted(str(path))}"
     if step.kind is StepKind.COMPACT:
         return f"OPTIMIZE {table}"
@@ -129,7 +129,7 @@ def _late(mirror: str) -> CommitConflict:
     )
 
 
-def _rows(path: Path, table: DeltaTable, actions: pa.Table) -> tuple[int | None, int | None]:
+def _rows(path: LakePath, table: DeltaTable, actions: pa.Table) -> tuple[int | None, int | None]:
     """Rows in the files, and how many of those are deleted."""
     if not actions.num_rows:
         return 0, 0
