@@ -13,24 +13,37 @@ from pipeline.foreign_commits import foreign
 from pipeline.lake_commit import stamp
 from pipeline.upkeep.decide import StepKind, decide
 from pipeline.upkeep.facts import UpkeepPolicy
+from resources.lake.paths import LakePath
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
-from tests.lake.conftest import disk_lake
+from tests.fix_objects import ObjectStore
+from tests.lake.conftest import lake_at
 from tests.lake.made import a_write
 
 MIRROR = "shop/shop/people"
 SAID = stamp({"kind": "upkeep", "shows": 1})
 
 
-def test_deleted_rows_go_from_the_files(tmp_path: Path, spark: SparkProcess) -> None:
+@pytest.fixture(params=["disk", "objects"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> LakePath:
+    """Where the lake is."""
+    if request.param == "disk":
+        return tmp_path / "lake"
+    store: ObjectStore = request.getfixturevalue("object_store")
+    return store.prefix()
+
+
+def test_deleted_rows_go_from_the_files(
+    place: LakePath, tmp_path: Path, spark: SparkProcess
+) -> None:
     """They are counted without Spark; the commit that frees the files of them changes no row, says
     what it was told to, and is made behind the version it was planned on or not at all."""
-    mirrors = disk_lake(tmp_path, spark, NOTHING, in_memory=False).mirrors
+    mirrors = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False).mirrors
     rows = [{"id": number, "name": "x"} for number in range(100)]
     mirrors.write(a_write(mirrors, 1, "append", rows))
     gone = [{"_change_type": "delete", **row} for row in rows[:30]]
     mirrors.write(a_write(mirrors, 2, "merge", gone))
-    upkeep = SparkUpkeep(tmp_path / "lake", spark=spark, keep=timedelta(days=30))
+    upkeep = SparkUpkeep(place, spark=spark, keep=timedelta(days=30))
     found = upkeep.files(MIRROR, datetime.now(UTC))
     assert (found.rows, found.deleted) == (100, 30)
     (step,) = decide(found, UpkeepPolicy()).steps
@@ -43,5 +56,8 @@ def test_deleted_rows_go_from_the_files(tmp_path: Path, spark: SparkProcess) -> 
     assert (commit.repeats, foreign(commit), commit.user_metadata) == (1, None, SAID)
     found = upkeep.files(MIRROR, datetime.now(UTC))
     assert (found.rows, found.deleted, found.unneeded.files) == (70, 0, 0)
+    left = [row for batch in mirrors.rows(MIRROR, ["id"], 2) for row in batch["id"].to_pylist()]
+    assert sorted(left) == list(range(30, 100))
+    assert SparkUpkeep(place, spark=spark, keep=timedelta(0)).vacuum(MIRROR).files > 0
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 2) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(30, 100))
