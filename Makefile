@@ -29,8 +29,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m resources.lake.jars
-	@$(BIN)/python -m resources.mysql.rehearsal
+	@$(BIN)/lockstep setup --with s3
 	@touch $@
 
 demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with them

@@ -204,6 +204,18 @@ def make_parser() -> argparse.ArgumentParser:
         "--list", action="store_true", help="the places there are versions of, newest first"
     )
     _source(versions)
+    setup = command("setup", "fetch Delta's jars, compile the engine; once for each installation")
+    setup.add_argument(
+        "--with",
+        dest="extra",
+        action="append",
+        choices=("s3",),
+        default=[],
+        help="for a lake in an object store",
+    )
+    setup.add_argument(
+        "--ivy-settings", metavar="FILE", help="where Maven Central is reached through a mirror"
+    )
     completion = command("completion", "a script that has a shell complete commands and options")
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser

@@ -96,7 +96,7 @@ class JavaMissing(ConfigurationError):
 
 
 class SetupIncomplete(ConfigurationError):
-    """Something `make setup` provides is not there (Delta's jars, say)."""
+    """Something that `lockstep setup` provides is not there (Delta's jars, say)."""
 
 
 class TlsRefused(ConfigurationError):

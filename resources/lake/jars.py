@@ -1,17 +1,14 @@
 """Delta's jars, and those of the object stores: which ones, whether they are there, and fetching
 them at set-up.
 
-`python -m resources.lake.jars` (part of `make setup`) brings exactly the jars of
-`jars.lock` and `jars-s3.lock`, whose SHA-256 must match, into the virtual environment, and then
-makes the class-data archive (`resources.lake.archive`). A run only looks whether they are there.
+`lockstep setup` brings exactly the jars of `jars.lock`, and when asked to those of `jars-s3.lock`,
+whose SHA-256 must match, into the environment. A run only looks whether they are there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,14 +18,13 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from pipeline.errors import LockstepError, SetupIncomplete
-from resources.lake.archive import make_archive
-from resources.lake.java import java_or_refuse
-from resources.lake.log_store import log_store_jar
+from pipeline.errors import SetupIncomplete
 
-SETUP = "run `make setup`"
 DELTA: Final = "jars.lock"
 S3: Final = "jars-s3.lock"
+
+SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
+"""What brings the jars of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,9 @@ def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        raise SetupIncomplete(f"Java's jars are not set up: {missing[0]} is missing", hint=SETUP)
+        raise SetupIncomplete(
+            f"Java's jars are not set up: {missing[0]} is missing", hint=SETUP[lock]
+        )
     return paths
 
 
@@ -74,13 +72,13 @@ def unsound(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
     return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
 
 
-def bring_jars(folder: Path, *, java: Path, settings: str | None = None) -> list[Jar]:
-    """Fetch what is missing or damaged in `folder`; the jars fetched.
+def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
+    """Fetch what of these lists is missing or damaged in `folder`; the jars fetched.
 
     Each jar is checked, then moved into place whole. `settings` is an Ivy settings
     file for machines that reach Maven Central through a mirror of their own.
     """
-    wanted = unsound(folder, locked_jars())
+    wanted = unsound(folder, locked_jars(*locks))
     if not wanted:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,20 +89,20 @@ def bring_jars(folder: Path, *, java: Path, settings: str | None = None) -> list
         if wrong:
             raise SetupIncomplete(
                 f"{wrong[0].file_name} was not fetched with the content locked for it",
-                hint="check what answers for Maven Central here, then run `make setup` again",
+                hint="check what answers for Maven Central here, then `lockstep setup` again",
             )
         for jar in wanted:
             (fetched / jar.file_name).replace(folder / jar.file_name)
     return wanted
 
 
-def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: str | None) -> None:
+def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
     """Ivy, from pyspark's own jars, retrieves `jars` and nothing they depend on."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
     own = files("resources.lake").joinpath("ivysettings.xml")
     settings_file = target / "ivysettings.xml"
-    settings_file.write_bytes(Path(settings).read_bytes() if settings else own.read_bytes())
+    settings_file.write_bytes(settings.read_bytes() if settings else own.read_bytes())
     command = [
         *(str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
         *("-settings", str(settings_file), "-cache", str(target / "cache")),
@@ -115,8 +113,8 @@ def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: str | None
     if answer.returncode != 0:
         raise SetupIncomplete(
             "Java's jars could not be fetched from Maven Central",
-            hint="check the network (a mirror: `python -m resources.lake.jars SETTINGS.xml` "
-            "with Ivy settings of your own), then run `make setup` again",
+            hint="check the network, then `lockstep setup` again; a mirror of Maven Central: "
+            "`lockstep setup --ivy-settings FILE`",
         )
 
 
@@ -135,10 +133,10 @@ def _ivy_module(jars: Iterable[Jar]) -> str:
 def _ivy_jar() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SetupIncomplete("pyspark is not installed", hint=SETUP)
+        raise SetupIncomplete("pyspark is not installed", hint="install Lockstep again")
     found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
     if not found:
-        raise SetupIncomplete("pyspark came without its jars", hint=SETUP)
+        raise SetupIncomplete("pyspark came without its jars", hint="install Lockstep again")
     return found[0]
 
 
@@ -148,23 +146,3 @@ def _digest(path: Path) -> str | None:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         return None
-
-
-def main(arguments: list[str]) -> int:
-    """Set up jars and archive; 0 or the exit code of what is wrong."""
-    try:
-        java = java_or_refuse(os.environ)
-        folder = jars_folder(sys.prefix)
-        fetched = bring_jars(folder, java=java.program, settings=next(iter(arguments), None))
-        if fetched:
-            sys.stdout.write(f"fetched {len(fetched)} jars of Delta Lake and Hadoop\n")
-        if make_archive(folder, (*class_path(folder), log_store_jar()), java):
-            sys.stdout.write("made the class-data archive that lets Spark start faster\n")
-    except LockstepError as error:
-        sys.stderr.write(f"{error.message}\n  {error.hint}\n")
-        return error.recovery.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

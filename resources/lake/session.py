@@ -135,7 +135,7 @@ class SparkProcess:
         archive = archive_path(folder, jars, java) if self._archive else None
         if archive is not None and not archive.is_file():
             self._on_warning(
-                "Spark starts slower than it could: `make setup` was not run for this Java"
+                "Spark starts slower than it could: `lockstep setup` was not run for this Java"
             )
             archive = None
         scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))

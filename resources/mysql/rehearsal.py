@@ -1,7 +1,7 @@
-"""Compiles the engine before it is needed: `python -m resources.mysql.rehearsal`.
+"""Compiles the engine before it is needed.
 
 A made log with one table of every type is read once, and an answer to a SELECT with a column
-of every type, so that the first run does not wait for the compiler. `make setup` calls it;
+of every type, so that the first run does not wait for the compiler. `lockstep setup` calls it;
 without it the first run does the same, later.
 """
 
@@ -10,12 +10,10 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import replace
-from time import perf_counter
 from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.arrays.compiled import cache_folder
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
@@ -142,17 +140,3 @@ def _wire() -> bytes:
         event += struct.pack("<I", zlib.crc32(event))
         packets.append(struct.pack("<I", 1 + size)[:3] + bytes([number, 0]) + event)
     return b"".join([*packets, b"\x05\x00\x00", bytes([len(events) + 1]), b"\xfe\x00\x00\x02\x00"])
-
-
-def main() -> None:
-    """Compile, and say so: the first time it takes a while."""
-    folder = cache_folder()
-    print("Compiling the engine (once; half a minute)", flush=True)
-    clock = perf_counter()
-    rehearse()
-    where = f"kept in {folder}" if folder else "nowhere to keep it: compiled at every start"
-    print(f"compiled in {perf_counter() - clock:.1f} s, {where}")
-
-
-if __name__ == "__main__":
-    main()

@@ -214,7 +214,7 @@ def _programs() -> Path:
             return programs
     raise SetupIncomplete(
         "The embedded Postgres is not installed.",
-        hint="Run `make setup`, or set [ledger] dsn to a Postgres of your own.",
+        hint="Install Lockstep again, or set [ledger] dsn to a Postgres of your own.",
     )
 
 

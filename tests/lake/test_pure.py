@@ -108,7 +108,7 @@ def test_missing_jars_send_to_set_up(tmp_path: Path) -> None:
     """Before Java is started at all."""
     with pytest.raises(SetupIncomplete) as caught:
         class_path(tmp_path)
-    assert caught.value.hint == "run `make setup`"
+    assert caught.value.hint == "`lockstep setup`"
 
 
 def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:

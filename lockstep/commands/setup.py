@@ -1,0 +1,47 @@
+"""`lockstep setup`: what an installation needs besides Python's packages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from lockstep import exits
+from lockstep.context import CommandContext, Outcome
+
+
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Java is looked at, jars are fetched, the engine is compiled; needs no configuration. What is
+    there already is left as it is."""
+    from pipeline.binlog.arrays.compiled import cache_folder
+    from resources.lake.archive import make_archive
+    from resources.lake.jars import DELTA, S3, bring_jars, class_path, jars_folder
+    from resources.lake.java import java_or_refuse
+    from resources.lake.log_store import log_store_jar
+    from resources.mysql.rehearsal import rehearse
+
+    java = java_or_refuse(os.environ)
+    context.say(f"Java {java.major}: {java.program}")
+    folder = jars_folder(sys.prefix)
+    settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
+    locks = (DELTA, S3) if arguments.extra else (DELTA,)
+    fetched = bring_jars(folder, *locks, java=java.program, settings=settings)
+    context.say(f"jars of Delta Lake{' and for s3' * len(locks[1:])}: {len(fetched)} fetched")
+    archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
+    context.say(f"the archive that lets Spark start faster: {'made' if archived else 'there'}")
+    context.say("the engine: compiled once, which takes half a minute")
+    clock = perf_counter()
+    rehearse()
+    kept = cache_folder()
+    where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
+    context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
+    return Outcome(
+        exits.DONE,
+        {
+            "java": str(java.program),
+            "fetched": [jar.file_name for jar in fetched],
+            "compiled": None if kept is None else str(kept),
+        },
+    )
