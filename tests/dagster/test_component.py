@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dagster as dg
 import pytest
+
+from assets.component import SourceParams, SourceScaffolder
 
 COMPONENT = "lockstep.location.LockstepComponent"
 PROJECT = {
@@ -48,17 +51,31 @@ def done(project: Path, program: str, *arguments: str) -> subprocess.CompletedPr
 
 def test_dg_scaffolds_a_source(project: Path) -> None:
     """The component is among dg's; what it writes loads, without a server, as the source's
-    assets; a lockstep.toml that is there stays."""
+    assets."""
     made = done(project, "dg", "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
     assert made.returncode == 0, made.stdout + made.stderr
     listed = done(project, "dg", "list", "defs", "--json")
     assert listed.returncode == 0, listed.stdout + listed.stderr
     keys = {asset["asset_key"] for asset in json.loads(listed.stdout)["assets"]}
     assert keys == {f"crm/{step}" for step in ("captured", "merged", "acknowledged", "log")}
-    written = project / "src/ours/defs/crm/lockstep.toml"
-    written.write_text(written.read_text().replace('name = "crm"', 'name = "sales"'))
-    done(project, "dg", "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
-    assert 'name = "sales"' in written.read_text()
+    assert 'name = "crm"' in (project / "src/ours/defs/crm/lockstep.toml").read_text()
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    """It may know more than what was asked for."""
+    written = tmp_path / "lockstep.toml"
+    written.write_text("# ours")
+    request = dg.ScaffoldRequest(
+        type_name=COMPONENT,
+        target_path=tmp_path,
+        scaffold_format="yaml",
+        project_root=tmp_path,
+        params=SourceParams(name="crm", host="db", user="lockstep", tables=""),
+        append=False,
+    )
+    SourceScaffolder().scaffold(request)
+    assert written.read_text() == "# ours"
+    assert (tmp_path / "defs.yaml").exists()
 
 
 def test_packages_that_hide_lockstep_are_named(project: Path) -> None:
