@@ -56,7 +56,7 @@ def machine_findings(settings: Settings) -> list[Finding]:
     """Java, Delta's jars, the lake's folder: what a run needs besides its servers."""
     return [
         _tried("java", _java),
-        _tried("delta", _jars),
+        _tried("delta", lambda: _jars(settings.lake_path())),
         _tried("lake", lambda: _lake(settings.lake_path())),
     ]
 
@@ -159,10 +159,12 @@ def _java() -> str:
     return f"Java {java.major}, {java.program}"
 
 
-def _jars() -> str:
-    from resources.lake.jars import class_path, jars_folder
+def _jars(lake: LakePath) -> str:
+    from resources.lake.jars import DELTA, S3, class_path, jars_folder
 
-    return f"{len(class_path(jars_folder(sys.prefix)))} jars are set up"
+    lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
+    folder = jars_folder(sys.prefix)
+    return f"{sum(len(class_path(folder, one)) for one in lists)} jars are set up"
 
 
 def _lake(path: LakePath) -> str:

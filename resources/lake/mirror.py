@@ -51,6 +51,7 @@ from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows
+from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
@@ -67,8 +68,6 @@ from resources.lake.storage import (
     lake_errors,
     mirror_errors,
     parquet_content,
-    remove_folder,
-    remove_table,
     sync_folder,
 )
 from resources.lake.versions import lacking

@@ -310,5 +310,5 @@ def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
     try:
         store = from_url(root, config=told, client_options=client)  # type: ignore[call-overload]
     except BaseError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(str(error).splitlines()[0].rpartition("error: ")[2]) from error
     return ObjectPath(Bucket(root, store, MappingProxyType(dict(options))), parts.path.strip("/"))

@@ -22,6 +22,7 @@ from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.encodings import Encodings, choose
+from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.session import SparkProcess
 from resources.lake.storage import (
@@ -31,7 +32,6 @@ from resources.lake.storage import (
     move_file,
     new_file,
     parquet_content,
-    remove_folder,
     sha256_of,
     sync_folder,
 )

@@ -1,7 +1,7 @@
 """Where the lake lies: a folder of this machine or a prefix of an object store.
 
 Belongs here: what is durable on each, and its errors by name. Does not: the requests of a store
-(`objects`), what is in the files.
+(`paths`), folders as wholes (`folders`), what is in the files.
 
 On a file system a file is durable once it was flushed (fsync) and its name once its folder was. In
 an object store both are one answer: the object is there, whole, once its upload was completed;
@@ -14,10 +14,8 @@ import errno
 import hashlib
 import os
 import re
-import shutil
-import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
 from threading import get_ident
@@ -29,7 +27,6 @@ from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
-from pipeline.ports.held import Held
 from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
 from resources.lake.store_answers import refusal
 
@@ -159,25 +156,6 @@ def delta_options(path: LakePath) -> dict[str, str] | None:
     return path.options if isinstance(path, ObjectPath) else None
 
 
-def delta_tables(folder: LakePath) -> Iterator[LakePath]:
-    """The Delta tables below a folder, at any depth; there is none inside of another."""
-    try:
-        below: list[LakePath] = [*folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if any(path.name == "_delta_log" and _has_files(path) for path in below):
-        yield folder
-        return
-    for path in sorted(below, key=str):
-        if isinstance(path, ObjectPath) or path.is_dir():
-            yield from delta_tables(path)
-
-
-def _has_files(log: LakePath) -> bool:
-    """Whether more than the mark of a folder is left in a store, which Hadoop makes."""
-    return not isinstance(log, ObjectPath) or log.has_objects()
-
-
 def file_named(lake: LakePath, name: str) -> LakePath:
     """What a write names: a file of the lake, or a staged one of this machine."""
     if isinstance(lake, ObjectPath) and is_url(name):
@@ -233,15 +211,6 @@ def write_durably(path: LakePath, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def remove_folder(folder: LakePath) -> None:
-    """With all that is in it; none there is no error."""
-    if isinstance(folder, ObjectPath):
-        folder.rmtree()
-        return
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
-
-
 def move_file(path: LakePath, target: LakePath) -> None:
     """In place of one that is there; both are of one lake. FileNotFoundError where there is
     none."""
@@ -259,20 +228,6 @@ def sha256_of(path: LakePath) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def move_folder(folder: LakePath, target: LakePath) -> None:
-    """With all that is in it, durably. In a store that is a copy of each object, then its
-    deletion: repeating it after an end in between moves the rest."""
-    if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
-        for path in folder.rglob():
-            path.replace(target / path.relative_to(folder))
-        return
-    if isinstance(folder, Path) and isinstance(target, Path):
-        make_durable_folder(target.parent)
-        folder.rename(target)
-        sync_folder(folder.parent)
-        sync_folder(target.parent)
-
-
 def make_durable_folder(folder: LakePath) -> None:
     """Create a folder and its parents; each new name is on disk before this returns."""
     if isinstance(folder, ObjectPath):
@@ -281,50 +236,6 @@ def make_durable_folder(folder: LakePath) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         sync_folder(path.parent)
-
-
-def remove_table(folder: LakePath, held: Held) -> None:
-    """A Delta table is gone as a whole, then its files and its folder; none there is no error.
-
-    The folder is opened, then `held` is asked, and what goes is what was opened: a table that
-    somebody makes in its place meanwhile stays.
-    """
-    if isinstance(folder, ObjectPath):
-        held()
-        folder.remove_table()
-        return
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return
-    try:
-        held()
-        with suppress(FileNotFoundError):
-            os.rename("_delta_log", _LEAVING, src_dir_fd=opened, dst_dir_fd=opened)
-            os.fsync(opened)
-        with suppress(FileNotFoundError):
-            _empty(opened)
-    finally:
-        os.close(opened)
-    with suppress(FileNotFoundError):
-        try:
-            folder.rmdir()
-        except OSError as error:
-            if error.errno != errno.ENOTEMPTY:
-                raise
-    sync_folder(folder.parent)
-
-
-_LEAVING = "_delta_log.removed"
-
-
-def _empty(folder: int) -> None:
-    """Delete what is in an open folder."""
-    for name in os.listdir(folder):
-        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
 
 
 def sync_folder(folder: LakePath) -> None:

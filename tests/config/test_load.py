@@ -152,10 +152,20 @@ def test_what_is_not_built_is_refused_by_name(addition: str, sentence: str) -> N
     assert error.message == f"lockstep.toml: line 7: {sentence}."
 
 
-def test_an_object_store_is_not_built_yet() -> None:
-    """A lake under a URL is refused as not yet."""
-    error = refused('[lake]\npath = "s3://bucket/lake"\n' + SOURCE)
-    assert type(error) is NotYet
+def test_an_object_stores_secrets_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its options are told by reference, and looked up when the lake is opened; a store of another
+    kind is refused by its name."""
+    lake = '[lake]\npath = "s3://bucket/lake"\noptions = {{ access_key_id = "{}" }}\n' + SOURCE
+    assert "a literal value of 'access_key_id'" in refused(lake.format("AKIA")).message
+    monkeypatch.setenv("LAKE_KEY", "AKIA")
+    settings = parse_settings(lake.format("env:LAKE_KEY"), Path("lockstep.toml"))
+    with pytest.raises(ConfigurationError, match=r"^lake: Missing SecretAccessKey\.$"):
+        settings.lake_path()
+    both = 'env:LAKE_KEY", secret_access_key = "env:LAKE_KEY'
+    found = parse_settings(lake.format(both), Path("lockstep.toml")).lake_path()
+    assert str(found) == "s3://bucket/lake"
+    assert "AKIA" not in repr(found)
+    assert "ftp" in refused('[lake]\npath = "ftp://host/lake"\n' + SOURCE).message
 
 
 def test_all_mistakes_are_told_at_once() -> None:
