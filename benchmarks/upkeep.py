@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,6 @@ from time import perf_counter
 
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
 from pipeline.changes.strategy import FEW
 from pipeline.ports.mirror_writes import (
@@ -37,8 +37,8 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
 
-ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "160"))
-TABLES = 6
+ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "60"))
+TABLES = int(os.environ.get("BENCH_UPKEEP_TABLES", "2"))
 EVERY = 20
 ROWS = 100
 KEEP = timedelta(seconds=20)
@@ -59,31 +59,25 @@ class _Seen:
 def measure_upkeep(console: Console) -> None:
     """Print a line for each `EVERY` rounds of both lakes. In a round each table is written to: half
     of them get rows, the others have theirs changed."""
-    lines = Table("upkeep", "rounds", "files", "KiB", "files listed", "s a round", "s of upkeep")
+    console.print("upkeep, rounds, files, KiB, files listed, seconds a round, seconds of upkeep")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
         try:
             for name, keeps in (("without", False), ("with", True)):
                 for seen in _lake(Path(folder) / name, spark, keeps=keeps):
-                    lines.add_row(
-                        name,
-                        f"{seen.rounds:,}",
-                        f"{seen.files:,}",
-                        f"{seen.bytes >> 10:,}",
-                        f"{seen.live:,}",
-                        f"{seen.seconds:.2f}",
-                        f"{seen.upkeep:.1f}" if keeps else "",
+                    console.print(
+                        f"| {name} | {seen.rounds:,} | {seen.files:,} | {seen.bytes >> 10:,} "
+                        f"| {seen.live:,} | {seen.seconds:.2f} | {seen.upkeep:.1f} |"
                     )
         finally:
             spark.stop()
-    console.print(lines)
 
 
-def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> list[_Seen]:
+def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[_Seen]:
     mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few=FEW, keep=KEEP)
     upkeep = SparkUpkeep(lake, spark=spark, keep=KEEP)
     names = [f"t{number}" for number in range(TABLES)]
-    seen, seconds = [], []
+    seconds: list[float] = []
     for number in range(1, ROUNDS + 1):
         clock = perf_counter()
         for position, name in enumerate(names):
@@ -98,9 +92,8 @@ def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> list[_Seen]:
             files = [one for name in names for one in (lake / name).glob("*.parquet")]
             live = [size for name in names for size in upkeep.files(name, _now()).sizes]
             size = sum(one.stat().st_size for one in files)
-            seen.append(_Seen(number, len(files), size, len(live), median(seconds), spent))
+            yield _Seen(number, len(files), size, len(live), median(seconds), spent)
             seconds.clear()
-    return seen
 
 
 def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:

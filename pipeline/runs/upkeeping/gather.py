@@ -87,10 +87,13 @@ def plan_upkeep(
 ) -> list[TableUpkeep]:
     """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
     books = Books.read(work)
+    mirrored = {t: one for t, one in books.states.items() if one.mirror_version is not None}
+    wanted = mirrored if only is None else only
     return [
-        _planned(work, lake, policy, books, state)
-        for table, state in sorted(books.states.items())
-        if (only is None or table in only) and state.mirror_version is not None
+        _planned(work, lake, policy, books, mirrored[table])
+        if table in mirrored
+        else TableUpkeep(table, "", UpkeepPlan(), why="it has no mirror in the lake")
+        for table in sorted(wanted)
     ]
 
 
