@@ -94,7 +94,8 @@ def lines(source: str, choice: Choice) -> list[str]:
     if choice.continuity is Continuity.GAP:
         told.append(
             f"  a gap: what was written between {choice.follows} and {choice.position} is not "
-            f"read; rows of {', '.join(choice.gap_tables)} may be wrong until they are re-read"
+            f"read; rows of {', '.join(choice.gap_tables)} may be wrong until "
+            "`lockstep verify` finds them equal, or they are re-read"
         )
     elif choice.continuity is Continuity.CONTIGUOUS:
         told.append("  nothing is left out, nothing is read twice")

@@ -117,7 +117,7 @@ def _standing(
             table,
             TableHealth.GAP,
             f"changes from {gap.begin} to {gap.end} were never read: {gap.reason}",
-            f"`lockstep verify {table}` shows which rows differ; `lockstep reload {table} "
+            f"`lockstep verify {table}` closes the gap if it is equal; `lockstep reload {table} "
             "--reason …` re-reads it from MySQL",
             gap.begin,
         )
