@@ -118,7 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--where",
         metavar="CONDITION",
         help="of one table in the lake, only the rows for which this holds at the source; what "
-        "stands behind WHERE",
+        "follows WHERE",
     )
     snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
     snapshot.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
@@ -299,7 +299,7 @@ def _rebuild(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as-of",
         metavar="PLACE",
-        help="as it was behind the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
+        help="as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
         "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
         "(default: make the live mirror again, in its place)",
     )
@@ -372,7 +372,7 @@ def _adopt(parser: argparse.ArgumentParser) -> None:
 
 def _recover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--behind",
+        "--back-to",
         type=int,
         metavar="BATCH",
         help="go back to where this batch ended, and undo the later ones (default: the newest "

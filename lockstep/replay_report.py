@@ -47,7 +47,7 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
     yield f"{count}, {first.id} to {last.id}: {first.start} to {last.end}"
     if report.early is not None:
-        yield f"the span goes on behind the lake, which ends at {report.early}"
+        yield f"the span goes on beyond the lake, which ends at {report.early}"
     for batch in batches:
         if batch.as_recorded is not None:
             yield f"batch {batch.batch.id} from its changelog alone: {batch.as_recorded}"

@@ -43,9 +43,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         work = adapters.workplace(source, progress)
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
-                done = recover(work, lease, author=author, behind=arguments.behind)
+                done = recover(work, lease, author=author, behind=arguments.back_to)
         else:
-            done = foresee(work, arguments.behind)
+            done = foresee(work, arguments.back_to)
         readers = adapters.consumers().consumers(source) if done.held else []
     for line in _lines(source, done, arguments, readers):
         context.say(line)
@@ -86,7 +86,7 @@ def _lines(
         yield from _planned(source, done, done.plan)
         for one in readers:
             yield f"  the consumer {one.name} {_read_on(one.cursor or 0, done.plan.told.batch)}"
-    behind = "" if given.behind is None else f" --behind {given.behind}"
+    behind = "" if given.back_to is None else f" --back-to {given.back_to}"
     does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
     if done.held:
         yield (
@@ -101,17 +101,17 @@ def _lines(
 
 
 def _read_on(cursor: int, behind: int) -> str:
-    """What going back behind a batch means for a consumer that is done up to another."""
+    """What going back to a batch means for a consumer that is done up to another."""
     done = f"is done up to batch {cursor}" if cursor else "is done with no batch yet"
     if cursor < behind:
         return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
-    again = f": what is behind batch {behind} comes to it again" if cursor > behind else ""
+    again = f": what came after batch {behind} comes to it again" if cursor > behind else ""
     return f"{done}{again}; make it anew before the next run (docs/recovery.md)"
 
 
 def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
     yield (
-        f"{source}: the ledger goes on behind batch {plan.told.batch} of the ledger "
+        f"{source}: the ledger goes on after batch {plan.told.batch} of the ledger "
         f"{plan.told.ledger}, at {plan.told.at}"
     )
     if plan.batch > plan.told.batch:
@@ -124,7 +124,7 @@ def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
                 f"version {one.mirror.newest} is not of that place"
             )
     for folder in done.cut:
-        yield f"  {folder} lists no more what came behind that place: it is read again"
+        yield f"  {folder} no longer lists what came after that place: it is read again"
     for table, why in done.reloads:
         yield f"  the next run reads {table} from the source: {why}"
     for mirror in plan.left:

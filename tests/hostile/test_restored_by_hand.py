@@ -128,10 +128,10 @@ def test_a_run_is_undone(
     lockstep.make_consumer("shop", "ahead", start="latest", config=config)
     lockstep.make_consumer("shop", "there", start=3, config=config)
     lockstep.make_consumer("shop", "late", start="earliest", config=config)
-    told = project.json("recover", "--behind", "3")
+    told = project.json("recover", "--back-to", "3")
     assert told["read_again"] == {}
     assert told["consumers"] == {"ahead": 6, "late": None, "there": 3}
-    said = project.run("recover", "--behind", "3").stdout
+    said = project.run("recover", "--back-to", "3").stdout
     assert "ahead is done up to batch 6: what is behind batch 3 comes to it again" in said
     assert "late is done with no batch yet: let it read on first" in said
     for program, *words in commands("A run is undone"):
