@@ -58,10 +58,10 @@ class CommandContext:
         """A line of the answer, unless only the object was asked for."""
         self.show(text)
 
-    def show(self, renderable: Any) -> None:
-        """… or a table of it."""
+    def show(self, renderable: Any, *, width: int | None = None) -> None:
+        """… or a table of it, as wide as the page or as it is told."""
         if not self.wants_json:
-            self.page.print(renderable, markup=False)
+            self.page.print(renderable, markup=False, width=width)
 
     def note(self, sentence: str) -> None:
         """A line beside the answer, in any case."""

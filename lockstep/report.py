@@ -193,23 +193,33 @@ def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> N
         )
 
 
+_BETWEEN = 3
+"""Characters from one column to the next."""
+
+
 def show_table(
     context: CommandContext, heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
-    """Columns under their heads; nothing when there are no rows. Numbers to the right."""
+    """Columns under their heads; nothing when there are no rows. Numbers to the right. No name is
+    broken: where they do not fit into the page, the lines are longer than it."""
     if context.wants_json or not rows:
         return
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    needed = 1
     for place, head in enumerate(heads):
-        numeric = all(row[place].replace(",", "").isdigit() for row in rows)
-        table.add_column(head, justify="right" if numeric else "left", overflow="fold")
+        cells = [row[place] for row in rows]
+        numeric = all(cell.replace(",", "").isdigit() for cell in cells)
+        longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
+        table.add_column(head, justify="right" if numeric else "left", min_width=longest)
+        needed += longest + _BETWEEN
     for row in rows:
         table.add_row(*map(Text, row))
-    context.show(table)
+    context.show(table, width=max(context.page.width, needed))
 
 
 def counted(count: int, thing: str) -> str:
