@@ -35,8 +35,8 @@ public class ObjectLogStore extends PinnedLogStore {
   protected void put(Path path, byte[] content, long version, Configuration conf)
       throws IOException {
     refuseOtherParent(path, version, conf);
-    try (FSDataOutputStream object = create(path, conf)) {
-      object.write(content);
+    try {
+      upload(create(path, conf), content);
     } catch (IOException failure) {
       byte[] found = content(path, conf);
       if (found == null) {
@@ -48,6 +48,17 @@ public class ObjectLogStore extends PinnedLogStore {
         throw taken;
       }
     }
+  }
+
+  /** Closing uploads what there is, so it is not closed where the content could not be taken. */
+  private static void upload(FSDataOutputStream object, byte[] content) throws IOException {
+    try {
+      object.write(content);
+    } catch (IOException failure) {
+      object.abort();
+      throw failure;
+    }
+    object.close();
   }
 
   /** An object that is made when this is closed, unless there is one. */
@@ -69,9 +80,8 @@ public class ObjectLogStore extends PinnedLogStore {
     while (actions.hasNext()) {
       lines.append(actions.next()).append("\n");
     }
-    try (FSDataOutputStream object = path.getFileSystem(conf).create(path, overwrite)) {
-      object.write(lines.toString().getBytes(StandardCharsets.UTF_8));
-    }
+    byte[] content = lines.toString().getBytes(StandardCharsets.UTF_8);
+    upload(path.getFileSystem(conf).create(path, overwrite), content);
   }
 
   @Override
