@@ -14,13 +14,16 @@ from pathlib import Path
 from lockstep import cli
 from resources.lake import log_store, settings
 
+_CLASS = "lockstep.hostile.HeldLogStore"
+
 
 def main() -> int:
     """Put the class in front, then hand over to the command line."""
     classes, gate, commit, divider, *arguments = sys.argv[1:]
     assert divider == "--"
     held = Path(classes) / "held.jar"
-    vars(log_store)["CLASS"] = "lockstep.hostile.HeldLogStore"
+    vars(log_store)["CLASS"] = _CLASS
+    log_store.SETTINGS[log_store.SETTING] = _CLASS
     original = settings.SparkSettings.launch
 
     def launch(self: settings.SparkSettings) -> dict[str, str]:

@@ -132,7 +132,7 @@ def test_a_run_is_undone(
     assert told["read_again"] == {}
     assert told["consumers"] == {"ahead": 6, "late": None, "there": 3}
     said = project.run("recover", "--back-to", "3").stdout
-    assert "ahead is done up to batch 6: what is behind batch 3 comes to it again" in said
+    assert "ahead is done up to batch 6: what came after batch 3 comes to it again" in said
     assert "late is done with no batch yet: let it read on first" in said
     for program, *words in commands("A run is undone"):
         if program == "mv":
