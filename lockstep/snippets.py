@@ -8,8 +8,9 @@ Paths and names are quoted as each language wants it: names and paths come from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -24,26 +25,60 @@ class Opened:
     schema: pa.Schema
 
 
+_SESSION = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
+
 _BY_AGE = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 """Delta's refusal of a version whose commit is old, also where it was the newest until now."""
 
 
-def version_snippets(path: str, version: int) -> dict[str, str]:
-    """For one Delta table at a version."""
+_REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "delta-rs": {"typeWidening": "types of its columns were widened"},
+    "Polars": {
+        "columnMapping": "columns of it were renamed or dropped",
+        "typeWidening": "types of its columns were widened",
+    },
+}
+"""By reader, the features of a table that it refuses, and what made the table have them
+(deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension read all that mirrors have."""
+
+
+def refusals(features: Collection[str]) -> dict[str, str]:
+    """Which readers cannot read a table with these features of the protocol, and why."""
+    found = {}
+    for reader, refused in _REFUSED.items():
+        # A feature's name may go on: typeWidening-preview.
+        why = [
+            told
+            for name, told in refused.items()
+            if any(feature.partition("-")[0] == name for feature in features)
+        ]
+        if why:
+            found[reader] = f"it does not read this table: {' and '.join(why)}"
+    return found
+
+
+def version_snippets(path: str, version: int, features: Collection[str] = ()) -> dict[str, str]:
+    """For one Delta table at a version, by the readers that can."""
+    refused = refusals(features)
     return {
-        "Spark": (
-            f'spark.conf.set("{_BY_AGE}", "false")\n'
-            f'spark.read.format("delta").option("versionAsOf", {version}).load({path!r})'
-        ),
-        "delta-rs": (
-            "from deltalake import DeltaTable, QueryBuilder\n"
-            f'QueryBuilder().register("t", DeltaTable({path!r}, version={version}))'
-            '.execute("select * from t").read_all()'
-        ),
-        "DuckDB": (
-            "install delta; load delta;\n"
-            f"select * from delta_scan({_literal(path)}, version => {version});"
-        ),
+        reader: snippet
+        for reader, snippet in {
+            "Spark": (
+                f'{_SESSION}spark.conf.set("{_BY_AGE}", "false")\n'
+                f'spark.read.format("delta").option("versionAsOf", {version}).load({path!r})'
+            ),
+            "delta-rs": (
+                "from deltalake import DeltaTable, QueryBuilder\n"
+                f'QueryBuilder().register("t", DeltaTable({path!r}, version={version}))'
+                '.execute("select * from t").read_all()'
+            ),
+            "Polars": f"import polars\npolars.scan_delta({path!r}, version={version}).collect()",
+            "DuckDB": (
+                "install delta; load delta;\n"
+                f"select * from delta_scan({_literal(path)}, version => {version});"
+            ),
+        }.items()
+        if reader not in refused
     }
 
 
@@ -53,16 +88,22 @@ def version_set_snippet(source: str, table: str, at: str | None) -> str:
     return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
 
 
-def table_snippets(path: str) -> dict[str, str]:
-    """For one Delta table."""
+def table_snippets(path: str, features: Collection[str] = ()) -> dict[str, str]:
+    """For one Delta table, by the readers that can."""
+    refused = refusals(features)
     return {
-        "Spark": f'spark.read.format("delta").load({path!r})',
-        "delta-rs": (
-            "from deltalake import DeltaTable, QueryBuilder\n"
-            f'QueryBuilder().register("t", DeltaTable({path!r}))'
-            '.execute("select * from t").read_all()'
-        ),
-        "DuckDB": f"install delta; load delta;\nselect * from {_scanned(path)};",
+        reader: snippet
+        for reader, snippet in {
+            "Spark": f'{_SESSION}spark.read.format("delta").load({path!r})',
+            "delta-rs": (
+                "from deltalake import DeltaTable, QueryBuilder\n"
+                f'QueryBuilder().register("t", DeltaTable({path!r}))'
+                '.execute("select * from t").read_all()'
+            ),
+            "Polars": f"import polars\npolars.scan_delta({path!r}).collect()",
+            "DuckDB": f"install delta; load delta;\nselect * from {_scanned(path)};",
+        }.items()
+        if reader not in refused
     }
 
 
@@ -71,7 +112,7 @@ def together_snippets(tables: Sequence[Opened], columns: Sequence[SharedColumn])
     if len(tables) == 1:
         return table_snippets(tables[0].path)
     return {
-        "Spark": _spark(tables, columns),
+        "Spark": _SESSION + _spark(tables, columns),
         "delta-rs": _delta_rs(tables, columns),
         "DuckDB": _duckdb(tables, columns),
     }

@@ -25,6 +25,7 @@ def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
     return {
         "Spark": _spark(scheme, options),
         "delta-rs": _environment(options),
+        "Polars": _environment(options),
         "DuckDB": _duckdb(options),
     }
 

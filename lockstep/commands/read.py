@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
@@ -12,13 +13,14 @@ from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
     Opened,
     lockstep_snippet,
+    refusals,
     table_snippets,
     together_snippets,
     version_set_snippet,
     version_snippets,
 )
 from lockstep.store_snippets import store_lines
-from pipeline.errors import NothingMatches, VersionSetUnknown
+from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.lake.paths import LakePath
 
@@ -53,6 +55,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 told["snippets"] = _in_store(told, context)
                 for reader, snippet in told["snippets"].items():
                     context.say(f"# {reader}\n{snippet}\n")
+                for reader, why in told.get("refused", {}).items():
+                    context.say(f"# {reader}: {why}")
                 return Outcome(exits.DONE, told)
     raise NothingMatches(
         f"No run has captured a table {table} yet.",
@@ -87,7 +91,7 @@ def describe(
         return None
     cursor = ledger.acknowledged_cursor(source)
     versions = ledger.version_set(source, cursor.batch) if cursor else []
-    path = str(lake / state.mirror)
+    path, features = str(lake / state.mirror), _features(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -96,8 +100,20 @@ def describe(
         "delta_version": next((e.delta_version for e in versions if e.table == table), None),
         "position": report.position_json(cursor.position if cursor else None),
         "state": state.condition.value,
-        "snippets": table_snippets(path),
+        "refused": refusals(features),
+        "snippets": table_snippets(path, features),
     }
+
+
+def _features(folder: LakePath, version: int | None = None) -> Collection[str]:
+    """What a reader of the table must know; nothing where no table is there."""
+    from resources.lake.storage import delta_table, lake_errors
+
+    try:
+        with lake_errors(folder):
+            return delta_table(folder, version).protocol().reader_features or ()
+    except LakeUnavailable:
+        return ()
 
 
 def describe_at(
@@ -120,15 +136,17 @@ def describe_at(
             hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
         )
     path = str(lake / entry.mirror)
+    features = _features(lake / entry.mirror, entry.delta_version)
     snippets = {
         "Python": version_set_snippet(source, str(table), str(place)),
-        **version_snippets(path, entry.delta_version),
+        **version_snippets(path, entry.delta_version, features),
     }
     return {
         "path": path,
         "delta_version": entry.delta_version,
         "table_id": entry.table_id,
         "position": report.position_json(shown.position),
+        "refused": refusals(features),
         "snippets": snippets,
     }
 
@@ -143,6 +161,7 @@ def describe_changes(
     opened = [Opened(str(generation.path), generation.schema) for generation in found.generations]
     snippets = together_snippets(opened, found.columns)
     return {
+        "refused": {},
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
             for generation in found.generations

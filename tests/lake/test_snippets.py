@@ -1,0 +1,77 @@
+"""`lockstep read` prints what works for a table as it is now, and names who cannot read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow as pa
+import pytest
+
+from lockstep.snippets import refusals, table_snippets, version_snippets
+from resources.lake.jars import DELTA, locked_jars
+from resources.lake.pin import head_of
+from resources.lake.session import SparkProcess
+from resources.lake.statement import quoted
+from resources.lake.storage import delta_table
+
+TABLES = {
+    "plain": ((), set()),
+    "rows marked as deleted": (("delete from {t} where id = 3",), set()),
+    "a column renamed": (("alter table {t} rename column v to w",), {"Polars"}),
+    "a type widened": (("alter table {t} alter column v type bigint",), {"Polars", "delta-rs"}),
+}
+READERS = {"Spark", "delta-rs", "Polars", "DuckDB"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_is_printed_reads_the_table(name: str, tmp_path: Path, spark: SparkProcess) -> None:
+    """Each snippet that can be pasted here; a reader that is not named fails."""
+    statements, cannot = TABLES[name]
+    session, path = spark.session(), str(tmp_path / "it's")
+    table = f"delta.{quoted(path)}"
+    properties = (
+        "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
+        if "renamed" in name
+        else "'delta.enableDeletionVectors' = 'true', 'delta.enableTypeWidening' = 'true'"
+        if "widened" in name
+        else "'delta.enableDeletionVectors' = 'true'"
+    )
+    for statement in (
+        f"create table {table} (id int, v int) using delta tblproperties ({properties})",
+        f"insert into {table} values (1, 10), (2, 20), (3, 30)",
+        *(statement.format(t=table) for statement in statements),
+        f"insert into {table} values (4, 40)",
+    ):
+        for key, value in head_of(Path(path)).pin().items():
+            session.conf.set(key, value)
+        session.sql(statement).collect()
+    features = delta_table(Path(path)).protocol().reader_features or ()
+    assert set(refusals(features)) == cannot
+    there = session.sql(f"select id from {table} order by id").toArrow()["id"].to_pylist()
+    newest = head_of(Path(path)).version
+    for printed in (table_snippets(path, features), version_snippets(path, newest, features)):
+        assert set(printed) == READERS - cannot
+        for reader in printed.keys() - {"DuckDB"}:
+            assert _ids(printed[reader], session) == there
+    for reader in cannot:
+        with pytest.raises(Exception):  # noqa: B017 - each reader has an error of its own
+            _ids(table_snippets(path)[reader], session)
+
+
+def _ids(snippet: str, session: Any) -> list[int]:
+    *lines, last = snippet.splitlines()
+    names: dict[str, Any] = {"spark": session}
+    exec("\n".join(lines), names)
+    found = eval(last, names)
+    if isinstance(found, polars.DataFrame):
+        return sorted(found["id"].to_list())
+    told = found.toArrow() if hasattr(found, "toArrow") else pa.table(found)
+    return sorted(told["id"].to_pylist())
+
+
+def test_the_session_is_that_of_the_jars() -> None:
+    [spark] = [jar for jar in locked_jars(DELTA) if jar.artifact.startswith("delta-spark")]
+    told = table_snippets("/lake/t")["Spark"]
+    assert f"{spark.organisation}:{spark.artifact}:{spark.version}" in told
