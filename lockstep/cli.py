@@ -23,6 +23,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.defect import write_report
 from lockstep.grammar import parse
+from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, TableError
@@ -38,18 +39,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with open_streams() as streams, hearing() as heard:
         wants_json = "--json" in given
         config: Path | None = None
+        log = JsonLog()
         try:
             parsed = parse(given)
             config = _config(parsed)
+            as_json = getattr(parsed, "log_format", "text") == "json"
+            log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
             outcome = _perform(
-                parsed, CommandContext(config, streams, wants_json, heard.leave_if_asked)
+                parsed, CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
             )
         except LockstepError as error:
-            outcome = _refused(error, streams)
+            outcome = _refused(error, streams, log)
         except KeyboardInterrupt:
-            outcome = _ended(heard.last(), streams)
+            outcome = _ended(heard.last(), streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
-            outcome = _defect(error, given, config, streams)
+            outcome = _defect(error, given, config, streams, log)
+        finally:
+            log.close()
         if wants_json:
             streams.write_json({**outcome.payload, "exit_code": outcome.code})
         return outcome.code
@@ -77,21 +83,27 @@ def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
     return perform(parsed, context)
 
 
-def _refused(error: LockstepError, streams: Streams) -> Outcome:
-    streams.people.write(f"{error.message}\nhint: {error.hint}\n")
+def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
+    _say(streams, log, type(error).__name__, error.message, error.hint)
     return Outcome(
         error.recovery.exit_code, _failed(type(error).__name__, error.message, error.hint)
     )
 
 
-def _ended(number: signal.Signals | None, streams: Streams) -> Outcome:
+def _ended(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
     """By a signal; without one, by Ctrl-C in whatever way it came."""
     terminated = number is signal.SIGTERM
     kind = "Terminated" if terminated else "Interrupted"
     hint = "nothing is lost: the next run repairs what was begun"
-    streams.people.write(f"{kind.lower()}\nhint: {hint}\n")
+    _say(streams, log, kind, kind.lower(), hint)
     code = exits.TERMINATED if terminated else exits.INTERRUPTED
     return Outcome(code, _failed(kind, kind.lower(), hint))
+
+
+def _say(streams: Streams, log: JsonLog, kind: str, message: str, hint: str) -> None:
+    log.tell("error", message, kind=kind, hint=hint)
+    if not log.instead:
+        streams.people.write(f"{message}\nhint: {hint}\n")
 
 
 def _failed(kind: str, message: str, hint: str) -> Mapping[str, Any]:
@@ -99,7 +111,11 @@ def _failed(kind: str, message: str, hint: str) -> Mapping[str, Any]:
 
 
 def _defect(
-    error: BaseException, given: Sequence[str], config: Path | None, streams: Streams
+    error: BaseException,
+    given: Sequence[str],
+    config: Path | None,
+    streams: Streams,
+    log: JsonLog,
 ) -> Outcome:
     """A sentence, and a file to send. Never a second error on top of the first."""
     folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
@@ -108,7 +124,7 @@ def _defect(
     with suppress(OSError):
         report = write_report(folder, error, " ".join(given), _secrets(config), datetime.now(UTC))
         hint = f"send us {report}"
-    streams.people.write(f"{message}\nhint: {hint}\n")
+    _say(streams, log, "Defect", message, hint)
     return Outcome(exits.DEFECT, _failed("Defect", message, hint))
 
 

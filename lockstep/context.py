@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from lockstep.log import JsonLog, LoggedProgress
 from lockstep.streams import Streams
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipeline.runs.context import Progress
     from resources.config import Settings, SourceSettings
 
 
@@ -33,6 +36,7 @@ class CommandContext:
     streams: Streams
     wants_json: bool
     leave_if_asked: Callable[[], None] = lambda: None
+    log: JsonLog = field(default_factory=JsonLog)
 
     @cached_property
     def console(self) -> Console:
@@ -65,7 +69,21 @@ class CommandContext:
 
     def note(self, sentence: str) -> None:
         """A line beside the answer, in any case."""
-        self.console.print(sentence, markup=False)
+        self.log.tell("warning", sentence)
+        if not self.log.instead:
+            self.console.print(sentence, markup=False)
+
+    @contextmanager
+    def watch(self, source: str) -> Iterator[Progress]:
+        """What shows how far a run of the source is: on the terminal, in the log, or both."""
+        from lockstep.progress import LiveProgress, Together
+
+        logged = LoggedProgress(self.log, source)
+        if self.log.instead:
+            yield logged
+            return
+        with LiveProgress(self.console, source) as live:
+            yield Together(live, logged) if self.log else live
 
 
 def _console(stream: TextIO) -> Console:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from lockstep.log import FORMATS
 from pipeline.errors import ConfigurationError, NotYet
 
 if TYPE_CHECKING:
@@ -80,6 +81,18 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         default=argparse.SUPPRESS,
         help="print exactly one JSON object on standard output",
+    )
+    shared.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default=argparse.SUPPRESS,
+        help="progress, notes and refusals on standard error: for people, or a JSON object a line",
+    )
+    shared.add_argument(
+        "--log-file",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="those lines of JSON in a file as well, which rotates",
     )
     parser = _Parser(
         prog="lockstep",

@@ -9,8 +9,41 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
+from pipeline.runs.context import Progress
 from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.table import TableName
+
+
+class Together:
+    """Several watchers of one run."""
+
+    def __init__(self, *watchers: Progress) -> None:
+        self._watchers = watchers
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        for one in self._watchers:
+            one.capture(
+                transactions=transactions,
+                rows=rows,
+                log_bytes=log_bytes,
+                total_bytes=total_bytes,
+            )
+
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        for one in self._watchers:
+            one.search(read_bytes=read_bytes, total_bytes=total_bytes)
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        for one in self._watchers:
+            one.load(tables)
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        for one in self._watchers:
+            one.merge(done=done, total=total, table=table)
+
+    def note(self, sentence: str) -> None:
+        for one in self._watchers:
+            one.note(sentence)
 
 
 class LiveProgress:

@@ -55,14 +55,13 @@ def _tables(
     arguments: argparse.Namespace, context: CommandContext, source: str, author: str, reason: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
-    from lockstep.progress import LiveProgress
     from pipeline.runs.agreement.adopt_tables import adopt_tables, compare_tables
     from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
     with (
         Adapters(context.settings, on_warning=context.note) as adapters,
-        LiveProgress(context.console, source) as progress,
+        context.watch(source) as progress,
     ):
         work = adapters.workplace(source, progress)
         if reason:

@@ -36,12 +36,11 @@ def _plan(
     adapters: Adapters, context: CommandContext, source: str, until: Place | None
 ) -> tuple[int, dict[str, Any]]:
     from lockstep.plan_report import plan_json, show_plan
-    from lockstep.progress import LiveProgress
     from lockstep.report import refused
     from pipeline.runs.inspecting.plan import make_plan
 
     try:
-        with LiveProgress(context.console, source) as progress:
+        with context.watch(source) as progress:
             work = adapters.workplace(source, progress)
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)

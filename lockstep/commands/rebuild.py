@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0, or a refusal: 2 for what the past does not have, 3 while batches wait."""
-    from lockstep.progress import LiveProgress
     from lockstep.rebuild_report import rebuild_json, show_rebuild
     from resources.adapters import Adapters
 
@@ -38,7 +37,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     place = place_argument(arguments.as_of, "--as-of", "rebuild") if arguments.as_of else None
     with Adapters(context.settings, on_warning=context.note) as adapters:
         source = _source_of(adapters, context.sources(arguments.source), table)
-        with LiveProgress(context.console, source.name) as progress:
+        with context.watch(source.name) as progress:
             work = adapters.workplace(source.name, progress)
             done = _done(arguments, context, adapters, work, table, place)
     show_rebuild(context, done, planned=arguments.dry_run)

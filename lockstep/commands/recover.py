@@ -32,13 +32,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = sources[0].name
     author = arguments.author or getpass.getuser()
 
-    from lockstep.progress import LiveProgress
     from pipeline.runs.agreement.recover import foresee, recover
     from resources.adapters import Adapters
 
     with (
         Adapters(context.settings, on_warning=context.note) as adapters,
-        LiveProgress(context.console, source) as progress,
+        context.watch(source) as progress,
     ):
         work = adapters.workplace(source, progress)
         if arguments.yes:

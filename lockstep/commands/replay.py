@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
     tables could not be compared."""
-    from lockstep.progress import LiveProgress
     from lockstep.replay_report import exit_code, replay_json, show_replay
     from pipeline.replay.spans import Span
     from resources.adapters import Adapters
@@ -43,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     [source] = sources
     with (
         Adapters(context.settings, on_warning=context.note) as adapters,
-        LiveProgress(context.console, source.name) as progress,
+        context.watch(source.name) as progress,
     ):
         work = adapters.workplace(source.name, progress)
         done = _done(arguments, context, work, Span(since, until), only)

@@ -54,12 +54,11 @@ def run_sources(
     adapters.warm(sources)  # while Dagster is imported
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
-    from lockstep.progress import LiveProgress
 
     outcomes = {}
     with open_instance(dagster_home(context.settings.state_folder)) as instance:
         for source in sources:
-            with LiveProgress(context.console, source) as progress:
+            with context.watch(source) as progress:
                 record = execute(
                     context.settings,
                     source,
@@ -70,7 +69,9 @@ def run_sources(
                     part=part,
                 )
             context.leave_if_asked()
-            outcomes[source] = _told(record, context)
+            code, told = outcomes[source] = _told(record, context)
+            reached = {name: told.get(name) for name in ("acknowledged", "transactions", "seconds")}
+            context.log.tell("info", "run ended", source=source, exit_code=code, **reached)
     return outcomes
 
 

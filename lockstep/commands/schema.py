@@ -70,14 +70,13 @@ def _show(
 
 
 def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
-    from lockstep.progress import LiveProgress
     from lockstep.schema_report import verification_json, verification_lines
     from pipeline.runs.inspecting.verify_schema import verify_schema
 
     payload: dict[str, Any] = {}
     codes = []
     for source in context.sources(chosen):
-        with LiveProgress(context.console, source.name) as progress:
+        with context.watch(source.name) as progress:
             found = verify_schema(adapters.workplace(source.name, progress))
         for line in verification_lines(source.name, found):
             context.say(line)

@@ -32,14 +32,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = sources[0].name
     author = arguments.author or getpass.getuser()
 
-    from lockstep.progress import LiveProgress
     from pipeline.runs.inspecting.choose_start import choose_start
     from resources.adapters import Adapters
 
     try:
         with (
             Adapters(context.settings, on_warning=context.note) as adapters,
-            LiveProgress(context.console, source) as progress,
+            context.watch(source) as progress,
         ):
             work = adapters.workplace(source, progress)
             with work.ledger.lock(source, holder("start-at"), None) as lease:

@@ -38,12 +38,11 @@ def _done(
     source: str,
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
-    from lockstep.progress import LiveProgress
     from pipeline.runs.upkeeping.gather import plan_upkeep
     from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
-    with LiveProgress(context.console, source) as progress:
+    with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.upkeep()
         if arguments.dry_run:
             planned = plan_upkeep(work, lake, policy, only)

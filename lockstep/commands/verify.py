@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
     tables are quarantined."""
-    from lockstep.progress import LiveProgress
     from pipeline.runs.inspecting.verify_outcome import note
     from pipeline.runs.inspecting.verify_rows import verify
     from pipeline.runs.inspecting.verify_sample import verify_sample
@@ -33,7 +32,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     codes = []
     with Adapters(context.settings, on_warning=context.note) as adapters:
         for source, chosen in _chosen(context.sources(arguments.source), tables):
-            with LiveProgress(context.console, source.name) as progress:
+            with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)
                 if arguments.sample is None:
                     found = verify(work, chosen, show_values=arguments.show_values)

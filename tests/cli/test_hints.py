@@ -87,7 +87,8 @@ def test_every_placeholder_is_used() -> None:
 
 def commands() -> set[str]:
     """The verbs there are."""
-    (choices,) = (action.choices for action in make_parser()._actions if action.choices)
+    (choices,) = (one.choices for one in make_parser()._actions if one.dest == "command")
+    assert choices is not None
     return set(choices)
 
 

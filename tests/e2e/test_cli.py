@@ -38,9 +38,21 @@ def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess)
 
 
 def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, database: str) -> None:
-    """6 with a table quarantined, exactly one JSON object, and the password nowhere."""
+    """6 with a table quarantined, exactly one JSON object, and the password nowhere. The log has
+    what a person would have read, a line for each."""
     secret = {"LOCKSTEP_TEST_PASSWORD": mysql.password}
-    told = project.cold.run("run", "--json", expect=6, **secret)
+    log = str(project.folder / "lockstep.log")
+    logged = ("--log-format", "json", "--log-file", log)
+    told = project.cold.run("run", "--json", *logged, expect=6, **secret)
+    lines = [json.loads(line) for line in told.stderr.splitlines()]
+    assert [json.loads(line) for line in Path(log).read_text().splitlines()] == lines
+    assert {line["table"] for line in lines if line["message"] == "merged"} == {
+        f"{database}.orders"
+    }
+    assert any("quarantined" in line["message"] for line in lines if line["level"] == "warning")
+    assert (lines[-1]["message"], lines[-1]["exit_code"]) == ("run ended", 6)
+    refused = project.run("run", *logged, expect=None, LOCKSTEP_TEST_PASSWORD="wrong").stderr
+    assert json.loads(refused.splitlines()[-1])["exit_code"] == 2
     source = json.loads(told.stdout)["sources"]["shop"]
     assert source["acknowledged"] == source["end"]
     table = source["tables"][f"{database}.orders"]

@@ -1,0 +1,111 @@
+"""What a command says while it works, as lines of JSON: for a log collector, or in a file.
+
+Belongs here: the lines, and how a file of them rotates. Does not: what a command was asked for,
+which is on standard output, what a person watches on a terminal (`progress`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from pipeline.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pipeline.snapshot.progress import Progress as LoadProgress
+    from pipeline.table import TableName
+
+FORMATS: Final = ("text", "json")
+
+_FILE_SIZE: Final = 10 << 20
+_FILES: Final = 5
+_SECONDS: Final = 10.0
+"""Between two lines about the same step."""
+
+
+class JsonLog:
+    """Lines of JSON to each of its handlers: `time` (ISO 8601, UTC), `level`, `message`, and
+    what else is known. `instead`: what a person would read is left out."""
+
+    def __init__(self) -> None:
+        self._handlers: list[logging.Handler] = []
+        self.instead = False
+
+    def __bool__(self) -> bool:
+        return bool(self._handlers)
+
+    def open(self, stream: TextIO | None, file: str | None) -> None:
+        """To a stream, to a file that is kept below 10 MiB with five older ones beside it, to both
+        or to neither. `ConfigurationError` where the file cannot be written."""
+        if stream is not None:
+            self.instead = True
+            self._handlers.append(logging.StreamHandler(stream))
+        if file is not None:
+            from logging.handlers import RotatingFileHandler
+
+            try:
+                self._handlers.append(
+                    RotatingFileHandler(
+                        file, maxBytes=_FILE_SIZE, backupCount=_FILES, encoding="utf-8"
+                    )
+                )
+            except OSError as error:
+                raise ConfigurationError(
+                    f"The log cannot be written to {file}: {error.strerror or error}.",
+                    hint="name another file: --log-file FILE",
+                ) from error
+
+    def close(self) -> None:
+        for handler in self._handlers:
+            handler.close()
+
+    def tell(self, level: str, message: str, **fields: Any) -> None:
+        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level}
+        told |= {name: value for name, value in fields.items() if value is not None}
+        line = json.dumps({**told, "message": message}, ensure_ascii=False, default=str)
+        record = logging.makeLogRecord({"msg": line, "levelno": logging.INFO})
+        for handler in self._handlers:
+            handler.handle(record)
+
+
+class LoggedProgress:
+    """`pipeline.runs.context.Progress` as lines: each table that is merged, each note, and each
+    other step once in ten seconds."""
+
+    def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
+        self._log, self._source, self._clock = log, source, clock
+        self._told: dict[str, float] = {}
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        self._step(
+            "capture",
+            transactions=transactions,
+            rows=rows,
+            log_bytes=log_bytes,
+            total_bytes=total_bytes,
+        )
+
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        self._step("search", log_bytes=read_bytes, total_bytes=total_bytes)
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        for table in tables:
+            self._step("load", str(table.table), rows=table.done, estimated_rows=table.estimated)
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        if table is not None:
+            fields = {"table": str(table), "done": done, "total": total}
+            self._log.tell("info", "merged", source=self._source, step="merge", **fields)
+
+    def note(self, sentence: str) -> None:
+        self._log.tell("warning", sentence, source=self._source)
+
+    def _step(self, step: str, table: str | None = None, **figures: Any) -> None:
+        now, about = self._clock(), f"{step} {table}"
+        if now - self._told.get(about, float("-inf")) >= _SECONDS:
+            self._told[about] = now
+            self._log.tell("info", step, source=self._source, step=step, table=table, **figures)

@@ -1,0 +1,50 @@
+"""Lines of JSON: one for each thing said, whatever it holds, and a file that does not grow."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.log import JsonLog, LoggedProgress
+from pipeline.table import TableName
+
+
+@given(st.lists(st.text(), min_size=1, max_size=5))
+def test_a_line_for_each(said: list[str]) -> None:
+    stream = io.StringIO()
+    log = JsonLog()
+    log.open(stream, None)
+    for sentence in said:
+        log.tell("warning", sentence, source="shop", nothing=None)
+    told = [json.loads(line) for line in stream.getvalue().split("\n")[:-1]]
+    assert [line["message"] for line in told] == said
+    assert all(line.keys() == {"time", "level", "source", "message"} for line in told)
+
+
+def test_a_step_is_told_once_in_ten_seconds() -> None:
+    stream, now = io.StringIO(), [0.0]
+    log = JsonLog()
+    log.open(stream, None)
+    progress = LoggedProgress(log, "shop", lambda: now[0])
+    for second in range(31):
+        now[0] = float(second)
+        progress.capture(transactions=second, rows=0, log_bytes=0, total_bytes=9)
+    progress.merge(done=1, total=2, table=TableName("shop", "orders"))
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["transactions"] for line in told[:-1]] == [0, 10, 20, 30]
+    assert told[-1]["table"] == "shop.orders"
+
+
+def test_a_file_is_kept_below_its_size(tmp_path: Path) -> None:
+    log = JsonLog()
+    log.open(None, str(tmp_path / "lockstep.log"))
+    for _ in range(70):
+        log.tell("info", "x" * (1 << 20))
+    log.close()
+    files = sorted(tmp_path.iterdir())
+    assert [file.suffix for file in files] == [".log", ".1", ".2", ".3", ".4", ".5"]
+    assert all(file.stat().st_size <= 10 << 20 for file in files)
