@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 from collections.abc import Sequence
+from dataclasses import replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from pipeline.table import TableName
 
 if TYPE_CHECKING:
     from pipeline.runs.context import VerifyReport, Workplace
+    from resources.adapters import Adapters
     from resources.config import SourceSettings
 
 
@@ -47,12 +50,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 note(work, found)
                 if arguments.sample is None:
                     _note_equal(work, found, context)
-                repaired = _repaired(work, found, context) if arguments.repair else None
             verify_report.show_verify(context, source.name, found)
             codes.append(verify_report.exit_code(found))
             payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
-            if repaired is not None:
-                payload[source.name]["repaired"] = [str(table) for table in repaired]
+            if arguments.repair:
+                payload[source.name] |= _repaired(adapters, work, found, context)
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
@@ -71,19 +73,27 @@ def _note_equal(work: Workplace, found: VerifyReport, context: CommandContext) -
 
 
 def _repaired(
-    work: Workplace, found: VerifyReport, context: CommandContext
-) -> tuple[TableName, ...]:
-    """Tables that the next run reads from the source; `SourceBusy` while a run is going on."""
-    from pipeline.runs.inspecting.verify_outcome import repair
+    adapters: Adapters, work: Workplace, found: VerifyReport, context: CommandContext
+) -> dict[str, Any]:
+    """Rows that a condition names are read from the source now; of the other tables that differ
+    all rows are read by the next run. `SourceBusy` while a run is going on."""
+    from lockstep.partial_snapshot import read_again
+    from pipeline.runs.inspecting.verify_outcome import parts_of, repair
 
-    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
-        tables = repair(work, lease, found)
+    source, author = work.source.name, getpass.getuser()
+    parts = parts_of(work, found, author)
+    read: dict[str, Any] = {}
+    if parts:
+        read = read_again(context, adapters, source, parts)[1]["refreshed"]
+    whole = [one for one in found.tables if str(one.table) not in read]
+    with work.ledger.lock(source, holder("verify"), None) as lease:
+        tables = repair(work, lease, replace(found, tables=tuple(whole)))
     for table in tables:
         context.say(
             f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
             f"{table}`"
         )
-    return tables
+    return {"repaired": [str(table) for table in tables], "read_again": read}
 
 
 def table_name(text: str) -> TableName:

@@ -244,7 +244,8 @@ class RowDifference:
 class TableDifference:
     """Verification of one table. `examples` name keys, never other columns' values; `rows` has
     some of the differences column by column. `at`: the place that the comparison holds for, with
-    the GTIDs executed up to it. `compared`: rows, where it is not all of them."""
+    the GTIDs executed up to it. `compared`: rows, where it is not all of them. `where`: a
+    condition that holds for the rows that differ and for no other, where one can be written."""
 
     table: TableName
     source_rows: int
@@ -257,6 +258,7 @@ class TableDifference:
     at: Prefix | None = None
     rows: tuple[RowDifference, ...] = ()
     compared: int | None = None
+    where: str | None = None
 
     @property
     def equal(self) -> bool:

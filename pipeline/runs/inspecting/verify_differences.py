@@ -61,7 +61,8 @@ def differences(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    rows = list(_rows(work, cursor, side, wrong, show_values=show_values))
+    source, lake = _both(work, cursor, side, wrong)
+    rows = list(told_rows(side, wrong, source, lake, show_values=show_values))
     return replace(
         told,
         only_in_source=len(wrong.only_source),
@@ -69,6 +70,7 @@ def differences(
         different=len(wrong.different),
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
+        where=_where(side, wrong, source, lake),
     )
 
 
@@ -95,16 +97,33 @@ def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> N
 # -- the rows themselves -------------------------------------------------------------------
 
 
-def _rows(
-    work: Workplace, cursor: Cursor, side: Side, wrong: Wrong, *, show_values: bool
-) -> Iterator[RowDifference]:
-    """Some of those that differ, by kind and key."""
+Rows = dict[int, pa.RecordBatch]
+"""By the hash of its key, each as a batch of one."""
+
+
+def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows]:
+    """Some of the rows that differ, of the source and of the mirror."""
     if not wrong.all:
-        return
+        return {}, {}
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
     source = by_key(side, _source_rows(work, cursor, side, wanted))
-    lake = by_key(side, side.mirror.rows(side.hasher, wanted))
-    yield from told_rows(side, wrong, source, lake, show_values=show_values)
+    return source, by_key(side, side.mirror.rows(side.hasher, wanted))
+
+
+def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
+    """A condition for all that differ, which a key of one column of whole numbers gives."""
+    if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
+        return None
+    [name] = side.hasher.key
+    values = []
+    for number in wrong.all:
+        row = source.get(number, lake.get(number))
+        value = None if row is None else row.column(name)[0].as_py()
+        if type(value) is not int:
+            return None
+        values.append(value)
+    column = "`" + name.replace("`", "``") + "`"
+    return f"{column} in ({', '.join(map(str, sorted(values)))})"
 
 
 def told_rows(
@@ -145,9 +164,9 @@ def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) ->
     return pa.Table.from_batches([*left, *was], side.hasher.schema)
 
 
-def by_key(side: Side, rows: pa.Table) -> dict[int, pa.RecordBatch]:
+def by_key(side: Side, rows: pa.Table) -> Rows:
     """One row for each key."""
-    found: dict[int, pa.RecordBatch] = {}
+    found: Rows = {}
     for batch in rows.to_batches():
         for at, key in enumerate(side.hasher.keys(batch).tolist()):
             found[key] = batch.slice(at, 1)

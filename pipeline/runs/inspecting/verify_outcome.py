@@ -7,15 +7,19 @@ Belongs here: which tables are noted, and which are to be read anew. Does not: c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 from typing import Final
 
 from pipeline.decisions import Lease
-from pipeline.errors import LockstepError
+from pipeline.errors import ConditionRefused, LockstepError
 from pipeline.proof.proven import Compared, Proven
 from pipeline.runs.context import TableDifference, VerifyReport, Workplace
 from pipeline.runs.inspecting.verify_sample import verify_sample
+from pipeline.runs.loading.part import require_readable
 from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.snapshot.condition import read_condition
+from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition
 
@@ -24,6 +28,9 @@ def note(work: Workplace, report: VerifyReport) -> None:
     """What was proven, and what differs; needs no lease, and changes nothing that a run does."""
     work.ledger.note_compared(work.source.name, list(compared(report)))
 
+
+WHY: Final = "`lockstep verify --repair`"
+"""The reason that is kept with rows that are read again."""
 
 SAMPLED_TABLES: Final = 5
 """Tables that a run compares rows of."""
@@ -65,6 +72,21 @@ def compared(report: VerifyReport) -> Iterator[Compared]:
 def differing(one: TableDifference) -> int:
     """Rows that one side has otherwise."""
     return one.only_in_source + one.only_in_lake + one.different
+
+
+def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrder]:
+    """Of the tables that differ, those whose rows can be read again by themselves."""
+    if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
+        return []
+    orders = []
+    for one in report.tables:
+        if one.equal or one.where is None:
+            continue
+        order = PartOrder(one.table, read_condition(one.where), author, WHY)
+        with suppress(ConditionRefused):
+            require_readable(work, order)
+            orders.append(order)
+    return orders
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
