@@ -3,7 +3,7 @@
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
 takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`,
-`upkeep` and `first` a few minutes each.
+`upkeep`, `wide`, `readers` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from benchmarks.history import measure_history
 from benchmarks.large import measure_large
 from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
+from benchmarks.readers import measure_readers
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
 from benchmarks.small import measure_small
 from benchmarks.upkeep import measure_upkeep
+from benchmarks.wide import measure_wide
 
 PARTS = {
     "engine": measure_engine,
@@ -38,6 +40,8 @@ PARTS = {
     "pages": measure_pages,
     "first": measure_first_proof,
     "upkeep": measure_upkeep,
+    "wide": measure_wide,
+    "readers": measure_readers,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

@@ -1,0 +1,118 @@
+"""What `readers = "any"` costs: merges into mirrors with deletion vectors and without.
+
+Belongs here: seconds and bytes of a merge by where its keys are, and of reading all rows
+afterwards. Does not: which readers need it (docs/lake.md), what was decided
+(docs/decisions/readers.md).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.resident import processor_seconds
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    PartColumn,
+    StagedFiles,
+    Target,
+)
+from resources.lake.mirror import SparkMirrors
+from resources.lake.session import SparkProcess
+
+CHANGES = (("the newest keys", 1_000), ("scattered", 1_000), ("scattered", 100_000))
+ROUNDS = 4
+"""Merges of each kind, of which the first warms up."""
+_NUMBERS = tuple(f"number_{n}" for n in range(6))
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("note", pa.string()), *((name, pa.int64()) for name in _NUMBERS)]
+)
+
+
+def measure_readers(console: Console) -> None:
+    """Print a line for each kind of merge and each of both. BENCH_READERS_ROWS (5,000,000)."""
+    rows = int(os.environ.get("BENCH_READERS_ROWS", "5000000"))
+    lines = Table(title=f"Merges into {rows:,} rows", title_justify="left", box=box.MARKDOWN)
+    for column in ("changed keys", "readers", "seconds", "of processors", "MB written"):
+        lines.add_column(column, justify="left" if column == "changed keys" else "right")
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
+        spark = SparkProcess({}, on_warning=console.print)
+        try:
+            for readers in ("spark", "any"):
+                for cells in _merges(Path(folder) / readers, spark, readers, rows):
+                    lines.add_row(*cells)
+        finally:
+            spark.stop()
+    console.print(lines)
+
+
+def _merges(folder: Path, spark: SparkProcess, readers: str, rows: int) -> Iterator[list[str]]:
+    mirrors = SparkMirrors(folder / "lake", staging=folder / "staging", spark=spark)
+    staged = mirrors.stage("all", _changes(np.arange(rows), "insert", 0))
+    columns = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+    number = 1
+    mirrors.write(Append(_target(number, readers), (StagedFiles((staged,), columns),)))
+    chance = np.random.default_rng(1)
+    for where, size in CHANGES:
+        taken = []
+        for _ in range(ROUNDS):
+            number += 1
+            keys = (
+                np.sort(chance.choice(rows, size, replace=False))
+                if where == "scattered"
+                else np.arange(rows - size, rows)
+            )
+            changed = _changes(keys, "update_postimage", number)
+            file = mirrors.stage(f"changes {number}", changed)
+            write = Merge(_target(number, readers), ("id",), FoldedChanges((file,)))
+            taken.append(_cost(mirrors, write, folder))
+        seconds, processors, written = (
+            sum(one) / (ROUNDS - 1) for one in zip(*taken[1:], strict=True)
+        )
+        yield [
+            f"{size:,}, {where}",
+            readers,
+            f"{seconds:.1f}",
+            f"{processors:.1f}",
+            f"{written / 1e6:.1f}",
+        ]
+    clock, before = perf_counter(), processor_seconds(os.getpid())
+    for _ in mirrors.rows("bench", SCHEMA.names, number - 1):
+        pass
+    seconds, processors = perf_counter() - clock, processor_seconds(os.getpid()) - before
+    yield ["then all rows are read", readers, f"{seconds:.1f}", f"{processors:.1f}", ""]
+
+
+def _cost(mirrors: SparkMirrors, write: MirrorWrite, folder: Path) -> tuple[float, float, float]:
+    """Wall seconds, seconds of processors and bytes that came into the lake."""
+    bytes_before, before, clock = _bytes(folder), processor_seconds(os.getpid()), perf_counter()
+    mirrors.write(write)
+    seconds = perf_counter() - clock
+    return seconds, processor_seconds(os.getpid()) - before, _bytes(folder) - bytes_before
+
+
+def _bytes(folder: Path) -> int:
+    return sum(one.stat().st_size for one in (folder / "lake").rglob("*") if one.is_file())
+
+
+def _changes(keys: np.ndarray, kind: str, number: int) -> pa.Table:
+    notes = pa.array([f"a note about the row {key}" for key in keys])
+    values = [pa.array(keys * (place + 7919) + number) for place in range(len(_NUMBERS))]
+    table = pa.Table.from_arrays([pa.array(keys), notes, *values], schema=SCHEMA)
+    return table.append_column("_change_type", pa.array([kind] * len(keys)))
+
+
+def _target(number: int, readers: str) -> Target:
+    return Target("bench", SCHEMA, "bench", number, f"write {number}", readers=readers)

@@ -1,0 +1,136 @@
+"""Many tables in one source, and many sources in one configuration: what each command costs then.
+
+Belongs here: the commands of a day as new processes, their seconds and their memory. Does not: what
+a capture waits for (`structures`), Dagster's part (`pages`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from time import perf_counter, sleep
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.resident import processor_seconds, resident_sizes
+
+TABLES = (1_000, 10_000)
+SOURCES = (10, 100)
+CHANGED = 50
+"""Tables of which a run has changes."""
+DAY = (
+    ("lockstep check", ("check",), False),
+    ("the first run", ("run",), False),
+    ("a run without changes", ("run",), False),
+    (f"a run with changes of {CHANGED} tables, new", ("run",), True),
+    (f"a run with changes of {CHANGED} tables", ("run",), True),
+    ("lockstep status", ("status",), False),
+    ("lockstep plan", ("plan",), False),
+    ("lockstep metrics", ("metrics",), False),
+)
+"""Title, command, and whether tables change before it."""
+_OPTIONS = (
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-flush-method=nosync",
+    "--table-open-cache=12000",
+)
+_COLUMNS = (
+    "(id int primary key, name varchar(40), amount decimal(12,2), made timestamp null,"
+    " note text, flag tinyint)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a command: wall seconds; seconds of processors, its Java's and its ledger's too; the
+    highest sum of bytes that its processes had resident, sampled ten times a second."""
+
+    wall: float
+    processors: float
+    resident: int
+
+
+def measure_wide(console: Console) -> None:
+    """Print a line for each command, by the number of tables, then by that of sources.
+    BENCH_WIDE_TABLES and BENCH_WIDE_SOURCES are the larger of the two sizes each."""
+    many = int(os.environ.get("BENCH_WIDE_TABLES", str(TABLES[-1])))
+    sources = int(os.environ.get("BENCH_WIDE_SOURCES", str(SOURCES[-1])))
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder), _OPTIONS) as place,
+    ):
+        there = 0
+        for tables in (TABLES[0], many):
+            place.execute(
+                *(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(there, tables))
+            )
+            there = tables
+            project = place.project(f"tables-{tables}", f"{DATABASE}.*")
+            console.print(_day(place, project, f"One source of {tables:,} tables"))
+        for number in (SOURCES[0], sources):
+            project = _sources(place, number)
+            console.print(_day(place, project, f"{number} sources of one table"))
+
+
+def _sources(place: Ground, number: int) -> Path:
+    """A project whose sources are tables of one server, one each."""
+    project = place.project(f"sources-{number}", f"{DATABASE}.t0")
+    file = project / "lockstep.toml"
+    top, one = file.read_text().split("[[sources]]\n")
+    named = (
+        one.replace('"bench"', f'"bench{n}"', 1).replace(f"{DATABASE}.t0", f"{DATABASE}.t{n}")
+        for n in range(number)
+    )
+    file.write_text("[[sources]]\n".join([top, *named]))
+    return project
+
+
+def _day(place: Ground, project: Path, title: str) -> Table:
+    lines = Table(title=title, title_justify="left", box=box.MARKDOWN)
+    for column in ("command", "seconds", "of processors", "resident, MiB"):
+        lines.add_column(column, justify="left" if column == "command" else "right")
+    row = "select coalesce(max(id), 0) + 1, 'n', 1.5, now(), 'a note', 1 from"
+    for name, words, changes in DAY:
+        if changes:
+            names = [f"{DATABASE}.t{n}" for n in range(CHANGED)]
+            place.execute(*(f"insert into {table} {row} {table}" for table in names))
+        cost = _cost(project, words, place.server.password)
+        lines.add_row(
+            name, f"{cost.wall:.1f}", f"{cost.processors:.1f}", f"{cost.resident / 2**20:,.0f}"
+        )
+    return lines
+
+
+def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
+    clock = perf_counter()
+    process = Popen(
+        [sys.executable, "-m", "lockstep.cli", *words],
+        cwd=project,
+        env=environment({"BENCH_PASSWORD": password}),
+        stdout=DEVNULL,
+        stderr=PIPE,
+        text=True,
+    )
+    said: list[str] = []
+    assert process.stderr is not None
+    reader = threading.Thread(target=lambda pipe: said.append(pipe.read()), args=[process.stderr])
+    reader.start()
+    processors, resident = 0.0, 0
+    while process.poll() is None:
+        processors = max(processors, processor_seconds(process.pid))
+        resident = max(resident, sum(resident_sizes(process.pid)))
+        sleep(0.1)
+    wall = perf_counter() - clock
+    reader.join()
+    if process.returncode not in (0, 4):
+        raise SystemExit(f"{' '.join(words)} ended with {process.returncode}:\n{said[0]}")
+    return Cost(wall, processors, resident)
