@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit, Look
+from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.proof.sampling import Span
@@ -124,6 +125,10 @@ class Mirrors(Protocol):
     def retention(self, mirror: str) -> Retention | None:
         """How long the mirror's versions stay, by its properties; None where there is no table,
         or they are not understood."""
+
+    def made_for(self, mirror: str) -> Readers | None:
+        """Whom the mirror was made for, by its newest version; None where there is no table, or
+        neither was ever said of it."""
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         """By the version's log, no JVM; None where it does not tell."""

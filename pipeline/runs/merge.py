@@ -21,11 +21,10 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
+from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
-from pipeline.life.events import MirrorReplaced
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
@@ -33,13 +32,13 @@ from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
+from pipeline.runs.merging.successor import made_for_others, renew, written_anew
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableEventKind, TableState
+from pipeline.table_state import Quarantine, TableState
 
-_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 TABLES_AT_ONCE = 4
 
 
@@ -116,10 +115,21 @@ class _Merging:
         for table, batches in _lacking(work).items():
             if self.only is None or table in self.only:
                 intent = intents.get(table) or _intent(source, states[table], batches)
+                if not intent.id and self._renewed(states[table]):
+                    continue
                 job = self._prepared(intent, states[table], batches)
                 jobs += [job] if job is not None else []
         self._write(jobs)
         return len(self.merged) + len(self.renewed) > before
+
+    def _renewed(self, state: TableState) -> bool:
+        """Whether the next write is of all rows, and goes into another mirror: the next round's."""
+        if state.table in self.renewed or not written_anew(self.work, state.table):
+            return False
+        why = made_for_others(self.work, state)
+        if why is not None:
+            self._renew(state.table, why)
+        return why is not None
 
     def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
         """None where nothing is to be written: the table cannot go on, or a commit that a dead
@@ -225,29 +235,15 @@ class _Merging:
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A table whose mirror is to be written anew gets another one where this one cannot be
         written; any other is quarantined."""
-        if isinstance(error, MirrorRefused) and table not in self.renewed and self._anew(table):
-            self._renew(table, error)
+        refused = isinstance(error, MirrorRefused) and table not in self.renewed
+        if refused and written_anew(self.work, table):
+            self._renew(table, error.reason)
         else:
             self._quarantine(table, batch, error)
 
-    def _anew(self, table: TableName) -> bool:
-        """Whether all rows of the table are among what waits for its mirror."""
-        source = self.work.source.name
-        return any(
-            event.table == table and event.kind in _ANEW
-            for batch in self.work.ledger.pending(source).get(table, ())
-            for event in self.work.ledger.table_events(source, batch)
-        )
-
-    def _renew(self, table: TableName, error: MirrorRefused) -> None:
-        ledger, source = self.work.ledger, self.work.source.name
-        state = ledger.table_states(source)[table]
-        number = state.mirror_generation + 1
-        mirror = mirror_path(source, table, state.generation, number)
-        ledger.give_up(self.lease, table)
-        ledger.record_event(self.lease, table, MirrorReplaced(mirror))
+    def _renew(self, table: TableName, why: str) -> None:
+        renew(self.work, self.lease, table, why)
         self.renewed.add(table)
-        self.work.progress.note(f"the mirror of {table} is {mirror} from now on: {error.reason}")
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
         """Nothing of an open intent is in the lake, or `commit_made` had found it."""

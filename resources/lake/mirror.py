@@ -24,6 +24,7 @@ from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import LakeCommit, Look, WriteKind, restamped, same_write
+from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import (
     Append,
@@ -71,10 +72,14 @@ from resources.lake.storage import (
     sync_folder,
 )
 from resources.lake.versions import lacking
-from resources.lake.writing import commit, copy_rows, properties
+from resources.lake.writing import VECTORS, commit, copy_rows, properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
+"""What no table has that any reader reads."""
 
 
 class SparkMirrors:
@@ -218,6 +223,16 @@ class SparkMirrors:
         with self._about(mirror) as path:
             version = newest_version(path)
             return None if version is None else Retention.of(configuration(path, version))
+
+    def made_for(self, mirror: str) -> Readers | None:
+        with self._about(mirror) as path:
+            if newest_version(path) is None:
+                return None
+            table = delta_table(path)
+            if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
+                return Readers.SPARK
+            vectors = table.metadata().configuration.get(VECTORS)
+            return Readers.ANY if vectors == "false" else None
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:

@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+VECTORS = "delta.enableDeletionVectors"
+
+
 def properties(readers: str, keep: timedelta) -> Mapping[str, str]:
     """What a mirror is created with; `keep`: how long each of its versions stays readable."""
     return {
-        "delta.enableDeletionVectors": "false" if readers == "any" else "true",
+        VECTORS: "false" if readers == "any" else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.promising(keep).properties(),
     }

@@ -27,6 +27,7 @@ from pipeline.lake_commit import (
     same_files,
     same_write,
 )
+from pipeline.policies import Readers
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
@@ -48,6 +49,7 @@ class MemoryCommit:
     rows: pa.Table
     files: tuple[str, ...] = ()
     restates: bool = False
+    readers: str = ""
 
     def told(self, version: int) -> LakeCommit:
         """As a log would tell it. Without an application it is somebody else's."""
@@ -354,8 +356,11 @@ class MemoryMirrors:
             if before is not None and not isinstance(write, Replace | Recount):
                 _refuse_other_columns(before, target)
             rows = written(self._lake.files, before, write)
+            of = commits[0].readers if commits else target.readers
             commits.append(
-                MemoryCommit(target.app_id, target.txn_version, target.user_metadata, rows)
+                MemoryCommit(
+                    target.app_id, target.txn_version, target.user_metadata, rows, readers=of
+                )
             )
             made = self.recorded(target.mirror, target.app_id, target.txn_version)
             assert made is not None
@@ -363,6 +368,10 @@ class MemoryMirrors:
 
     def retention(self, mirror: str) -> Retention | None:
         return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
+
+    def made_for(self, mirror: str) -> Readers | None:
+        commits = self._lake.tables.get(mirror)
+        return Readers(commits[0].readers) if commits and commits[0].readers else None
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         rows = self._lake.tables[mirror][version].rows

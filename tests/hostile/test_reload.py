@@ -8,6 +8,7 @@ import random
 import pytest
 
 from pipeline.errors import ForeignCommit
+from pipeline.policies import LakePolicies, Readers
 from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.capture import capture
 from pipeline.runs.inspecting.plan import make_plan
@@ -45,6 +46,27 @@ def lose(shop: Shop, table: str) -> None:
 
 def reload(shop: Shop, table: str) -> None:
     shop.order(OrderKind.RELOAD, table)
+
+
+def test_readers_of_another_kind_get_another_mirror(shop: Shop) -> None:
+    """When the table is next written as a whole, not before; either way, and back. Other tables
+    keep theirs, and what was there stays for those who read it."""
+    before = shop.state("a").mirror
+    for number, readers in enumerate((Readers.ANY, Readers.SPARK), start=2):
+        shop.follower.lake_policies = LakePolicies(readers=readers)
+        old = shop.state("a").mirror
+        write(shop, number)
+        shop.run()
+        assert shop.state("a").mirror == old
+        reload(shop, "a")
+        shop.run()
+        shop.require_whole("a")
+        shop.require_whole("b")
+        assert shop.state("a").mirror == f"{before}@1-{number}"
+        assert old in shop.follower.lake.tables
+    reload(shop, "a")
+    shop.run()
+    assert shop.state("a").mirror == f"{before}@1-3"
 
 
 @pytest.mark.parametrize("state", ["active", "paused", "quarantined"])
