@@ -126,7 +126,10 @@ class _Merging:
         """Whether the next write is of all rows, and goes into another mirror: the next round's."""
         if state.table in self.renewed or not written_anew(self.work, state.table):
             return False
-        why = made_for_others(self.work, state)
+        try:
+            why = made_for_others(self.work, state)
+        except MirrorRefused as error:
+            why = error.reason
         if why is not None:
             self._renew(state.table, why)
         return why is not None
