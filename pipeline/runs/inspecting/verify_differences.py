@@ -61,7 +61,7 @@ def differences(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake = _both(work, cursor, side, wrong)
+    source, lake, repeated = _both(work, cursor, side, wrong)
     rows = list(told_rows(side, wrong, source, lake, show_values=show_values))
     return replace(
         told,
@@ -70,7 +70,7 @@ def differences(
         different=len(wrong.different),
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
-        where=_where(side, wrong, source, lake),
+        where=None if repeated else _where(side, wrong, source, lake),
     )
 
 
@@ -101,13 +101,16 @@ Rows = dict[int, pa.RecordBatch]
 """By the hash of its key, each as a batch of one."""
 
 
-def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows]:
-    """Some of the rows that differ, of the source and of the mirror."""
+def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows, bool]:
+    """Some of the rows that differ, of the source and of the mirror; and whether the mirror has
+    several of one key, of which a merge would leave as many as there are."""
     if not wrong.all:
-        return {}, {}
+        return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
     source = by_key(side, _source_rows(work, cursor, side, wanted))
-    return source, by_key(side, side.mirror.rows(side.hasher, wanted))
+    rows = side.mirror.rows(side.hasher, wanted)
+    lake = by_key(side, rows)
+    return source, lake, rows.num_rows > len(lake)
 
 
 def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
