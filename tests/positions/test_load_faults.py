@@ -62,7 +62,7 @@ def at_chunk(
 
 
 def among_large_rows(patch: pytest.MonkeyPatch, fault: Callable[[], None]) -> None:
-    """Behind the first megabyte of a chunk that has many."""
+    """Behind the first rows of a chunk that come to many megabytes."""
     done = list[bool]()
 
     def taken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,10 +81,10 @@ def read(shop: Shop) -> list[Chunk]:
 
 
 def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That which it was sending, 30 MB long."""
+    """That which it was sending, 60 MB long."""
     shop.do(
         "alter table b modify v mediumtext",
-        "update b set v = repeat('y', 600000) where id between 200 and 249",
+        "update b set v = repeat('y', 1200000) where id between 200 and 249",
     )
     with monkeypatch.context() as patch:
         among_large_rows(patch, running(shop.stand).kill)
