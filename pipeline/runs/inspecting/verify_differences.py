@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -214,11 +216,18 @@ def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
         return f"a row without a key ({int(side.hasher.rows(row)[0]):016x})"
     names = side.hasher.key
     [values] = row.select(list(names)).to_pylist()
-    return ", ".join(f"{name}={values[name]!r}" for name in names)
+    return ", ".join(f"{name}={_shown(values[name])}" for name in names)
 
 
 def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
     if row is None:
         return {}
     [values] = row.select(list(names)).to_pylist()
-    return {name: repr(values[name]) for name in names}
+    return {name: _shown(values[name]) for name in names}
+
+
+def _shown(value: object) -> str:
+    """As a person reads it; what is text, and what is not, can be told."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value) if isinstance(value, date | time | timedelta) else repr(value)

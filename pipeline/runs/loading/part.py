@@ -200,7 +200,7 @@ def _taken(
     for batch in found.rows.batches:
         rows.put(batch)
         hashes.append(hasher.keys(batch))
-    work.progress.note(f"{order.table}: {rows.rows:,} rows were read where {order.condition.text}")
+    work.progress.note(f"{order.table}: rows read where {order.condition.text}: {rows.rows:,}")
     return np.unique(np.concatenate(hashes))
 
 
@@ -224,7 +224,7 @@ def _not_read(
     found = np.concatenate(both)
     if more := len(found) - len(np.unique(found)):
         raise ConditionRefused(
-            f"the mirror of {order.table} has rows whose keys it has already ({more:,})",
+            f"the mirror of {order.table} has keys twice, {more:,} in all",
             hint=f"`lockstep snapshot {order.table}` reads all of it",
         )
     return kept
