@@ -66,6 +66,10 @@ class LoggedProgress:
         if self.watcher is not None:
             self.watcher.merge(done=done, total=total, table=table)
 
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        if self.watcher is not None:
+            self.watcher.compare(done=done, total=total, table=table)
+
     def note(self, sentence: str) -> None:
         if self.watcher is not None:
             self.watcher.note(sentence)

@@ -101,6 +101,9 @@ class LoggedProgress:
             fields = {"table": str(table), "done": done, "total": total}
             self._log.tell("info", "merged", source=self._source, step="merge", **fields)
 
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        self._step("compare", str(table), done=done, total=total)
+
     def note(self, sentence: str) -> None:
         self._log.tell("warning", sentence, source=self._source)
 

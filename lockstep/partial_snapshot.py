@@ -15,6 +15,7 @@ from lockstep.commands import run
 from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
+from lockstep.report import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +100,9 @@ def _foresee(context: CommandContext, source: str, order: PartOrder, rows: int) 
 
 def _tell(context: CommandContext, order: PartOrder, told: dict[str, Any]) -> None:
     found = told["refreshed"].get(str(order.table))
-    if found is not None:
+    stopped = {one["table"] for one in told["quarantined"]}
+    if found is not None and str(order.table) not in stopped:
         context.say(
-            f"{order.table}: {found['read']:,} rows were read again, {found['gone']:,} rows of the "
-            "mirror were gone at the source and are deleted"
+            f"{order.table}: {counted(found['read'], 'row')} read again, "
+            f"{counted(found['gone'], 'row')} of the mirror gone at the source and deleted"
         )

@@ -41,6 +41,10 @@ class Together:
         for one in self._watchers:
             one.merge(done=done, total=total, table=table)
 
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        for one in self._watchers:
+            one.compare(done=done, total=total, table=table)
+
     def note(self, sentence: str) -> None:
         for one in self._watchers:
             one.note(sentence)
@@ -92,6 +96,9 @@ class LiveProgress:
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         self._show("merge", done, total, f"{done} of {total} tables {table or ''}")
+
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        self._show("compare", done, total, f"{done} of {total} tables, {table}")
 
     def note(self, sentence: str) -> None:
         self._console.print(f"{self._source}: {sentence}", markup=False)

@@ -56,4 +56,4 @@ def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
     if ages:
         oldest = spoken(max(now - min(ages), now - now))
         tables = "1 table" if len(ages) == 1 else f"{len(ages)} tables"
-        yield f"  proven equal to MySQL: {tables}, the longest ago {oldest} ago"
+        yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"

@@ -156,12 +156,14 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
             f"{captured.transactions:,} transactions, {captured.rows:,} rows, {seconds:.1f} s"
         )
+    loaded = {str(one.table) for one in captured.loaded}
     rows = [
         (
             name,
             *(f"{told.get(k, 0):,}" for k in ("inserted", "updated", "deleted", "delta_version")),
         )
         for name, told in tables_json(merged, "").items()
+        if name not in loaded or any(told.get(k) for k in ("inserted", "updated", "deleted"))
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from lockstep.context import CommandContext
     from pipeline.runs.context import NotCompared, RowDifference, TableDifference, VerifyReport
 
+_GTIDS: Final = 200
+"""Characters of a set at the most."""
+
 _ROWS: Final = 20
 """So many differing rows of a table are shown; JSON has more of them."""
 
@@ -88,6 +91,8 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         f"{source} at {report.position}: {equal} of {count} {_tables_are(count)} equal, "
         f"{report.seconds:.1f} s"
     )
+    if gtids := report.position.gtid_set:
+        context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),

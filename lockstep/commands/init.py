@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
@@ -33,6 +34,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     _write(context.config, text)
     context.say(f"wrote {context.config}\n")
     outcome = check.perform(argparse.Namespace(source=None), context)
+    if outcome.code == exits.DONE:
+        context.say("next: `lockstep run`, then `lockstep verify` compares MySQL with the lake")
+    else:
+        context.say("next: cure what is refused, then `lockstep check`")
     return Outcome(outcome.code, {"wrote": str(context.config), **outcome.payload})
 
 

@@ -212,10 +212,10 @@ class SourceServer(ComparedServer, Protocol):
 
         `exact`: wait for a moment in which nothing is committed, or lock the table for
         one; it is tried for a few seconds, and `TableSnapshot.exact` tells. The table keeps
-        its structure until the snapshot is closed, whoever alters it waits. `StructureMoved`
-        where it is built otherwise, or gone; `TableError` for a value no Arrow type holds, for
-        what the server refuses of it, and for a warning that may stand for another value
-        (`TableBusy` where others keep it from being read now).
+        its structure until the snapshot is closed; it is closed for whoever waits to alter it.
+        `StructureMoved` where it is built otherwise, or gone; `TableError` for a value no Arrow
+        type holds, for what the server refuses of it, and for a warning that may stand for another
+        value (`TableBusy` where others keep it from being read now, or it gave way to them).
         """
 
     def next_bound(

@@ -44,6 +44,9 @@ class Progress(Protocol):
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         """Tables merged of all to merge; `table` is the one just finished."""
 
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        """Tables read for a comparison, of all; `table` is the next one."""
+
     def note(self, sentence: str) -> None:
         """One sentence a person should see (a repair, a table quarantined)."""
 
@@ -61,6 +64,9 @@ class Unwatched:
         """Nobody asked."""
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        """Nobody asked."""
+
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
         """Nobody asked."""
 
     def note(self, sentence: str) -> None:

@@ -61,7 +61,10 @@ def open_condition(
     """See `pipeline.ports.SourceServer.rows_where`."""
     rule = patience(whole=True, most_seconds=most_seconds)
     structure = row_structure(schema)
-    with reading(settings) as cursor, watched(settings, cursor, schema.name, rule) as read:
+    with (
+        reading(settings, patient=True) as cursor,
+        watched(settings, cursor, schema.name, rule) as read,
+    ):
         with read.excused(), explained(settings, schema.name, structure.names):
             _estimated(cursor, schema.name, condition)
             rows = take(settings, cursor, schema, where=f"({condition.text})")

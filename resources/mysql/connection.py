@@ -9,9 +9,9 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -31,6 +31,9 @@ from pipeline.server_errors import Meaning, meaning_of, told
 
 _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
+
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence until the system asks, and between its questions; how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,29 @@ def open_connection(settings: ConnectionSettings, **options: Any) -> pymysql.Con
         **_tls(settings),
         **options,
     )
+
+
+def stay(cursor: Cursor) -> None:
+    """The server keeps the session for a day, though nothing is asked."""
+    cursor.execute("set session wait_timeout = 86400")
+
+
+def wait_long(connection: pymysql.Connection[Cursor]) -> None:
+    """From here on the server may be silent as long as it likes, as it is while it adds up a table
+    or looks for rows without an index; the system asks whether it is there at all."""
+    stream: Any = connection  # no public call for either
+    stream._read_timeout = None
+    stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            stream._sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def cut(connection: pymysql.Connection[Cursor]) -> None:
+    """Whoever waits for its answer, in another thread, has lost the connection."""
+    stream: Any = connection
+    with suppress(OSError, AttributeError):  # it is closed
+        stream._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _tls(settings: ConnectionSettings) -> dict[str, Any]:

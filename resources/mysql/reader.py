@@ -22,6 +22,7 @@ from pipeline.schema.row_keys import key_columns
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import Meaning, meaning_of, names_of, told
+from pipeline.snapshot.giving_way import Patience
 from pipeline.source_warnings import LIMITS
 from pipeline.table import TableName, TableStructure
 from resources.mysql.answers import ReadingCursor
@@ -30,12 +31,15 @@ from resources.mysql.connection import (
     connect,
     number_of,
     open_connection,
+    stay,
     text_of,
     translated,
+    wait_long,
 )
 from resources.mysql.dialect import read_dialect
 from resources.mysql.select import prepare_session, quoted_table
 from resources.mysql.taking import Taking, moved, require_built
+from resources.mysql.watcher import watched
 
 _LOST: Final = frozenset({0, 2006, 2013, 2055})
 """CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; 0 of the driver: no session."""
@@ -46,14 +50,18 @@ ER_TABLE_DEF_CHANGED."""
 
 
 @contextmanager
-def reading(settings: ConnectionSettings) -> Iterator[ReadingCursor]:
+def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[ReadingCursor]:
     """An unbuffered cursor in a session that may read whole tables. Rows that were not
-    fetched are left behind: the connection goes without them."""
+    fetched are left behind: the connection goes without them. `patient`: for statements whose first
+    row may come late, under a watcher (`watcher.watched`)."""
     with translated(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
         try:
             prepare_session(cursor)
+            if patient:
+                stay(cursor)
+                wait_long(connection)
             yield cursor
         finally:
             _leave(connection, cursor)
@@ -79,8 +87,13 @@ def open_snapshot(
     exact: bool = False,
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.snapshot`."""
-    with reading(settings) as cursor:
-        yield take(settings, cursor, table, columns, exact=exact)
+    with (
+        reading(settings) as cursor,
+        watched(settings, cursor, table.name, Patience(0.0)) as read,
+    ):
+        with read.excused():
+            snapshot = take(settings, cursor, table, columns, exact=exact)
+        yield replace(snapshot, batches=read.excusing(snapshot.batches))
 
 
 def take(

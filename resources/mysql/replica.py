@@ -135,7 +135,12 @@ class Replica:
 
     def _require_followed(self, source: Cursor, replica: Cursor) -> None:
         for cursor, settings in ((source, self._source), (replica, self._at)):
-            if read_dialect(cursor).mariadb or read_value(cursor, _MODE) != "ON":
+            if read_dialect(cursor).mariadb:
+                raise ServerSettings(
+                    f"tables are read from a replica of MySQL only: {_name(settings)} is a MariaDB",
+                    hint="remove read_from: tables are read from the source itself then",
+                )
+            if read_value(cursor, _MODE) != "ON":
                 raise ServerSettings(
                     f"tables cannot be read from a replica without MySQL's GTIDs: {_name(settings)}"
                     " has none",

@@ -22,15 +22,17 @@ from pipeline.proof.canonical import expression
 from pipeline.proof.hashes import BYTES, MODULUS, RowShare, RowSum
 from pipeline.schema.rows import row_structure
 from pipeline.server_errors import names_of
+from pipeline.snapshot.giving_way import Patience
 from pipeline.source_warnings import require_harmless
 from pipeline.table import TableStructure
 from resources.mysql.answers import ReadingCursor
-from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.connection import ConnectionSettings, connect, stay
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted, quoted_table
 from resources.mysql.warnings import read_warnings, warning_count
+from resources.mysql.watcher import watched
 from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value, snapshot_place
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
@@ -166,12 +168,16 @@ class HashedRead:
 
 @contextmanager
 def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashedRead]:
+    """A read of a table, which gives way to whoever waits to alter it: `TableBusy` then."""
     with (
-        reading(settings) as cursor,
+        reading(settings, patient=True) as cursor,
         connect(settings) as asking,
         asking.cursor() as questions,
+        watched(settings, cursor, structure.name, Patience(0.0)) as watch,
+        watch.excused(),
         explained(settings, structure.name, structure.names),
     ):
+        stay(questions)
         dialect = read_dialect(questions)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         yield HashedRead(

@@ -5,7 +5,9 @@ Belongs here: the thread that looks, and the KILL. Does not: when a read is left
 
 The read's own connection is busy with rows, and whoever takes them may be busy too: so another
 session looks, of the same account, which may end its own. A killed session frees its locks at
-once; a killed statement would leave them to its transaction.
+once; a killed statement would leave them to its transaction. A server that tells the other session
+nothing for so long as is waited for elsewhere reads nothing either: then the read has lost its
+connection.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.errors import LockstepError, SourceUnavailable, TableBusy
+from pipeline.server_errors import Meaning, meaning_of
 from pipeline.snapshot.giving_way import Patience, cure, leaves
 from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.connection import ConnectionSettings, connect, cut, number_of
 from resources.mysql.waiting import waiting_for
 
 _LOOKS_EVERY: Final = 0.5
@@ -33,12 +36,14 @@ _LOOKS_EVERY: Final = 0.5
 
 @dataclass(slots=True)
 class Watched:
-    """A read that may be left; `reason` says why it was."""
+    """A read that may be left; `reason` says why it was. `answered`: when the server last said
+    anything to another session."""
 
     rule: Patience
     reason: str | None = None
     hint: str = ""
     begun: float = field(default_factory=monotonic)
+    answered: float = field(default_factory=monotonic)
 
     def leave(self, *, waited_for: bool) -> bool:
         """Whether it is left now; from then on its errors are told as `reason`."""
@@ -67,12 +72,13 @@ def watched(
     settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
 ) -> Iterator[Watched]:
     """The session of `cursor`, looked after while the body runs; nobody looks before the rule
-    may apply. Where the looking fails the read goes on: it is what would have gone on anyway."""
+    may apply. Where others are not let in to look the read goes on: it would have anyway."""
     cursor.execute("select connection_id()")
     ((number,),) = cursor.fetchall()
     read, stop = Watched(rule), Event()
+    session = _Session(int(number), cursor.connection)
     thread = Thread(
-        target=_look, args=(settings, int(number), table, read, stop), name="watcher", daemon=True
+        target=_look, args=(settings, session, table, read, stop), name="watcher", daemon=True
     )
     thread.start()
     try:
@@ -82,27 +88,48 @@ def watched(
         thread.join()
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """The one that reads: its number at the server, and our end of it."""
+
+    number: int
+    connection: pymysql.Connection[Cursor]
+
+
 def _look(
-    settings: ConnectionSettings, number: int, table: TableName, read: Watched, stop: Event
+    settings: ConnectionSettings, session: _Session, table: TableName, read: Watched, stop: Event
 ) -> None:
     first = min(read.rule.gives_way, read.rule.most or read.rule.gives_way)
     if stop.wait(max(first, _LOOKS_EVERY)):
         return
     while not stop.is_set():
-        with (
-            suppress(LockstepError),
-            connect(settings) as connection,
-            connection.cursor() as cursor,
-        ):
-            if _left(cursor, number, table, read, stop):
-                return
+        try:
+            with connect(settings) as connection, connection.cursor() as cursor:
+                if _left(cursor, session.number, table, read, stop):
+                    return
+        except LockstepError as error:
+            if _is_answer(error):
+                read.answered = monotonic()
+        if monotonic() - read.answered > settings.read_timeout:
+            cut(session.connection)
+            return
         stop.wait(_LOOKS_EVERY)
+
+
+def _is_answer(error: LockstepError) -> bool:
+    """Whether the server said it, and nobody on the way."""
+    cause = error.__cause__
+    return (
+        isinstance(cause, pymysql.MySQLError) and meaning_of(number_of(cause)) is not Meaning.LOST
+    )
 
 
 def _left(cursor: Cursor, number: int, table: TableName, read: Watched, stop: Event) -> bool:
     """False once nobody reads any more."""
     while not stop.is_set():
-        if read.leave(waited_for=waiting_for(cursor, table)):
+        waited_for = waiting_for(cursor, table)
+        read.answered = monotonic()
+        if read.leave(waited_for=waited_for):
             with suppress(pymysql.err.OperationalError):  # it ended meanwhile
                 cursor.execute(f"kill {number}")
             return True

@@ -41,6 +41,8 @@ class Watched:
 
     def merge(self, *, done: int, total: int, table: object) -> None: ...
 
+    def compare(self, *, done: int, total: int, table: object) -> None: ...
+
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
 

@@ -22,6 +22,7 @@ from assets.home import dagster_home, open_instance
 from assets.names import SourceNames
 from assets.sessions import RunRecord
 from pipeline.batch import BatchState
+from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from resources.adapters import Adapters
@@ -61,7 +62,7 @@ class Place:
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
-        report = verify(self.adapters.workplace("shop", _Silent()), names)
+        report = verify(self.adapters.workplace("shop", Unwatched()), names)
         return all(one.equal for one in report.tables)
 
     def click(self, *tables: str, acknowledged: bool = False) -> bool:
@@ -84,18 +85,6 @@ class Place:
         return job.execute_in_process(
             instance=self.instance, asset_selection=keys, raise_on_error=False
         ).success
-
-
-class _Silent:
-    def capture(self, **_: object) -> None: ...
-
-    def search(self, **_: object) -> None: ...
-
-    def load(self, tables: object) -> None: ...
-
-    def merge(self, **_: object) -> None: ...
-
-    def note(self, sentence: str) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +214,7 @@ def _only_capture(place: Place) -> int:
     """A capture by itself, as if the run had ended there; its batch."""
     from pipeline.runs.capture import capture
 
-    work = place.adapters.workplace("shop", _Silent())
+    work = place.adapters.workplace("shop", Unwatched())
     with work.ledger.lock("shop", "a test", None) as lease:
         report = capture(work, lease)
     assert report.batch is not None

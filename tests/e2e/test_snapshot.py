@@ -4,6 +4,8 @@ no chunk is read twice."""
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,27 +13,31 @@ from typing import Any
 import pytest
 
 from tests.e2e.project import Project
-from tests.e2e.warm import WarmProcess
+from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "older"
-TABLES = {f"{DATABASE}.{name}" for name in ("customers", "orders", "notes", "nothing")}
+TABLES = {f"{DATABASE}.{name}" for name in ("customers", "orders", "lines", "notes", "nothing")}
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 
 
 @pytest.fixture
 def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
     """Rows that no log has."""
-    numbers = ", ".join(f"({number}, {number % 7})" for number in range(1, 3001))
+    numbers = ", ".join(f"({number}, {number % 7})" for number in range(1, 15_001))
     mysql.execute(
         f"create database {DATABASE}",
         f"create table {DATABASE}.customers (id int primary key, v int)",
-        f"create table {DATABASE}.orders (a int, b int, v varchar(20), primary key (a, b))",
+        f"create table {DATABASE}.orders (id int primary key, created_at datetime, v varchar(20))",
+        f"create table {DATABASE}.lines (a int, b int, v varchar(20), primary key (a, b))",
         f"create table {DATABASE}.notes (v text)",
         f"create table {DATABASE}.nothing (id int primary key)",
         f"insert into {DATABASE}.customers values {numbers}",
-        f"insert into {DATABASE}.orders select v, id, concat('o', id) from {DATABASE}.customers",
+        f"insert into {DATABASE}.orders select id, '2026-10-01' + interval id hour,"
+        f" concat('o', id) from {DATABASE}.customers where id <= 3000",
+        f"insert into {DATABASE}.lines select id % 7, id, v from {DATABASE}.orders",
         f"insert into {DATABASE}.notes values ('one'), ('one'), (null)",
+        f"analyze table {DATABASE}.customers",
         "flush binary logs",
     )
     extra = "[sources.snapshot]\nchunk_seconds = 0.000001\n"
@@ -49,8 +55,9 @@ def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Pr
 def test_one_run_and_the_lake_equals_it(project: Project, mysql: MySqlStand) -> None:
     told = _told(project.run("run", "--json"))
     assert told["loaded"] == {
-        f"{DATABASE}.customers": 3000,
+        f"{DATABASE}.customers": 15_000,
         f"{DATABASE}.orders": 3000,
+        f"{DATABASE}.lines": 3000,
         f"{DATABASE}.notes": 3,
         f"{DATABASE}.nothing": 0,
     }
@@ -63,48 +70,78 @@ def test_one_run_and_the_lake_equals_it(project: Project, mysql: MySqlStand) -> 
 
 @pytest.mark.parametrize("place", ["plan_chunk", "record_chunk", "begin_load", "record_capture"])
 def test_killed_while_it_reads(project: Project, mysql: MySqlStand, place: str) -> None:
+    if place == "record_chunk":
+        config = project.folder / "lockstep.toml"
+        config.write_text(config.read_text() + "connections = 1\n")
     project.killed(f"{LEDGER}.{place}", "after", 2 if place != "record_capture" else 1)
+    if place == "record_chunk":
+        said = project.run("status", expect=None).stdout
+        read = r"read from the source: older\.customers: 10,000 of about 1\d,\d+ rows, \d\d %"
+        assert re.search(rf"{read}, about \d+ s left$", said, re.M)
     mysql.execute(
         f"delete from {DATABASE}.customers where id % 100 = 1",
-        f"update {DATABASE}.orders set v = 'later' where b < 50",
+        f"update {DATABASE}.lines set v = 'later' where b < 50",
         f"insert into {DATABASE}.notes values ('two')",
     )
     project.run("run")
     assert project.proven() == TABLES
 
 
-def test_snapshot_reads_tables_again(project: Project, mysql: MySqlStand) -> None:
-    """Also one that is followed already; others go on."""
+def typed(page: str) -> Iterator[list[str]]:
+    """The words of each command in a page's blocks, with the names of ours."""
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+        for line in block.splitlines():
+            program, *words = shlex.split(line, comments=True)
+            assert program == "lockstep"
+            yield [word.replace("shop.", f"{DATABASE}.") for word in words]
+
+
+def secretly(mysql: MySqlStand, *statements: str) -> None:
+    """Without a word in the log."""
+    mysql.execute("set sql_log_bin = 0", f"use {DATABASE}", *statements)
+
+
+def test_how_to_read_tables_as_it_is_written(project: Project, mysql: MySqlStand) -> None:
+    """The commands of docs/snapshot.md. What is only foreseen is read by nobody."""
     plan = project.json("plan")["sources"]["shop"]
     assert set(plan["loads"]) == TABLES
-    assert "the server keeps its log for" in plan["loads_take"][0]
-    project.run("run")
-    foreseen = json.loads(
-        project.run("snapshot", f"{DATABASE}.orders", "--dry-run", "--json").stdout
-    )
-    assert list(foreseen["tables"]) == [f"{DATABASE}.orders"]
-    mysql.execute(f"update {DATABASE}.orders set v = 'x' where a = 1")
-    told = json.loads(project.run("snapshot", f"{DATABASE}.orders", "--json").stdout)
-    assert told["loaded"] == {f"{DATABASE}.orders": 3000}
-    assert project.proven() == TABLES
-
-
-def test_some_rows_are_read_again(project: Project, mysql: MySqlStand) -> None:
-    """Of one table; what is only foreseen is read by nobody."""
-    project.run("run")
-    mysql.execute(
-        "set sql_log_bin = 0",
-        f"update {DATABASE}.orders set v = 'x' where b = 17",
-        f"delete from {DATABASE}.orders where b = 18",
-    )
-    asked = ("snapshot", f"{DATABASE}.orders", "--where", "b between 10 and 20", "--json")
-    foreseen = json.loads(project.run(*asked, "--dry-run").stdout)
-    assert foreseen["tables"][f"{DATABASE}.orders"]["where"] == "b between 10 and 20"
-    told = json.loads(project.run(*asked).stdout)
-    assert told["refreshed"] == {f"{DATABASE}.orders": {"read": 10, "gone": 1, "left": 0}}
+    time, space = plan["loads_take"]
+    assert "the server keeps its log for" in time
+    assert "in the lake twice" in space
+    orders, told = f"{DATABASE}.orders", list[Any]()
+    for words in typed("snapshot.md"):
+        if "--where" in words and "--dry-run" in words:
+            secretly(
+                mysql,
+                "update orders set v = 'x' where id = 1500",
+                "delete from orders where id = 1501",
+            )
+        told.append(project.json(*words))
+    assert set(told[0]["sources"]["shop"]["loaded"]) == TABLES
+    assert [one["loaded"] for one in told[1:3]] == [{}, {orders: 3000}]
+    assert [set(one["tables"]) for one in told[3:5]] == [TABLES, {orders}]
+    assert told[5]["refreshed"] == {orders: {"read": 2256, "gone": 1, "left": 0}}
     assert project.proven() == TABLES
     project.run("snapshot", f"{DATABASE}.notes", "--where", "v = 'one'", expect=2)
-    project.run("snapshot", f"{DATABASE}.orders", "--where", "b = 1; drop table x", expect=2)
+    project.run("snapshot", orders, "--where", "id = 1; drop table x", expect=2)
+
+
+def test_how_to_verify_as_it_is_written(project: Project, mysql: MySqlStand) -> None:
+    """The commands of docs/verify.md; rows change without a word in the log before each that
+    repairs."""
+    project.run("run")
+    codes = []
+    for words in typed("verify.md"):
+        if "--repair" in words:
+            secretly(
+                mysql,
+                "update orders set v = concat(v, 'x') where id = 17",
+                "delete from notes limit 1",
+            )
+        codes.append((words[0], project.run(*words, expect=None).returncode))
+    equal, unproven, differs = ("verify", 0), ("verify", 3), ("verify", 4)
+    assert codes == [equal, equal, equal, unproven, differs, differs, ("run", 0), equal]
 
 
 def _told(done: Any) -> Any:

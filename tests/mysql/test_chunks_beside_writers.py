@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pymysql
 import pytest
 
 from demo.mysql_search import MySql
-from demo.mysqld import mysql_server
-from pipeline.errors import TableBusy
+from demo.mysqld import ProgramMySql, mysql_server
+from pipeline.errors import SourceUnavailable, StructureMoved, TableBusy
 from pipeline.position import Coordinates
+from pipeline.proof.hashes import RowShare
 from pipeline.snapshot import giving_way
 from pipeline.snapshot.bounds import Range
+from pipeline.snapshot.condition import read_condition
 from pipeline.table import TableName
+from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
 from resources.mysql.waiting import waiting_for
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
-from tests.mysql.chunked import Sliced, until
+from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
 
 COLUMNS = "id int not null, v int not null, w varchar(300) not null"
@@ -131,15 +136,15 @@ def _large(place: Sliced, key: str) -> None:
 
 
 @contextmanager
-def altering(place: Sliced, table: str = "t") -> Iterator[Thread]:
-    """Somebody alters a table; it is an error if he is kept waiting for long."""
+def altering(place: Sliced, change: str = "add x int") -> Iterator[Thread]:
+    """Somebody alters the table; it is an error if he is kept waiting for long."""
     errors = list[pymysql.MySQLError]()
 
     def alter() -> None:
         try:
             with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
                 cursor.execute("set session lock_wait_timeout = 30")
-                cursor.execute(f"/* online */ alter table {table} add x int")
+                cursor.execute(f"/* online */ alter table t {change}")
         except pymysql.MySQLError as error:
             errors.append(error)
 
@@ -180,13 +185,71 @@ def test_who_waits_is_seen_among_the_locks(found_mysql: MySql, tmp_path: Path) -
 
 
 def _gives_way(place: Sliced, source: MySqlServer) -> None:
-    with source.chunk(place.schema(source), Range()) as snapshot:
-        assert next(snapshot.batches).num_rows == 10_000
+    for whole, change in ((False, "add x int"), (True, "drop x")):
+        schema = place.schema(source)
+        with source.snapshot(schema) if whole else source.chunk(schema, Range()) as snapshot:
+            assert next(snapshot.batches).num_rows == 10_000
+            with altering(place, change):
+                pass
+            with pytest.raises(TableBusy, match="gave way to ALTER") as raised:
+                list(snapshot.batches)
+        assert raised.value.hint == "the next run reads it again"
+
+
+def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
+    place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
+    source = _seeing(place, "process")
+    require = HashedRead.require_structure
+
+    def altered(read: HashedRead) -> None:
         with altering(place):
             pass
-        with pytest.raises(TableBusy, match="gave way to ALTER") as raised:
-            list(snapshot.batches)
-    assert raised.value.hint == "the next run reads it again"
+        require(read)
+
+    structure = source.structure(place.table)
+    monkeypatch.setattr(HashedRead, "require_structure", altered)
+    with pytest.raises(StructureMoved):
+        source.row_sum(structure)
+    place.do("alter table t drop x")
+    with pytest.raises(StructureMoved), source.row_hashes(structure, RowShare()):
+        pass
+
+
+def test_a_server_may_be_silent_as_long_as_it_is_there(mysql: MySqlStand, database: str) -> None:
+    """While it adds up rows, or looks for some without an index: longer than any other question
+    may take. Here it waits for a lock, and then it is frozen."""
+    place = Sliced(mysql, TableName(database, "t"))
+    place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
+    source = MySqlServer(replace(settings(mysql), read_timeout=1.5))
+    structure, condition = source.structure(place.table), read_condition("v + sleep(2.2) = 1")
+    with source.rows_where(place.schema(), condition) as found:
+        assert sum(rows_of(found.rows).values()) == 1
+    with mysql.connect(database) as session, session.cursor() as cursor:
+        cursor.execute("lock tables t write")
+        [(before,)] = mysql.rows("select @@global.wait_timeout")
+        mysql.execute("set global wait_timeout = 1")
+        then(2.2, cursor.execute, "unlock tables")
+        try:
+            assert source.row_sum(structure).sum.rows == 1
+        finally:
+            mysql.execute(f"set global wait_timeout = {before}")
+        if not isinstance(mysql.server, ProgramMySql) or mysql.server.pid is None:
+            return
+        cursor.execute("lock tables t write")
+        frozen = then(1.0, os.kill, mysql.server.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(SourceUnavailable):
+                source.row_sum(structure)
+        finally:
+            frozen.join()
+            os.kill(mysql.server.pid, signal.SIGCONT)
+
+
+def then(seconds: float, call: Callable[..., object], *arguments: object) -> Timer:
+    timer = Timer(seconds, call, arguments)
+    timer.start()
+    return timer
 
 
 def test_a_chunk_that_lasts_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:

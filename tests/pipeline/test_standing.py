@@ -278,7 +278,7 @@ def test_proofs_are_told_with_their_age() -> None:
     )
     told = list(proof_lines(proofs, NOW))
     assert "shop.orders differs from MySQL: 3 rows" in told[0]
-    assert "proven equal to MySQL: 1 table, the longest ago 3 hours ago" in told[-1]
+    assert "proven equal to MySQL: 1 table, the oldest proof 3 hours ago" in told[-1]
     json = proofs_json(proofs, NOW)
     assert [one["age_seconds"] for one in json] == [10800.0, 10800.0, 0.0]
     assert [one["differing"] for one in json] == [3, 0, 0]

@@ -15,6 +15,8 @@ import pytest
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
 from pipeline.policies import ForeignKeys, LakePolicies
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 from tests.fix_mysql import MySqlStand, killed_at_last
@@ -197,6 +199,28 @@ def test_what_a_server_logs_is_followed(open_shop: Opens, mysql: MySqlStand) -> 
     """MySQL 9.7 as it comes."""
     shop = open_shop(mysql)
     shop.put("delete from beside", "delete from top where id = 1", "update middle set code = 'z'")
+    assert shop.quarantined() == {}
+    assert shop.equal()
+
+
+def test_chunks_that_were_read_before_count_no_more(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """A row of the first of them is gone, and no event says so."""
+    shop = open_shop(unlogged)
+    shop.put("insert into kept values (3, 2, 'b'), (4, 2, 'b')")
+    shop.follower.run()
+    ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.order_load(lease, table, author="ada", reason="because")
+    by_rows = Pace(1e-9, least=1, first=1, most=1)
+    shop.follower.snapshot = SnapshotPlan(seconds=1e-9, connections=1, pace=by_rows)
+    (loading,) = shop.follower.run().loading
+    assert loading.done == 1
+    shop.put("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
+    assert list(shop.quarantined()) == ["kept"]
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.release_table(lease, table, author="ada", reason="it lost what it had to lose")
+    shop.follower.snapshot = SnapshotPlan()
+    shop.follower.run()
     assert shop.quarantined() == {}
     assert shop.equal()
 

@@ -4,18 +4,23 @@ lake that is full. What was read before stays, and the next run reads on."""
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline.errors import LakeUnavailable, SourceUnavailable
 from pipeline.load import Chunk
-from pipeline.runs.context import Workplace
-from pipeline.snapshot.pace import Pace
+from pipeline.policies import OnPositionLost, StartPolicies
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.loading import read_chunks
+from pipeline.runs.rejoining.row_groups import row_groups
+from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table_state import TableCondition
 from resources.lake.segments import ParquetSegments
@@ -56,19 +61,40 @@ def at_chunk(
     patch.setattr(follower.ledger, "record_chunk", recorded)
 
 
+def among_large_rows(patch: pytest.MonkeyPatch, fault: Callable[[], None]) -> None:
+    """Behind the first rows of a chunk that come to many megabytes."""
+    done = list[bool]()
+
+    def taken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.nbytes > 1 << 20 and not done:
+                done.append(True)
+                fault()
+            yield batch
+
+    patch.setattr(read_chunks, "row_groups", lambda batches: row_groups(taken(batches)))
+
+
 def read(shop: Shop) -> list[Chunk]:
     loads = shop.follower.ledger.open_loads(SOURCE)
     return [chunk for load in loads for chunk in load.chunks if chunk.read is not None]
 
 
-def test_a_server_that_dies_costs_no_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That which it was sending, 60 MB long."""
+    shop.do(
+        "alter table b modify v mediumtext",
+        "update b set v = repeat('y', 1200000) where id between 200 and 249",
+    )
     with monkeypatch.context() as patch:
-        at_chunk(patch, shop.follower, 7, running(shop.stand).kill)
+        among_large_rows(patch, running(shop.stand).kill)
         with pytest.raises(SourceUnavailable):
             shop.run()
     running(shop.stand).start()
     before = read(shop)
-    assert len(before) >= 7
+    assert len(before) >= 8
+    loads = {load.table.name: load for load in shop.follower.ledger.open_loads(SOURCE)}
+    assert [chunk.number for load in loads.values() for chunk in load.unread] == [4]
     shop.do("update a set v = 'later' where id % 3 = 0", "delete from b where id < 60")
     with monkeypatch.context() as patch:
         told: list[int] = []
@@ -100,6 +126,96 @@ def test_a_privilege_that_is_taken_away_stops_that_table(
     shop.release("a")
     shop.run()
     shop.require_whole("a", rereads=1)
+
+
+class Notes(Unwatched):
+    """What a run says."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+
+@dataclass
+class Told(Follower):
+    """A follower that hears what its runs say."""
+
+    notes: Notes = field(default_factory=Notes)
+
+    def work(self, until: str | None = None) -> Workplace:
+        return replace(super().work(until), progress=self.notes)
+
+
+def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is busy, and a log that is being purged: one chunk is read in any case, the
+    log is captured, and the next run reads on."""
+    monkeypatch.setattr(read_chunks, "LOOK_SECONDS", 0.0)
+    busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
+    follower = Told(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
+    shop = replace(shop, follower=follower)
+    shop.run()
+    assert len(read(shop)) == 1
+    assert "threads are running at the source, more than 0" in follower.notes.said[-1]
+    shop.do("update a set v = 'later' where id % 3 = 0", "flush binary logs")
+    start = shop.run().end.at.file
+    shop.do("insert into b values (1000, 'new')")
+    follower.snapshot = FIFTY
+    with monkeypatch.context() as patch:
+        at_chunk(patch, follower, 3, lambda: shop.do(f"purge binary logs to '{start}'"))
+        report = shop.run()
+    assert len(read(shop)) == 2 + 3
+    assert f"the server purged its log up to {start}" in follower.notes.said[-1]
+    assert {one.table.name for one in report.loading} == {"a", "b"}
+    shop.run()
+    for table in "ab":
+        shop.require_whole(table, rereads=1)
+
+
+def test_a_log_that_was_purged_unread(shop: Shop) -> None:
+    """With `on_position_lost = "resnapshot"` all tables are read again, over as many runs as it
+    takes: what was changed, deleted, dropped, made and altered in between is right."""
+    policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
+    follower = replace(shop.follower, policies=policies)
+    shop = replace(shop, follower=follower)
+    shop.do(
+        "create table keyless (id int)",
+        "insert into keyless values (1), (1)",
+        "create table gone (id int primary key)",
+        "insert into gone values (1)",
+    )
+    shop.run()
+    shop.do(
+        "update a set v = 'lost' where id % 3 = 0",
+        "delete from b where id < 60",
+        "insert into keyless values (1)",
+        "alter table b add column w int default 7",
+        "create table made (id int primary key)",
+        "insert into made values (1)",
+        "drop table gone",
+        "flush binary logs",
+    )
+    newest = shop.stand.rows("show binary logs")[-1][0]
+    shop.do(f"purge binary logs to '{newest}'", "update a set v = 'later' where id % 7 = 0")
+    follower.snapshot = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
+    for number in range(3):
+        shop.run()
+        shop.do(f"update b set w = w + 1 where id % 5 = {number}", "delete from a where id < 9")
+    assert unread(follower)
+    follower.snapshot = FIFTY
+    shop.run()
+    shop.run()
+    assert not unread(follower)
+    compared = verify(follower.work())
+    assert compared.equal
+    tables = {table.table.name for table in compared.tables}
+    assert tables == {"a", "b", "keyless", "made"}
+    assert shop.state("gone").condition is TableCondition.DROPPED
+
+
+def unread(follower: Follower) -> bool:
+    return bool(follower.ledger.open_loads(SOURCE))
 
 
 @dataclass

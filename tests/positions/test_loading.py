@@ -100,6 +100,17 @@ def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
     assert shop.follower.ledger.open_loads(SOURCE) == []
 
 
+def test_tables_that_join_later_are_read_too(shop: Shop) -> None:
+    """The others go on by the log."""
+    shop.follower.tables = [f"{shop.name}.b"]
+    shop.run()
+    shop.do("update a set v = 3 where id < 7", "insert into b values (2, 2)")
+    shop.follower.tables = [f"{shop.name}.*"]
+    while shop.run().loading or unread(shop):
+        shop.do("insert into keyless values (3, 3)", "delete from a where id = 9")
+    require_all(shop)
+
+
 def test_chunk_by_chunk_over_several_runs(shop: Shop, piecemeal: Callable[[int], None]) -> None:
     """What is written meanwhile is captured; the others are merged; each chunk is read once."""
     seen = []
@@ -165,8 +176,10 @@ def test_a_table_that_is_read_is_not_compared(shop: Shop, piecemeal: Callable[[i
     "change",
     [
         "alter table a add column w int",
-        "alter table a modify v bigint",
+        "set sql_mode = ''; alter table a modify v tinyint",
         "truncate table a",
+        "create table p (id int primary key, v int) partition by hash (id) partitions 1; "
+        "insert into p values (5, 6); alter table p exchange partition p0 with table a",
         "drop table a; create table a (id int primary key, v int); insert into a values (1, 2)",
         "rename table a to a2, b to a, a2 to b",
         "alter table a add column w int; alter table a drop column w",

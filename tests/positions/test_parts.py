@@ -25,6 +25,7 @@ from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
 from tests.positions.test_replays_told import replayed
+from tests.proof.writing import spoil
 
 ROWS = 200
 
@@ -193,6 +194,15 @@ def test_tables_that_allow_none(shop: Shop) -> None:
     shop.pause("a")
     with pytest.raises(ConditionRefused, match="paused"):
         refresh(shop, "id = 1")
+
+
+def test_a_key_that_the_mirror_has_twice_is_not_merged(shop: Shop) -> None:
+    """Both rows would stay."""
+    spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
+    with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
+        refresh(shop, "id < 10")
+    assert raised.value.hint == f"`lockstep snapshot {shop.table('a')}` reads all of it"
+    assert refresh(shop, "id > 10").rows == ROWS - 11
 
 
 def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> None:

@@ -165,6 +165,13 @@ def test_without_gtids_no_replica_is_read(bare_pair: Pair) -> None:
     _require_refused(Follower(source, ["shop.*"], start="snapshot"), "GTIDs")
 
 
+def test_no_replica_of_mariadb_is_read(mariadb: MySqlStand, mariadb_database: str) -> None:
+    mariadb.execute("create table a (id int primary key)", database=mariadb_database)
+    source = MySqlServer(settings(mariadb), read_from=settings(mariadb))
+    follower = Follower(source, [f"{mariadb_database}.*"], start="snapshot")
+    _require_refused(follower, "is a MariaDB")
+
+
 def _require_refused(follower: Follower, why: str) -> None:
     """By a run, and by `check` before it."""
     looked = follower.server.survey().read_from

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from threading import Thread
 
 import pytest
 
@@ -14,6 +15,7 @@ from pipeline.runs.context import VerifyReport
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import until
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, KEYS, SPOILED, spoil, statement, writers
@@ -134,6 +136,30 @@ def test_a_table_that_was_altered_is_not_proven(stand: MySqlStand, own: str) -> 
     assert not found.differs
     hot.follower.run()
     assert hot.verify().equal
+
+
+def test_a_read_that_somebody_ends_proves_nothing(mysql: MySqlStand, database: str) -> None:
+    """And says nothing against the table; the others are proven."""
+    hot = made(mysql, database)
+    waits = f"db is null and info like '%`{database}`.`hot`%' and state like 'Waiting for table%'"
+    reads = f"select id from information_schema.processlist where {waits}"
+
+    def end() -> None:
+        until(lambda: bool(mysql.rows(reads)))
+        mysql.execute(*(f"kill query {number}" for (number,) in mysql.rows(reads)))
+
+    with mysql.connect(database) as session, session.cursor() as cursor:
+        cursor.execute("lock tables hot write")
+        killer = Thread(target=end)
+        killer.start()
+        found = hot.verify()
+        killer.join()
+    (unproven,) = found.not_proven
+    assert unproven.table == hot.table
+    assert "interrupted" in unproven.reason
+    assert unproven.hint == f"`lockstep verify {hot.table}` again, in a while"
+    assert [table.table.name for table in found.tables if table.equal] == ["quiet"]
+    assert not found.differs
 
 
 def test_rows_of_which_the_log_has_a_part(mysql: MySqlStand, database: str) -> None:

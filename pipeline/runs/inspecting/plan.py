@@ -158,16 +158,19 @@ def make_plan(work: Workplace) -> Plan:
     )
 
 
+SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
+
+
 def loads_take(
     work: Workplace, facts: ServerFacts, loads: Iterable[PlannedLoad]
 ) -> tuple[str, ...]:
-    """About how long the tables take to be read, and what the server's log leaves of the time for
-    it, a sentence each."""
+    """About how long the tables take to be read, which space, and what the server's log leaves of
+    the time for it, a sentence each."""
     rows = sum(max((load.estimated or 0) - load.rows, 0) for load in loads)
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {CURE}",)
-    return (room.forecast(rows, plan.connections), *short)
+    return (room.forecast(rows, plan.connections), SPACE, *short)
 
 
 def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]:

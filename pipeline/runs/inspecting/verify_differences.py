@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -61,7 +63,7 @@ def differences(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake = _both(work, cursor, side, wrong)
+    source, lake, repeated = _both(work, cursor, side, wrong)
     rows = list(told_rows(side, wrong, source, lake, show_values=show_values))
     return replace(
         told,
@@ -70,7 +72,7 @@ def differences(
         different=len(wrong.different),
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
-        where=_where(side, wrong, source, lake),
+        where=None if repeated else _where(side, wrong, source, lake),
     )
 
 
@@ -101,13 +103,16 @@ Rows = dict[int, pa.RecordBatch]
 """By the hash of its key, each as a batch of one."""
 
 
-def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows]:
-    """Some of the rows that differ, of the source and of the mirror."""
+def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows, bool]:
+    """Some of the rows that differ, of the source and of the mirror; and whether the mirror has
+    several of one key, of which a merge would leave as many as there are."""
     if not wrong.all:
-        return {}, {}
+        return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
     source = by_key(side, _source_rows(work, cursor, side, wanted))
-    return source, by_key(side, side.mirror.rows(side.hasher, wanted))
+    rows = side.mirror.rows(side.hasher, wanted)
+    lake = by_key(side, rows)
+    return source, lake, rows.num_rows > len(lake)
 
 
 def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
@@ -211,11 +216,18 @@ def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
         return f"a row without a key ({int(side.hasher.rows(row)[0]):016x})"
     names = side.hasher.key
     [values] = row.select(list(names)).to_pylist()
-    return ", ".join(f"{name}={values[name]!r}" for name in names)
+    return ", ".join(f"{name}={_shown(values[name])}" for name in names)
 
 
 def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
     if row is None:
         return {}
     [values] = row.select(list(names)).to_pylist()
-    return {name: repr(values[name]) for name in names}
+    return {name: _shown(values[name]) for name in names}
+
+
+def _shown(value: object) -> str:
+    """As a person reads it; what is text, and what is not, can be told."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value) if isinstance(value, date | time | timedelta) else repr(value)

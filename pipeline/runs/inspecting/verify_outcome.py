@@ -99,8 +99,8 @@ def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableNa
         if table.equal or state is None or state.condition is not TableCondition.ACTIVE:
             continue
         count = differing(table)
-        rows = "1 row" if count == 1 else f"{count:,} rows"
-        error = owed(f"a comparison found {rows} that differ, and it is to be repaired")
+        rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
+        error = owed(f"a comparison found {rows}, and it is to be repaired")
         work.ledger.quarantine(lease, Quarantine.of(table.table, error, str(report.position.at)))
         wrong.append(table.table)
     return tuple(wrong)

@@ -24,6 +24,7 @@ from pipeline.errors import (
     NothingMatches,
     SourceMoving,
     StructureMoved,
+    TableBusy,
     TableError,
 )
 from pipeline.ports.compared import SourceSum
@@ -85,7 +86,8 @@ def compare(
     """What is found of each table, given what the lake shows."""
     found: dict[TableName, Found] = {}
     summed: dict[TableName, Summed] = {}
-    for table in tables:
+    for done, table in enumerate(tables):
+        work.progress.compare(done=done, total=len(tables), table=table)
         one = tried(table, partial(_summed, work, shown, table))
         if isinstance(one, Summed):
             summed[table] = one
@@ -126,6 +128,8 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
             return compare()
     except MirrorRefused as error:
         return NotCompared(table, error.reason, reload_hint(table))
+    except TableBusy as error:
+        return Unfollowed(table, error.reason, f"`lockstep verify {table}` again, in a while")
     except TableError as error:
         return NotCompared(table, error.reason, error.hint)
     except NothingMatches as error:

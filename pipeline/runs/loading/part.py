@@ -200,24 +200,33 @@ def _taken(
     for batch in found.rows.batches:
         rows.put(batch)
         hashes.append(hasher.keys(batch))
-    work.progress.note(f"{order.table}: {rows.rows:,} rows were read where {order.condition.text}")
+    work.progress.note(f"{order.table}: rows read where {order.condition.text}: {rows.rows:,}")
     return np.unique(np.concatenate(hashes))
 
 
 def _not_read(
     mirror: Mirror, order: PartOrder, hasher: RowHasher, read: Hashes
 ) -> list[pa.RecordBatch]:
-    """Keys of the mirror that the condition may hold for, and that were not read."""
+    """Keys of the mirror that the condition may hold for, and that were not read.
+    `ConditionRefused` where it has several rows of one that was: a merge would leave as many."""
     limits = order.condition.limits
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     column, spans = span_of(schema, limits)
-    kept = []
+    kept, both = [], [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, column, spans):
-        inside = bounded(batch, limits)
-        inside &= ~np.isin(hasher.keys(batch), read)
+        keys, inside = hasher.keys(batch), bounded(batch, limits)
+        there = np.isin(keys, read)
+        both.append(keys[there])
+        inside &= ~there
         if inside.any():
             kept.append(batch.filter(pa.array(inside)).select(list(hasher.key)))
+    found = np.concatenate(both)
+    if more := len(found) - len(np.unique(found)):
+        raise ConditionRefused(
+            f"the mirror of {order.table} has keys twice, {more:,} in all",
+            hint=f"`lockstep snapshot {order.table}` reads all of it",
+        )
     return kept
 
 

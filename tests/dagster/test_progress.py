@@ -1,0 +1,43 @@
+"""How far the reading of tables has come, in a Dagster run's log and beside its step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assets.pages.steps import captured_metadata
+from assets.progress import LoggedProgress
+from pipeline.gtid import GtidSet
+from pipeline.position import Coordinates, LogFile, Position
+from pipeline.runs.context import CaptureReport
+from pipeline.snapshot.progress import Progress
+from pipeline.table import TableName
+
+READ = Progress(TableName("shop", "orders"), 1_200_000, 5_000_000, 12.0)
+SENTENCE = "shop.orders: 1,200,000 of about 5,000,000 rows, 24 %, about 38 s left"
+WHOLE = Progress(TableName("shop", "items"), 7, 9, 0.1, finished=True)
+
+
+@dataclass
+class Log:
+    said: list[object] = field(default_factory=list)
+
+    def info(self, msg: object) -> None:
+        self.said.append(msg)
+
+    def warning(self, msg: object) -> None:
+        self.said.append(msg)
+
+
+def test_tables_that_are_being_read_are_told() -> None:
+    """Now and then in the log, and once a run ends without them."""
+    log, now = Log(), [100.0]
+    progress = LoggedProgress(log, lambda: now[0])
+    for second in (0.0, 1.0, 11.0):
+        now[0] = 100.0 + second
+        progress.load((READ, WHOLE))
+    assert log.said == [SENTENCE, SENTENCE]
+    place = Position(Coordinates(LogFile("binlog", 3), 4), GtidSet(), "a server")
+    report = CaptureReport(
+        *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
+    )
+    assert captured_metadata(report)["loading"].value == SENTENCE
