@@ -3,6 +3,9 @@
 A run that is killed stays "started" in Dagster for ever. Whoever takes the source's lock
 next, and a sensor, report it. The ledger decides: a run is dead when it had a lease that
 is not held any more, or when it neither took one nor said that it waits for one within `GRACE`.
+
+Where the steps of a run are processes, each has a lease of its own, and gives it back. Between two
+of them, and while it is at another project's steps, such a run is nobody's here to judge.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.names import SOURCE_TAG, WAITS_TAG, lease_tag
+from assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, lease_tag
 from pipeline.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
@@ -31,17 +34,20 @@ _UNDER_WAY = [
 class RunUnderWay:
     """A Dagster run that is not at its end; `token` of the lease it had, if any. `since`: its
     process began, or said last that it waits for the lock; what it was queued for does not
-    count."""
+    count. `released`: it gave that lease back."""
 
     run_id: str
     token: int | None
     since: datetime
+    released: bool = False
 
 
 def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
     """Why a run's process must be gone, in one sentence; None while it may be alive."""
     named = lease is not None and lease.dagster_run == run.run_id
     if lease is not None and lease.live and named:
+        return None
+    if run.released and not (named and lease is not None and lease.token != run.token):
         return None
     if named or run.token is not None:
         return "The process of this run is gone: its lease on the source is not held any more."
@@ -60,6 +66,7 @@ def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWa
             run_id=record.dagster_run.run_id,
             token=_token(record.dagster_run.tags, source),
             since=_sign_of_life(record),
+            released=RELEASED in record.dagster_run.tags.get(lease_tag(source), ""),
         )
         for record in records
     ]
@@ -102,6 +109,13 @@ def take_over(
     return report_dead(instance, others, gone, now)
 
 
+def let_go(instance: dg.DagsterInstance, lease: Lease) -> None:
+    """Mark the run that gave its lease back, and may go on with other steps."""
+    if lease.dagster_run is not None:
+        told = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
+        instance.add_run_tags(lease.dagster_run, told)
+
+
 def _sign_of_life(record: dg.RunRecord) -> datetime:
     began = record.update_timestamp.astimezone(UTC)
     if record.start_time is not None:
@@ -113,5 +127,5 @@ def _sign_of_life(record: dg.RunRecord) -> datetime:
 
 
 def _token(tags: Mapping[str, str], source: str) -> int | None:
-    text = tags.get(lease_tag(source), "")
+    text, _, _ = tags.get(lease_tag(source), "").partition(" ")
     return int(text) if text.isdigit() else None

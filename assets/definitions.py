@@ -21,11 +21,11 @@ import dagster as dg
 from assets.catalogue import CatalogueEntry, fingerprint, read_catalogue
 from assets.checks.source import source_checks
 from assets.coverage import Coverage, read_coverage
-from assets.dead_runs import take_over
+from assets.dead_runs import let_go, take_over
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
-from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, job_name
+from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
 from assets.replays import heal_schedule, replay_asset, replay_job
 from assets.runs import SESSIONS, run_assets
@@ -199,6 +199,10 @@ def _sessions(
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
+        def on_release(lease: Lease) -> None:
+            if not is_own_job(run.job_name):  # which ends with its lease
+                let_go(instance, lease)
+
         def make(source: str) -> RunSession:
             return RunSession(
                 adapters=adapters,
@@ -211,6 +215,7 @@ def _sessions(
                 record=record(source),
                 until=_until(run.tags),
                 on_wait=on_wait,
+                on_release=on_release,
             )
 
         with open_site() as adapters:

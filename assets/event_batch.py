@@ -2,11 +2,12 @@
 
 Dagster's SQLite storage opens two databases for each event, commits to both and waits for the disk:
 a run that changed a thousand tables spends longer on telling of them than on merging. Within
-`at_once` its databases stay open, and many events share a commit. They are the same events in the
-same order; other storages are left as they are.
+`at_once` its databases stay open, many events share a commit, what their tables are like is looked
+at once, and an event is written out once (`event_text`). They are the same events in the same
+order; other storages are left as they are.
 
 Dagster offers no such thing publicly. So this module, and no other but `timeline`, uses what it
-keeps for itself: one method of one class. With another storage, events are stored one by one.
+keeps for itself: three methods of one class. With another storage, events are stored one by one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from threading import get_ident
 from typing import Any, Final
 
@@ -22,6 +24,8 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventL
 from sqlalchemy import create_engine
 from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
+
+from assets.event_text import write_events_once
 
 EVENTS: Final = 200
 """Events of one commit: while they are stored, nobody else's can be."""
@@ -41,12 +45,33 @@ def at_once(instance: dg.DagsterInstance) -> Iterator[None]:
         return
     with ExitStack() as closing:
         held = _Held(storage, storage._connect, closing)
-        vars(storage)["_connect"] = held.connect
+        instead = {
+            "_connect": held.connect,
+            "has_table": cache(storage.has_table),
+            "_has_asset_key_index_cols_on_connection": _once(
+                storage._has_asset_key_index_cols_on_connection
+            ),
+        }
+        vars(storage).update(instead)
+        write_events_once()
         try:
             yield
         finally:
-            del vars(storage)["_connect"]
+            for name in instead:
+                del vars(storage)[name]
             held.commit()
+
+
+def _once(look: Callable[[Connection], bool]) -> Callable[[Connection], bool]:
+    """The first answer, whatever connection is asked over."""
+    found: list[bool] = []
+
+    def answer(connection: Connection) -> bool:
+        if not found:
+            found.append(look(connection))
+        return found[0]
+
+    return answer
 
 
 @dataclass(slots=True)

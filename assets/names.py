@@ -19,8 +19,10 @@ CLI_TAG = "lockstep/cli"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"
-"""Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token; `UNTIL_TAG` a
-place, as `--until` takes it; `WAITS_TAG` the moment at which a run still waited for the lock."""
+"""Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token, and `RELEASED` behind
+it once it was given back; `UNTIL_TAG` a place, as `--until` takes it; `WAITS_TAG` the moment at
+which a run still waited for the lock."""
+RELEASED = "released"
 
 _KEPT = "_-$ "
 
@@ -102,6 +104,12 @@ def replay_job_name(source: str) -> str:
 
 def upkeep_job_name(source: str) -> str:
     return f"{job_name(source)}_upkeep"
+
+
+def is_own_job(name: str) -> bool:
+    """Whether a job is Lockstep's, and no selection of assets that somebody clicked or another
+    project's job has: ours run in one process, under one lease."""
+    return name.startswith("lockstep_")
 
 
 def lease_tag(source: str) -> str:

@@ -25,6 +25,7 @@ from assets.declared import Declaration
 from assets.event_batch import at_once
 from assets.failures import failure
 from assets.hints import evaluated
+from assets.merge_news import MergeNews
 from assets.pages.steps import (
     acknowledged_metadata,
     captured_metadata,
@@ -34,7 +35,7 @@ from assets.pages.steps import (
 )
 from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
-from assets.table_news import materializations, note_tables, structure_news
+from assets.table_news import note_tables, structure_news
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.preflight import pause_from_now
@@ -87,7 +88,7 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
 
     def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
-        session.record.began = session.workplace().clock()
+        session.record.began = began = session.workplace().clock()
         try:
             report = session.run(capture)
         except LockstepError as error:
@@ -99,7 +100,7 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
                 for event in structure_news(names, work, report.batch):
                     context.log_event(event)
             note_tables(context, settings, work)
-        return dg.MaterializeResult(metadata=captured_metadata(report))
+        return dg.MaterializeResult(metadata=captured_metadata(report, began))
 
     spec = declared.spec(
         names.captured,
@@ -201,17 +202,16 @@ def merge_and_log(
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge all tables or those of `only`, and log what changed."""
+    """Merge all tables or those of `only`, and log each as it is committed."""
+
+    news = MergeNews(context, settings, session)
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
-        return merge(work, lease, only)
+        return merge(work, lease, only, news.take)
 
     try:
-        report = session.run(step)
+        return session.run(step)
     except LockstepError as error:
         raise failure(error) from error
-    names = Declaration.of(settings, session.source).names
-    with at_once(context.instance):
-        for event in materializations(names, settings, session.workplace(), report):
-            context.log_event(event)
-    return report
+    finally:
+        news.end()

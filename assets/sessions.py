@@ -98,8 +98,10 @@ class RunRecord:
 class RunSession:
     """One source within one Dagster run. The lease is taken by the first step.
 
-    `on_lease` is told each new lease and the one before it, `on_wait` that somebody else's is
-    waited for. `pause` waits seconds. `until`: where the run ends, if not at the log's head.
+    `on_lease` is told each new lease and the one before it, `on_wait` that another's is waited
+    for, `on_release` a lease that is given back in order, before it is: where steps are processes,
+    the next one takes another. `pause` waits seconds. `until`: where the run ends, if not at the
+    log's head.
     """
 
     adapters: Site
@@ -112,6 +114,7 @@ class RunSession:
     record: RunRecord
     until: Place | None = None
     on_wait: Callable[[], None] = lambda: None
+    on_release: Callable[[Lease], None] = lambda _: None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
 
@@ -119,7 +122,8 @@ class RunSession:
         """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
 
         Every step may follow its own failure: it asks the ledger what is done. `patient`: the
-        lease is waited for while another run has it, instead of `SourceBusy`.
+        lease is waited for while another run has it, instead of `SourceBusy`; while another step
+        of the same run has it, it always is.
         """
         for wait in STEP.tries(self.pause):
             try:
@@ -163,22 +167,32 @@ class RunSession:
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
-        self._place = None
-        self._held.close()
+        place, self._place = self._place, None
+        try:
+            if place is not None:
+                self.on_release(place[1])
+        finally:
+            self._held.close()
 
     def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
         if self._place is None:
             work = self._make_workplace()
             before = work.ledger.lease(self.source)
-            ledger, asks = work.ledger, (self.source, self.holder)
-            lease = self._held.enter_context(
-                lock_when_free(ledger, *asks, self._waits, run=self.run_id)
-                if patient
-                else ledger.lock(*asks, self.run_id)
-            )
+            lease = self._take(work.ledger, patient)
             self._place = (work, lease)
             self.on_lease(lease, before)
         return self._place
+
+    def _take(self, ledger: Ledger, patient: bool) -> Lease:
+        asks = (self.source, self.holder)
+        try:
+            return self._held.enter_context(ledger.lock(*asks, self.run_id))
+        except SourceBusy:
+            holds = ledger.lease(self.source)
+            if not patient and (holds is None or holds.dagster_run != self.run_id):
+                raise
+        waiting = lock_when_free(ledger, *asks, self._waits, run=self.run_id)
+        return self._held.enter_context(waiting)
 
     def _waits(self, sentence: str) -> None:
         self.progress.note(sentence)

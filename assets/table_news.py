@@ -1,7 +1,7 @@
-"""What a run tells Dagster of tables: those that changed, and those that stand otherwise.
+"""What a run tells Dagster of tables: what became of structures, and those that stand otherwise.
 
 Belongs here: gathering it from the ledger, and keeping the catalogue. Does not: what is shown of
-it (`pages.tables`), when (`runs`).
+it (`pages.tables`), when (`runs`), what was merged (`merge_news`).
 
 Only news is told: a table that stands as it did when Dagster was last told costs nothing. What
 was told last is in the catalogue; where that is lost, it is told again.
@@ -10,22 +10,15 @@ was told last is in the catalogue; where that is lost, it is told again.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue, update_catalogue
 from assets.declared import Declaration
 from assets.names import SourceNames
-from assets.pages.tables import (
-    MergedTable,
-    check_evaluation,
-    materialization,
-    structure_observation,
-)
-from pipeline.position import Position
-from pipeline.runs.context import MergeReport, Workplace
+from assets.pages.tables import check_evaluation, structure_observation
+from pipeline.runs.context import Workplace
 from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
@@ -57,15 +50,14 @@ def note_tables(
     work: Workplace,
     changed: Collection[TableName] = (),
 ) -> None:
-    """Log a check's evaluation for each table that stands otherwise than Dagster knows, and
-    bring the catalogue up to the ledger. `changed`: tables that were just materialized, whose
-    evaluations of before Dagster takes for outdated; of more than `_FEW`, those that stand well
-    are left at that."""
+    """Log a check's evaluation for each table that there is news of, and bring the catalogue up to
+    the ledger. `changed`: tables that were just materialized."""
     source = work.source.name
     names = Declaration.of(settings, source).names
     standings = standings_of(work)
     known = {entry.table: entry.told for entry in read_catalogue(settings.state_folder, source)}
-    entries, few = [], len(changed) <= _FEW
+    prints = {table: _print(standing) for table, standing in standings.items()}
+    news, entries = news_of(standings, prints, known, changed), []
     for table, state in work.ledger.table_states(source).items():
         entry = CatalogueEntry(
             table.database,
@@ -74,15 +66,31 @@ def note_tables(
             state.changelog,
             dropped=state.condition is TableCondition.DROPPED,
             ended=state.mirror_ended,
-            told=_print(standings[table]),
+            told=prints[table] if table in news else known.get(table, ""),
         )
         entries.append(entry)
-        due = table in changed and (few or not standings[table].follows)
-        if due or known.get(table) != entry.told:
+        if table in news:
             context.log_event(check_evaluation(names, standings[table]))
     others = update_catalogue(settings.state_folder, source, entries, complete=False)
     if others and settings.webserver() is None:
         context.log.info("Tables came or went: reload definitions to see them on the page.")
+
+
+def news_of(
+    standings: Mapping[TableName, TableStanding],
+    prints: Mapping[TableName, str],
+    known: Mapping[TableName, str],
+    changed: Collection[TableName],
+) -> frozenset[TableName]:
+    """The tables to tell of: those that stand otherwise than Dagster knows, and the changed ones,
+    whose evaluations of before it takes for outdated; of more than `_FEW`, those that stand well
+    are left at that. Of tables that it knows nothing of and that stand well, `_FEW` are told of,
+    and the others the next times."""
+    other = {table for table, one in prints.items() if known.get(table, "") != one}
+    few = len(changed) <= _FEW
+    again = {one for one in changed if one in standings and (few or not standings[one].follows)}
+    new = [one for one in other - again if standings[one].follows and not known.get(one)]
+    return frozenset((other | again) - set(sorted(new)[_FEW:]))
 
 
 def _print(standing: TableStanding) -> str:
@@ -101,37 +109,3 @@ def structure_news(
         made_by = version.statement if event.kind in _BY_STATEMENT else None
         statement = None if made_by is None else ledger.statement(source, made_by)
         yield structure_observation(names, event, statement)
-
-
-def materializations(
-    names: SourceNames, settings: Settings, work: Workplace, report: MergeReport
-) -> Iterator[dg.AssetMaterialization]:
-    """One for each write of a mirror."""
-    if not report.merged:
-        return
-    source, lake, now = work.source.name, settings.lake_path(), work.clock()
-    ends = _ends(work, min(done.first_batch for done in report.merged))
-    sizes: Counter[tuple[TableName, int]] = Counter()
-    for batch in ends:
-        for segment in work.ledger.segments(batch):
-            sizes[segment.table, batch] += sum(file.size for file in segment.files)
-        for part in work.ledger.snapshots(source, batch):
-            sizes[part.table, batch] += sum(file.size for file in part.files)
-    for done in report.merged:
-        covered = [batch for batch in ends if done.first_batch <= batch <= done.last_batch]
-        merged = MergedTable(
-            done,
-            position=ends.get(done.last_batch),
-            change_bytes=sum(sizes[done.table, batch] for batch in covered),
-            schema=work.ledger.schema_version(source, done.table, done.shows).schema,
-        )
-        yield materialization(names, merged, lake, now)
-
-
-def _ends(work: Workplace, first: int) -> dict[int, Position | None]:
-    """The source's batches from `first` on, and where each ends."""
-    newest = work.ledger.captured_cursor(work.source.name)
-    if newest is None:
-        return {}
-    found = work.ledger.live_batches(work.source.name, first, newest.batch)
-    return {batch.id: batch.end for batch in found}

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from lockstep.grammar import UsageError
 from lockstep.log import JsonLog, LoggedProgress
 from lockstep.streams import Streams
 
@@ -57,6 +58,16 @@ class CommandContext:
     def sources(self, name: str | None) -> tuple[SourceSettings, ...]:
         """The source of that name, or all of them."""
         return self.settings.sources if name is None else (self.settings.source(name),)
+
+    def one_source(self, name: str | None) -> SourceSettings:
+        """The source of that name, or the only one; `UsageError` where there are several."""
+        sources = self.sources(name)
+        if len(sources) > 1:
+            names = ", ".join(source.name for source in sources)
+            raise UsageError(
+                f"There are several sources: {names}.", hint="say which one: --source NAME"
+            )
+        return sources[0]
 
     def say(self, text: str = "") -> None:
         """A line of the answer, unless only the object was asked for."""

@@ -149,6 +149,7 @@ def make_parser() -> argparse.ArgumentParser:
         )
     )
     _recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
+    _undo(command("undo", "take a run back, and all behind it; the log is read again from there"))
     _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
     _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
     _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
@@ -391,6 +392,18 @@ def _recover(parser: argparse.ArgumentParser) -> None:
         help="go back to where this batch ended, and undo the later ones (default: the newest "
         "batch that all tables show)",
     )
+    parser.add_argument(
+        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
+    )
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _undo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="the run's id, which may be shortened")
     parser.add_argument(
         "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
     )

@@ -23,7 +23,8 @@ _LISTED = 50
 """Tables in a run's summary."""
 
 
-def captured_metadata(report: CaptureReport) -> Metadata:
+def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
+    """`began`: before the run looked where the log ends."""
     counts = sum(report.counts.values(), RowCounts())
     found: Metadata = {
         "decision": dg.MetadataValue.text(f"{report.rule}: {report.reason}"),
@@ -33,6 +34,8 @@ def captured_metadata(report: CaptureReport) -> Metadata:
         "rows": dg.MetadataValue.int(report.rows),
         **rows_metadata(counts),
         "log bytes": dg.MetadataValue.int(report.log_bytes),
+        "largest transaction bytes": dg.MetadataValue.int(report.largest),
+        **_lag_at_start(report, began),
         "tables": dg.MetadataValue.int(len(report.counts)),
         "seconds": seconds(report.start_seconds + report.capture_seconds),
     }
@@ -50,6 +53,16 @@ def captured_metadata(report: CaptureReport) -> Metadata:
     if report.quarantined:
         found["quarantined"] = quarantine_table(report.quarantined)
     return found
+
+
+def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
+    """Since the last change that the lake had when the run began, as far as that is known; 0 where
+    there was nothing to read."""
+    last = report.start.committed_at
+    if report.batch is not None and last is None:
+        return {}
+    behind = 0.0 if report.batch is None or last is None else (began - last).total_seconds()
+    return {"lag seconds at start": seconds(max(behind, 0.0))}
 
 
 def merged_metadata(report: MergeReport) -> Metadata:

@@ -6,7 +6,8 @@ not: gathering them (`assets.table_news`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +21,7 @@ from pipeline.runs.context import TableMerge
 from pipeline.runs.inspecting.repeated_keys import KeyCount
 from pipeline.schema.column_words import written_type
 from pipeline.schema.history import SchemaStatement
-from pipeline.schema.model import TableSchema
+from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.shown import first_words
 from pipeline.schema.types import sql_type
 from pipeline.standing.tables import TableStanding
@@ -43,12 +44,13 @@ _WORDS = 40
 @dataclass(frozen=True, slots=True)
 class MergedTable:
     """One write of a mirror with what belongs to it: `position`, which the mirror shows now;
-    `change_bytes`, of the changes merged; `schema` where it is known."""
+    `change_bytes`, of the changes merged; `schema` where it is known; `comments` of columns."""
 
     done: TableMerge
     position: Position | None
     change_bytes: int
     schema: TableSchema | None
+    comments: Mapping[str, str] = field(default_factory=dict)
 
 
 def declared_metadata(entry: CatalogueEntry, lake: LakePath) -> Shown:
@@ -114,7 +116,8 @@ def _address(table: TableName, folder: LakePath) -> Shown:
 
 
 def _columns(merged: MergedTable) -> dg.TableSchema:
-    """Types as Spark's SQL calls them in the lake, MySQL's own as the description."""
+    """Types as Spark's SQL calls them in the lake; MySQL's own, and the comment there, as the
+    description."""
     schema = merged.schema
     shown = []
     for name, kind in merged.done.columns:
@@ -124,11 +127,16 @@ def _columns(merged: MergedTable) -> dg.TableSchema:
             dg.TableColumn(
                 name,
                 sql_type(kind),
-                description=None if column is None else f"MySQL: {written_type(column)}",
+                description=_described(column, merged.comments.get(name)),
                 constraints=dg.TableColumnConstraints(nullable=nullable),
             )
         )
     return dg.TableSchema(shown)
+
+
+def _described(column: ColumnSchema | None, comment: str | None) -> str | None:
+    kind = None if column is None else f"MySQL: {written_type(column)}"
+    return ". ".join(filter(None, (kind, comment))) or None
 
 
 def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:

@@ -20,16 +20,10 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without a reason it tells what it would do, and writes nothing."""
-    sources = context.sources(arguments.source)
-    if len(sources) > 1:
-        names = ", ".join(source.name for source in sources)
-        raise UsageError(
-            f"There are several sources: {names}.", hint="say which one: --source NAME"
-        )
     reason = (arguments.reason or "").strip()
     if arguments.reason is not None and not reason:
         raise UsageError("--reason is empty.", hint="`lockstep adopt --help`")
-    source = sources[0].name
+    source = context.one_source(arguments.source).name
     author = arguments.author or getpass.getuser()
 
     if arguments.tables:

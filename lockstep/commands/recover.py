@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from lockstep.recovery_report import recovery_json, recovery_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.consumers import Consumer
-    from pipeline.recovery.facts import Plan
     from pipeline.runs.agreement.recover import Recovery
 
 
@@ -23,13 +23,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without --yes it tells what it would do, and writes nothing."""
     if arguments.yes and arguments.dry_run:
         raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
-    sources = context.sources(arguments.source)
-    if len(sources) > 1:
-        names = ", ".join(source.name for source in sources)
-        raise UsageError(
-            f"There are several sources: {names}.", hint="say which one: --source NAME"
-        )
-    source = sources[0].name
+    source = context.one_source(arguments.source).name
     author = arguments.author or getpass.getuser()
 
     from pipeline.runs.agreement.recover import foresee, recover
@@ -49,31 +43,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     for line in _lines(source, done, arguments, readers):
         context.say(line)
     consumers = {one.name: one.cursor for one in readers}
-    payload = {"source": source, "done": arguments.yes, **_json(done), "consumers": consumers}
-    return Outcome(exits.DONE, payload)
-
-
-def _json(done: Recovery) -> dict[str, Any]:
-    plan = done.plan
-    if plan is None:
-        return {"position": None, "tables": {}, "read_again": {}, "cut": [], "doubts": []}
-    return {
-        "position": str(plan.told.at),
-        "batch": plan.told.batch,
-        "highest_batch": plan.batch,
-        "tables": {
-            str(one.mirror.table): {
-                "mirror": one.mirror.folder,
-                "version": one.version,
-                "restored": one.restored,
-            }
-            for one in plan.adopted
-        },
-        "read_again": {str(table): why for table, why in done.reloads},
-        "left": [one.folder for one in plan.left],
-        "cut": list(done.cut),
-        "doubts": list(plan.doubts),
+    payload = {
+        "source": source,
+        "done": arguments.yes,
+        **recovery_json(done),
+        "consumers": consumers,
     }
+    return Outcome(exits.DONE, payload)
 
 
 def _lines(
@@ -82,9 +58,7 @@ def _lines(
     if done.plan is None:
         yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
     else:
-        yield from _planned(source, done, done.plan)
-        for one in readers:
-            yield f"  the consumer {one.name} {_read_on(one.cursor or 0, done.plan.told.batch)}"
+        yield from recovery_lines(source, done, done.plan, readers)
     behind = "" if given.back_to is None else f" --back-to {given.back_to}"
     does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
     if done.held:
@@ -97,36 +71,3 @@ def _lines(
     else:
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
-
-
-def _read_on(cursor: int, behind: int) -> str:
-    """What going back to a batch means for a consumer that is done up to another."""
-    done = f"is done up to batch {cursor}" if cursor else "is done with no batch yet"
-    if cursor < behind:
-        return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
-    again = f": what came after batch {behind} comes to it again" if cursor > behind else ""
-    return f"{done}{again}; make it anew before the next run (docs/recovery.md)"
-
-
-def _planned(source: str, done: Recovery, plan: Plan) -> Iterator[str]:
-    yield (
-        f"{source}: the ledger goes on after batch {plan.told.batch} of the ledger "
-        f"{plan.told.ledger}, at {plan.told.at}"
-    )
-    if plan.batch > plan.told.batch:
-        yield f"  batches {plan.told.batch + 1} to {plan.batch} are undone; the log is read again"
-    yield f"  {len(plan.adopted)} tables go on with their mirrors"
-    for one in plan.adopted:
-        if one.restored:
-            yield (
-                f"  {one.mirror.table}: its mirror shows version {one.version} once more, since "
-                f"version {one.mirror.newest} is not of that place"
-            )
-    for folder in done.cut:
-        yield f"  {folder} no longer lists what came after that place: it is read again"
-    for table, why in done.reloads:
-        yield f"  the next run reads {table} from the source: {why}"
-    for mirror in plan.left:
-        yield f"  {mirror.folder} stays as it is: the source had dropped {mirror.table}"
-    for doubt in plan.doubts:
-        yield f"  in doubt: {doubt}; `lockstep verify` compares every row"

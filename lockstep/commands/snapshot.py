@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits, partial_snapshot, report
 from lockstep.commands import run
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
 from lockstep.holder import holder
 from pipeline.errors import NothingMatches
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from pipeline.ports.source import SourceTable
     from pipeline.runs.context import Workplace
-    from resources.config import SourceSettings
 
 WHY = partial_snapshot.WHY
 
@@ -29,7 +27,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.runs.context import Unwatched
     from resources.adapters import Adapters
 
-    source = _source(context.sources(arguments.source))
+    source = context.one_source(arguments.source)
     if arguments.where is not None:
         return partial_snapshot.perform(arguments, context, source.name)
     with Adapters(context.settings, on_warning=context.note) as adapters:
@@ -58,15 +56,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 )
                 return Outcome(exits.TRY_AGAIN, {"source": source.name, **told})
             before = rows
-
-
-def _source(sources: Sequence[SourceSettings]) -> SourceSettings:
-    if len(sources) == 1:
-        return sources[0]
-    raise UsageError(
-        f"There are several sources: {', '.join(source.name for source in sources)}.",
-        hint="say which one: --source NAME",
-    )
 
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:

@@ -23,13 +23,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     reason = arguments.reason.strip()
     if not reason:
         raise UsageError("--reason is empty.", hint="`lockstep start-at --help`")
-    sources = context.sources(arguments.source)
-    if len(sources) > 1:
-        names = ", ".join(source.name for source in sources)
-        raise UsageError(
-            f"There are several sources: {names}.", hint="say which one: --source NAME"
-        )
-    source = sources[0].name
+    source = context.one_source(arguments.source).name
     author = arguments.author or getpass.getuser()
 
     from pipeline.runs.inspecting.choose_start import choose_start

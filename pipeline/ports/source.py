@@ -179,6 +179,10 @@ class SourceServer(ComparedServer, Protocol):
     def engines(self) -> dict[TableName, str]:
         """The engine of each table in `tables`, asked for in one short question; '' for none."""
 
+    def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        """What is written about the columns of these tables now, by table and column; for people:
+        no structure has them."""
+
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
         `TableSnapshot` has them; `TableError` as for `snapshot`."""

@@ -17,7 +17,7 @@ spans, which are about whole batches (`spans`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -75,18 +75,27 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
         case OfRun(run):
             return Within(next(one for one in chain if one.id == runs[run]), whole=True)
         case AtMoment(moment):
-            return _at_moment(place, ordinary, moment)
+            return _caught_up(_at_moment(place, ordinary, moment), chain)
         case AtCoordinates(at):
-            return _at_coordinates(place, ordinary, at)
+            return _caught_up(_at_coordinates(place, ordinary, at), chain)
         case InFile(file, moment):
-            return _in_file(place, ordinary, file, moment)
+            return _caught_up(_in_file(place, ordinary, file, moment), chain)
         case AfterGtids(gtids):
-            return _after_gtids(place, ordinary, gtids)
+            return _caught_up(_after_gtids(place, ordinary, gtids), chain)
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time",
                 hint="`lockstep rebuild --help`",
             )
+
+
+def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
+    """Behind a whole batch, those that brought tables back to where it ends."""
+    newest = within.batch
+    for one in chain:
+        if within.whole and one.catches_up and one.follows == newest.id and one.end == newest.end:
+            newest = one
+    return replace(within, batch=newest)
 
 
 def transactions_up_to(place: Place, told: pa.Table) -> int:

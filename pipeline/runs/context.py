@@ -117,7 +117,8 @@ class CaptureReport:
     the end that a person fixed is not behind the start, whatever the log holds. `short`: there
     was more of the log when it began, for its end was fixed or a budget spent. `loading`:
     tables of which rows are still to be read from the source; `loaded`: those of which all were,
-    and that count from this batch on. `refreshed`: what was read of a table by a condition."""
+    and that count from this batch on. `refreshed`: what was read of a table by a condition.
+    `largest`: bytes of the log that the largest transaction takes."""
 
     batch: int | None
     rule: str
@@ -140,6 +141,7 @@ class CaptureReport:
     loading: tuple[LoadProgress, ...] = ()
     loaded: tuple[LoadProgress, ...] = ()
     refreshed: Refreshed | None = None
+    largest: int = 0
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -175,6 +177,7 @@ class CaptureReport:
             loading=other.loading,
             loaded=(*self.loaded, *other.loaded),
             refreshed=self.refreshed or other.refreshed,
+            largest=max(self.largest, other.largest),
         )
 
 

@@ -12,7 +12,7 @@ the refused write made of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -42,8 +42,14 @@ from pipeline.table_state import Quarantine, TableState
 TABLES_AT_ONCE = 4
 
 
-def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = None) -> MergeReport:
-    """Publish, then merge every table that has captured changes, or those of `only`."""
+def merge(
+    work: Workplace,
+    lease: Lease,
+    only: frozenset[TableName] | None = None,
+    settled: Callable[[TableMerge], None] = lambda _: None,
+) -> MergeReport:
+    """Publish, then merge every table that has captured changes, or those of `only`. `settled` is
+    told each, in this thread, once the ledger has it."""
     clock = perf_counter()
     require_claim(work)
     for note in settle_replays(work, lease):
@@ -56,7 +62,7 @@ def merge(work: Workplace, lease: Lease, only: frozenset[TableName] | None = Non
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
     published = perf_counter()
-    merging = _Merging(work, lease, only, failed=list(quarantined))
+    merging = _Merging(work, lease, only, settled, failed=list(quarantined))
     merging.look_around()
     while merging.round():
         pass
@@ -79,6 +85,7 @@ class _Merging:
     work: Workplace
     lease: Lease
     only: frozenset[TableName] | None
+    settled: Callable[[TableMerge], None]
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[Quarantine] = field(default_factory=list)
     renewed: set[TableName] = field(default_factory=set)
@@ -217,23 +224,23 @@ class _Merging:
             self._note(task.state, version)
         else:
             self._quarantine(intent.table, intent.last_batch, foreign)
-        self.merged.append(
-            TableMerge(
-                table=task.intent.table,
-                counts=task.counts,
-                delta_version=version,
-                mirror=task.state.mirror,
-                changelog=task.state.changelog,
-                seconds=seconds,
-                first_batch=task.intent.first_batch,
-                last_batch=task.intent.last_batch,
-                columns=tuple((field.name, field.type) for field in columns),
-                shows=task.plan.final,
-                reason=written.reason,
-                read=task.read,
-                size=size,
-            )
+        done = TableMerge(
+            table=task.intent.table,
+            counts=task.counts,
+            delta_version=version,
+            mirror=task.state.mirror,
+            changelog=task.state.changelog,
+            seconds=seconds,
+            first_batch=task.intent.first_batch,
+            last_batch=task.intent.last_batch,
+            columns=tuple((field.name, field.type) for field in columns),
+            shows=task.plan.final,
+            reason=written.reason,
+            read=task.read,
+            size=size,
         )
+        self.merged.append(done)
+        self.settled(done)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A table whose mirror is to be written anew gets another one where this one cannot be

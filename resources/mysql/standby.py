@@ -89,6 +89,9 @@ class ServerOrStandby:
     def tables(self) -> list[SourceTable]:
         return self._ask(lambda server: server.tables())
 
+    def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        return self._ask(lambda server: server.comments(tables))
+
     def engines(self) -> dict[TableName, str]:
         return self._ask(lambda server: server.engines())
 

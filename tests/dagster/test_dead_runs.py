@@ -28,6 +28,12 @@ CASES = {
     "never came to its first step": ("run-8", None, 999, None, True),
 }
 
+GAVE_BACK = {
+    "between two steps that are processes": ("run-7", 7, FREE, False),
+    "at steps of somebody else's, while another run goes on": ("run-3", 3, LIVE, False),
+    "killed at its next step, before it was tagged": ("run-7", 6, FREE, True),
+}
+
 
 @pytest.mark.parametrize(("run", "token", "age", "lease", "dead"), CASES.values(), ids=CASES.keys())
 def test_who_is_dead(
@@ -37,6 +43,17 @@ def test_who_is_dead(
     under_way = RunUnderWay(run, token, NOW - timedelta(minutes=age))
     assert (why_dead(under_way, lease, NOW) is not None) == dead
     assert timedelta(minutes=999) > GRACE
+
+
+@pytest.mark.parametrize(
+    ("run", "token", "lease", "dead"), GAVE_BACK.values(), ids=GAVE_BACK.keys()
+)
+def test_a_lease_given_back_tells_of_no_death(
+    run: str, token: int, lease: LeaseView, dead: bool
+) -> None:
+    """However long ago: the run may be at a step that needs none."""
+    under_way = RunUnderWay(run, token, NOW - timedelta(days=1), released=True)
+    assert (why_dead(under_way, lease, NOW) is not None) == dead
 
 
 def test_a_schedule_skips_with_a_sentence() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -60,6 +61,13 @@ def test_everything_loads_with_every_server_down(
         "acknowledged",
     }
     assert [s.name for s in repository.schedule_defs] == ["lockstep_shop_schedule"]
+    pause = timedelta(minutes=5)
+    late = dg.FreshnessPolicy.time_window(fail_window=3 * pause, warn_window=2 * pause)
+    policies = {
+        key.path[-1]: repository.asset_graph.get(key).freshness_policy
+        for key in repository.assets_defs_by_key
+    }
+    assert policies == {**dict.fromkeys(policies), "acknowledged": late}
     assert sorted(s.name for s in repository.sensor_defs) == [
         "lockstep_attention",
         "lockstep_dead_runs",

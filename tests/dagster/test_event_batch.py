@@ -8,10 +8,12 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._serdes import serialize_value
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from assets.event_batch import EVENTS, at_once
+from assets.event_text import remembering
 from assets.hints import evaluated
 from assets.home import dagster_home, open_instance
 from tests.dagster.place import QUIET
@@ -80,3 +82,8 @@ def test_events_are_told_in_few_commits(tmp_path: Path, monkeypatch: pytest.Monk
         assert last is not None
         assert last.run_id == instance.get_runs(limit=1)[0].run_id
         assert "_connect" not in vars(instance.event_log_storage)
+        record = instance.fetch_materializations(dg.AssetKey(f"t{TABLES - 1}"), limit=1).records[0]
+    text = remembering(serialize_value)
+    for _ in range(2):
+        for value in (record.event_log_entry, record, dg.AssetKey("t")):
+            assert text(value) == serialize_value(value)

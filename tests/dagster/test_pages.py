@@ -18,6 +18,8 @@ from assets.catalogue import CatalogueEntry, read_catalogue
 from assets.execute import execute
 from assets.names import SourceNames
 from assets.pages.tables import CHECK
+from assets.table_news import news_of
+from pipeline.standing.tables import TableHealth, TableStanding
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -32,7 +34,7 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with two tables that are older than the log, with a row each."""
     for table in "ab":
         mysql.execute(
-            f"create table {table} (id int primary key, v int unsigned)",
+            f"create table {table} (id int primary key, v int unsigned comment 'in euro')",
             f"insert into {table} values (1, 1)",
             database=database,
         )
@@ -106,7 +108,7 @@ def test_rows_that_were_read_are_told(stand: Stand, database: str) -> None:
         (column.name, column.type, column.description) for column in columns.schema.columns
     ] == [
         ("id", "int", "MySQL: int"),
-        ("v", "bigint", "MySQL: int unsigned"),
+        ("v", "bigint", "MySQL: int unsigned. in euro"),
     ]
 
 
@@ -154,6 +156,22 @@ def test_how_a_table_stands_is_told_when_it_changes(
             if evaluation.check_name == CHECK
         }
         assert results == {f"{database}.a": True, f"{database}.odd": False}
+
+
+def test_news_of_many_tables() -> None:
+    """Trouble and its end at once; of tables that are new and stand well a hundred each time, and
+    of many that changed none but those in trouble."""
+    tables = [TableName("shop", f"t{number:03d}") for number in range(250)]
+    well = {one: TableStanding(one, TableHealth.FOLLOWING, "it follows") for one in tables}
+    prints = dict.fromkeys(tables, "well")
+    known: dict[TableName, str] = {tables[-1]: "quarantined"}
+    for count in (101, 100, 49, 0):
+        news = news_of(well, prints, known, ())
+        assert len(news) == count
+        known |= dict.fromkeys(news, "well")
+    ill = {**well, tables[7]: TableStanding(tables[7], TableHealth.QUARANTINED, "it does not")}
+    assert news_of(ill, prints, known, tables) == {tables[7]}
+    assert news_of(ill, prints, known, tables[:100]) == set(tables[:100])
 
 
 def test_a_structure_that_changed_is_observed(

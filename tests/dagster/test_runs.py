@@ -91,6 +91,14 @@ def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, databa
     assert told["position"] == str(cursor.position)
     assert isinstance(told["bytes"], int)
     assert told["bytes"] > 0
+    captured = stand.instance.get_latest_materialization_event(NAMES.captured)
+    assert captured is not None
+    assert captured.asset_materialization is not None
+    read = captured.asset_materialization.metadata
+    largest, whole = (read[what].value for what in ("largest transaction bytes", "log bytes"))
+    assert isinstance(largest, int)
+    assert isinstance(whole, int)
+    assert whole / 2 <= largest < whole, "of two transactions"
     columns = event.asset_materialization.metadata["dagster/column_schema"]
     assert isinstance(columns, dg.TableSchemaMetadataValue)
     assert [column.name for column in columns.schema.columns] == ["id", "v"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,12 +50,12 @@ class Watched:
     def on_lease(self, lease: Lease, before: LeaseView | None) -> None:
         self.leases.append((lease.token, before.token if before else None))
 
-    def session(self) -> RunSession:
+    def session(self, run: str = "run") -> RunSession:
         return RunSession(
             adapters=self.adapters,
             source="shop",
             holder="a test",
-            run_id="run",
+            run_id=run,
             progress=self,
             pause=self.pauses.append,
             on_lease=self.on_lease,
@@ -126,9 +127,22 @@ def test_a_lease_lasts_over_steps_and_ends_with_the_session(watched: Watched) ->
     session = watched.session()
     assert [session.run(Step()), session.run(Step())] == [1, 1]
     with pytest.raises(SourceBusy):
-        watched.session().run(Step())
+        watched.session("another").run(Step())
     session.close()
     assert watched.session().run(Step()) == 2
+
+
+def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:
+    """Where the executor makes a process of each, two may be due at a time."""
+    first, second = watched.session(), watched.session()
+    first.run(Step())
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(second.run, Step())
+        while not watched.notes:
+            assert not waiting.done(), waiting.result()
+        first.close()
+        assert waiting.result() == 2
+    assert "It is waited for." in watched.notes[0]
 
 
 def test_looking_takes_no_lease(watched: Watched) -> None:

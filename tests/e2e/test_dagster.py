@@ -258,8 +258,8 @@ def test_awkward_names(place: Place) -> None:
 def test_a_failing_table_leaves_the_others_their_commits(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of several tables merged at a time one fails: the others are settled, and the next
-    run merges the one that failed, with the same version."""
+    """Of several tables merged at a time one fails: the others are settled and told of, and the
+    next run merges the one that failed, with the same version."""
     place.mysql.execute(*(f"update {DATABASE}.{t} set v = 'again'" for t in "abc"))
     mirrors = place.adapters.lake().mirrors
     write: Callable[..., Any] = type(mirrors).write
@@ -272,6 +272,7 @@ def test_a_failing_table_leaves_the_others_their_commits(
     monkeypatch.setattr(type(mirrors), "write", failing)
     record = place.run()
     assert isinstance(record.defect, OSError)
+    assert sorted(place.tables()) == [f"shop/{DATABASE}.{one}" for one in "ac"]
     (intent,) = place.adapters.ledger().open_intents("shop")
     assert intent.table == TableName(DATABASE, "b")
     monkeypatch.undo()

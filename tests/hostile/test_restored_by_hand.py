@@ -108,7 +108,8 @@ def test_a_run_is_undone(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """Its chapter, behind statements that changed a structure and dropped a table; the lake shows
-    what it showed before them, until the log is read again; killed again and again on the way."""
+    what it showed before them, until the log is read again; killed again and again on the way. Then
+    one run more, by its id."""
     start = head(mysql)
     project = Project.made(
         tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
@@ -134,7 +135,7 @@ def test_a_run_is_undone(
     said = project.run("recover", "--back-to", "3").stdout
     assert "ahead is done up to batch 6: what came after batch 3 comes to it again" in said
     assert "late is done with no batch yet: let it read on first" in said
-    for program, *words in commands("A run is undone"):
+    for program, *words in commands("A run is undone", 1):
         if program == "mv":
             project.at_rest()
             subprocess.run([program, *words], cwd=project.folder, check=True)
@@ -147,6 +148,20 @@ def test_a_run_is_undone(
             columns = DeltaTable(project.lake / "shop" / database / "a").schema().to_arrow()
             assert {"id", "v", "w"} <= set(columns.names)
             assert "u" not in columns.names
+    mysql.execute(f"use {database}", "update a set v = 100")
+    project.run("run")
+    [run] = {one["run"] for one in project.json("report")["sources"]["shop"]["batches"]}
+    for _, *words in commands("A run is undone"):
+        typed = [run[:8] if word == "0f3c1d2e" else word for word in words]
+        if "--yes" in words:
+            assert "Another process uses the ledger" in project.run(*typed, expect=2).stderr
+            project.at_rest()
+            told = project.cold.json(*typed)
+            assert (told["run"], Path(told["ledger_kept"]).is_dir()) == (run, True)
+            [newest] = DeltaTable(project.lake / "shop" / database / "a").history(1)
+            assert newest["operation"] == "RESTORE"
+            continue
+        project.run(*typed)
     compared = project.json("verify")["sources"]["shop"]["tables"]
     assert {name: one["equal"] for name, one in compared.items()} == {f"{database}.a": True}
 

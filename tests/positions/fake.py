@@ -234,6 +234,9 @@ class FakeServer:
     def tables(self) -> list[SourceTable]:
         return [SourceTable(TABLE, "InnoDB", len(self.rows), ("id",))]
 
+    def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        return {}
+
     def engines(self) -> dict[TableName, str]:
         return {TABLE: "InnoDB"}
 

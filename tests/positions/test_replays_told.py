@@ -1,26 +1,31 @@
-"""What the log cannot tell a second time: said, left as it was recorded, and compared."""
+"""What the log cannot tell a second time: said, left as it was recorded, and compared; and tables
+of a past that is broken."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import BatchesWait, SourceBusy
+from pipeline.errors import BatchesWait, PastRefused, SourceBusy
 from pipeline.places import parse_place
+from pipeline.policies import LakePolicies, Renames
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.replaying.replay import plan_replay, replay
 from pipeline.runs.replaying.report import ReplayReport
 from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
+from resources.memory.copies import MemoryCopies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import Pair, catch_up, promote, replicate
+from tests.positions.servers import Pair, catch_up, executed, head, promote, replicate
 from tests.positions.shop import follow, put, turn_to
 from tests.positions.shop import open_shop as open_pair
 
@@ -118,6 +123,83 @@ def test_a_span_over_a_failover(pair: Pair) -> None:
     whys = [batch.as_recorded for batch in done.batches if batch.segments]
     assert whys == ["another server answers than the one whose log it read", None]
     assert not done.differs
+
+
+def test_tables_of_a_broken_past(pair: Pair) -> None:
+    """As of each transaction, where images leave columns out: behind a failover, and behind a gap
+    of which nothing is left to see. What the spans around them hold is right."""
+    open_pair(pair.a)
+    follower = follow(pair.a)
+    seen: list[tuple[str, list[dict[str, Any]]]] = []
+
+    def do(stand: MySqlStand, statement: str) -> None:
+        stand.execute("use shop", "set session binlog_row_image = minimal", statement)
+        rows = stand.rows("select id, v from shop.t order by id")
+        kept = [dict(zip(("id", "v"), row, strict=True)) for row in rows]
+        seen.append((f"gtid:{executed(stand)}", kept))
+
+    do(pair.a, "insert into t values (1, 1), (2, 2)")
+    do(pair.a, "update t set v = 10 where id = 1")
+    follower.run()
+    do(pair.a, "update t set v = 20 where id = 2")
+    follower.run()
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    turn_to(follower, pair.b)
+    do(pair.b, "update t set v = 30 where id = 1")
+    do(pair.b, "delete from t where id = 2")
+    follower.run()
+    pair.b.execute("insert into shop.t values (7, 7)", "delete from shop.t where id = 7")
+    follower.choose("latest")
+    follower.run()
+    do(pair.b, "insert into t values (3, 3)")
+    follower.run()
+    name = TableName("shop", "t")
+    for number, (place, rows) in enumerate(seen):
+        copies, into = MemoryCopies(follower.lake), f"/past/{number}"
+        rebuild_as_of(follower.work(), copies, name, parse_place(place), into)
+        assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows, place
+    done = replayed(follower)
+    assert not done.differs
+    assert {batch.as_recorded for batch in done.batches if batch.segments} == {
+        "another server answers than the one whose log it read",
+        None,
+    }
+
+
+def test_a_table_of_the_past_has_the_name_of_then(mysql: MySqlStand, database: str) -> None:
+    """Where a renamed table keeps its folder, each name is there for its own time; the new one from
+    the end of the batch on that has the rename, since its rows came with the folder."""
+    policies = LakePolicies(renames=Renames.KEEP_PATH)
+    follower = Follower(server(mysql), [f"{database}.*"], lake_policies=policies)
+    places: list[tuple[str, str, int]] = []
+
+    def do(name: str, *statements: str) -> None:
+        for text in statements:
+            mysql.execute(text, database=database)
+            (count,) = mysql.rows(f"select count(*) from {database}.{name}")[0]
+            places.append((name, "{}:{}".format(*head(mysql)), count))
+
+    mysql.execute("create table a (id int primary key, v int)", database=database)
+    follower.run()
+    do("a", "insert into a values (1, 1)", "insert into a values (2, 2)")
+    follower.run()
+    mysql.execute("rename table a to c", database=database)
+    places.append(("", "{}:{}".format(*head(mysql)), 0))
+    do("c", "insert into c values (3, 3)")
+    follower.run()
+    do("c", "update c set v = 7", "delete from c where id = 1")
+    follower.run()
+    for number, (name, place, count) in enumerate(places):
+        for asked in "ac":
+            copies, into = MemoryCopies(follower.lake), f"/past/{number}/{asked}"
+            asks = (follower.work(), copies, TableName(database, asked), parse_place(place), into)
+            if asked == name:
+                assert rebuild_as_of(*asks).rows == count
+            else:
+                with pytest.raises(PastRefused):
+                    rebuild_as_of(*asks)
 
 
 def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:

@@ -129,4 +129,5 @@ class BatchCapture:
             short=self.reading.cut or self.reading.spent is not None or source.until is not None,
             loading=self._loading(),
             loaded=self.segmenter.joining.loaded,
+            largest=self.reading.largest,
         )

@@ -119,6 +119,8 @@ class LogReading:
         taker.follow(self.buffer)
         self.transactions = 0
         self.log_bytes = 0
+        self.largest = 0
+        """Bytes of the log that the largest transaction takes."""
 
     @property
     def end(self) -> Position:
@@ -256,7 +258,9 @@ class LogReading:
         self._committed_at = int(commit_times(run.transactions[-1:])[0])
         self._note_gtids(run)
         self.transactions += len(run.transactions)
-        self.log_bytes += int(run.transactions[:, columns.LOG_BYTES].sum())
+        sizes = run.transactions[:, columns.LOG_BYTES]
+        self.log_bytes += int(sizes.sum())
+        self.largest = max(self.largest, int(sizes.max()))
         if monotonic() - self._told < _TELL_SECONDS:
             return
         self._told = monotonic()

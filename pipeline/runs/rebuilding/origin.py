@@ -32,10 +32,10 @@ from pipeline.runs.merging.job import (
     versions_between,
 )
 from pipeline.runs.rebuilding.cut import Cut
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.history import Origin as VersionOrigin
-from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
-from pipeline.table_state import TableEvent, TableEventKind
+from pipeline.table_state import TableEvent
 
 _STOPPED: Final = frozenset(
     {Missing.QUARANTINED, Missing.PAUSED, Missing.LOADING, Missing.BEHIND, Missing.LATER}
@@ -158,10 +158,10 @@ def _require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[
             raise PastRefused(
                 f"{table} cannot be made as of {cut}: {told.reason}", hint=_earliest(work, table)
             )
-    events = [event for part in parts for event in part.events]
-    if events and events[-1].kind is TableEventKind.DROPPED:
+    held = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
+    if held is not None and held.knowledge is Knowledge.DROPPED:
         raise PastRefused(
-            f"{table} had been dropped at {events[-1].place}, before {cut}",
+            f"{table} had been dropped, or had got another name, at {held.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
         )
     if not parts and not ledger.mirror_versions(source, table, cut.before):
@@ -221,6 +221,8 @@ def _from_changelog(
     gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = [one.id for one in work.ledger.overlaps(source) if one.id <= cut.batch.id]
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
+    if _came_since(work, table, cut, settling[-1].version if settling else 0):
+        raise TableError("its rows came with it from another name", hint="")
     if settling:
         found = reload_origin(parts, adopted=False, gaps=gaps, overlaps=overlaps)
         if isinstance(found, FromSource):
@@ -236,6 +238,18 @@ def _from_changelog(
     if work.source.lake.dropped_columns == "keep" and _loses_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
+
+
+def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bool:
+    """Whether rows came to the name in their folder, behind that version of its structure."""
+    source = work.source.name
+    if work.ledger.table_states(source)[table].adopted is not None:
+        return True
+    return any(
+        one.version > version and _came_with_rows(one) and (one.batch, one.since) <= behind
+        for behind in [(cut.batch.id, cut.at)]
+        for one in work.ledger.schema_versions(source, table)
+    )
 
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:

@@ -45,7 +45,8 @@ def require_mirror(state: TableState) -> None:
         raise TableError("its mirror lacks batches that others have", hint="`lockstep run`")
     if state.adopted is not None or state.mirror_version is None:
         raise TableError(
-            "its mirror came with another table's rows", hint=f"`lockstep verify {table}`"
+            "its mirror came with rows that its changelog does not have",
+            hint=f"`lockstep verify {table}`",
         )
 
 

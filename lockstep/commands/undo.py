@@ -1,0 +1,110 @@
+"""`lockstep undo`: a run, and all behind it, as if they had not been; the log is read again.
+
+It is `lockstep recover --back-to` by the name of a run, with the ledger moved away in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep import exits
+from lockstep.context import CommandContext, Outcome
+from lockstep.grammar import UsageError
+from lockstep.holder import holder
+from lockstep.recovery_report import recovery_json, recovery_lines
+from pipeline.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pipeline.ports.ledger import Ledger
+    from pipeline.runs.agreement.undo import UndoneRun
+
+
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Without --yes it tells what it would do, and writes nothing."""
+    if arguments.yes and arguments.dry_run:
+        raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
+    source = context.one_source(arguments.source).name
+
+    from pipeline.runs.agreement.recover import foresee
+    from pipeline.runs.agreement.undo import undone_run
+    from resources.adapters import Adapters
+
+    with (
+        Adapters(context.settings, on_warning=context.note) as adapters,
+        context.watch(source) as progress,
+    ):
+        work = adapters.workplace(source, progress)
+        undone = undone_run(work.ledger, source, arguments.run)
+        done = foresee(work, undone.behind)
+        assert done.plan is not None, "this ledger holds the source"
+        if arguments.yes:
+            _require_alone(context, source, work.ledger, undone.behind)
+            with work.ledger.lock(source, holder("undo"), None):
+                """No run goes on."""
+        readers = adapters.consumers().consumers(source)
+    also = f", and what came behind it ({undone.later} more)" if undone.later else ""
+    context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
+    for line in recovery_lines(source, done, done.plan, readers):
+        context.say(line)
+    kept = _carried_out(arguments, context, source, undone) if arguments.yes else None
+    if kept is None:
+        does_it = f"`lockstep undo {undone.run} --source {source} --yes` does it"
+        context.say(f"  nothing is written: {does_it}")
+    payload = {
+        "source": source,
+        "run": undone.run,
+        "behind": undone.behind,
+        "done": arguments.yes,
+        "ledger_kept": None if kept is None else str(kept),
+        **recovery_json(done),
+        "consumers": {one.name: one.cursor for one in readers},
+    }
+    return Outcome(exits.DONE, payload)
+
+
+def _carried_out(
+    arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
+) -> Path:
+    """Where the ledger of before is now."""
+    from pipeline.runs.agreement.recover import recover
+    from resources.adapters import Adapters
+    from resources.postgres.embedded import move_away
+
+    folder = context.settings.state_folder / "ledger"
+    kept = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    again = f"`lockstep recover --back-to {undone.behind} --source {source} --yes`"
+    context.say(f"  the ledger of before stays in {kept}; should this be cut off, {again} ends it")
+    move_away(folder, kept)
+    with (
+        Adapters(context.settings, on_warning=context.note) as adapters,
+        context.watch(source) as progress,
+    ):
+        work = adapters.workplace(source, progress)
+        author = arguments.author or getpass.getuser()
+        with work.ledger.lock(source, holder("undo"), None) as lease:
+            recover(work, lease, author=author, behind=undone.behind)
+    context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
+    return kept
+
+
+def _require_alone(context: CommandContext, source: str, ledger: Ledger, behind: int) -> None:
+    """Only a ledger that is Lockstep's own, and has no other source, may be moved away."""
+    back = f"`lockstep recover --source {source} --back-to {behind} --yes`"
+    if context.settings.ledger_dsn() != "embedded":
+        raise ConfigurationError(
+            "The ledger is in a Postgres of yours, and an empty database has to take its place.",
+            hint=f"name one as [ledger] dsn, then {back}",
+        )
+    names = [one.name for one in context.settings.sources if one.name != source]
+    others = [name for name in names if ledger.captured_cursor(name) is not None]
+    if others:
+        raise ConfigurationError(
+            f"The ledger holds other sources too, which would be given up with it: "
+            f"{', '.join(others)}.",
+            hint=f"move it away, {back}, and `lockstep recover --yes --source {others[0]}`, as "
+            "docs/recovery.md says",
+        )
