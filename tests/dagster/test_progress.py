@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from assets.pages.steps import captured_metadata
 from assets.progress import LoggedProgress
@@ -40,4 +41,4 @@ def test_tables_that_are_being_read_are_told() -> None:
     report = CaptureReport(
         *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
     )
-    assert captured_metadata(report)["loading"].value == SENTENCE
+    assert captured_metadata(report, datetime.now(UTC))["loading"].value == SENTENCE
