@@ -56,10 +56,10 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
-from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
+from resources.lake.spark import Spark
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import (
@@ -91,7 +91,7 @@ class SparkMirrors:
         lake: LakePath,
         *,
         staging: Path,
-        spark: SparkProcess,
+        spark: Spark,
         few: Size = FEW,
         in_memory: bool = True,
         keep: timedelta = KEEP,
@@ -101,7 +101,7 @@ class SparkMirrors:
         self._spark = spark
         self._sessions = Sessions(spark)
         self._few = few
-        self._in_memory = in_memory
+        self._in_memory = in_memory and spark.java
         self._keep = keep
 
     def require_ready(self) -> None:

@@ -13,9 +13,12 @@ from resources.lake.claims import FileClaims
 from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
+from resources.lake.remote import RemoteSpark
 from resources.lake.segments import ParquetSegments
+from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
 from resources.lake.settings import refuse_cluster
+from resources.lake.spark import Spark
 from resources.lake.spool import FileSpool
 from resources.lake.upkeep import SparkUpkeep
 
@@ -48,12 +51,11 @@ def open_lake(
     events of transactions larger than memory. `spark_conf` is the `[spark]` table.
     `keep` is how long each version of a mirror stays readable.
     `on_warning` takes a sentence a person should see; it may be called from a thread.
-    `ConfigurationError` for a Spark master that could not see the folder.
+    `ConfigurationError` for a Spark that could not see the folder.
     """
     lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
     passing = Path(staging).absolute()
-    refuse_cluster(spark_conf, lake)
-    spark = SparkProcess(spark_conf, lake=lake, on_warning=on_warning)
+    spark = spark_of(spark_conf, lake, on_warning=on_warning)
     return LakeRoom(
         segments=ParquetSegments(lake, spark=spark),
         spool=FileSpool(lake, passing / "spool"),
@@ -64,3 +66,14 @@ def open_lake(
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
         close=spark.stop,
     )
+
+
+def spark_of(
+    conf: Mapping[str, str], lake: LakePath, *, on_warning: Callable[[str], None]
+) -> Spark:
+    """A Java process of this machine, or the server that `[spark] remote` names."""
+    server = server_of(conf)
+    if server is not None:
+        return RemoteSpark(server, conf, lake=lake)
+    refuse_cluster(conf, lake)
+    return SparkProcess(conf, lake=lake, on_warning=on_warning)

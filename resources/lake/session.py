@@ -13,9 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -23,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipeline.errors import LakeUnavailable, LockstepError
+from pipeline.errors import LakeUnavailable
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
@@ -32,6 +30,7 @@ from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.settings import SparkSettings
+from resources.lake.starting import Starting
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -55,13 +54,15 @@ class Started:
 
 
 class SparkProcess:
-    """One Spark for as long as this object is open; at most one a Python process.
+    """`Spark` on this machine, for as long as this object is open; at most one a Python process.
 
     `user` is the `[spark]` table; `lake` where mirrors are, if not on this machine; `archive`
     whether to start from the class-data archive; `on_warning` takes a sentence a person should
     see, from the starting thread; `patience` is how many seconds Java may take to end once Spark
     has stopped: what it does then is of use only to who makes the archive.
     """
+
+    java = True
 
     def __init__(
         self,
@@ -77,56 +78,31 @@ class SparkProcess:
         self._archive = archive
         self._on_warning = on_warning
         self._patience = patience
-        self._lock = threading.Lock()
-        self._start: Future[Started] | None = None
+        self._start = Starting(self._launch)
 
     def require_ready(self) -> None:
-        """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
         java_or_refuse(os.environ)
         self._jars(jars_folder(sys.prefix))
 
     def prepare(self) -> None:
-        """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
-        with self._lock:
-            if self._start is not None:
-                return
-            starter = ThreadPoolExecutor(1, thread_name_prefix="lockstep-spark")
-            self._start = starter.submit(self._launch)
-            starter.shutdown(wait=False)
+        self._start.begin()
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """A new session of the one Spark, with configuration and views of its own. `settings`
-        hold where the user gave no other.
-
-        Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
+        """Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
         the last words of the Java process.
         """
-        session = self._started().session.newSession()
+        session = self._start.wait().session.newSession()
         for name, value in settings.items():
             if name not in self._user:
                 session.conf.set(name, value)
         return session
 
     def idle(self, *, few: bool) -> list[SparkSession]:
-        """Sessions that nobody uses, for few rows or for any number (`sessions`); any thread
-        takes from the list and puts back. Waits for the start, as `session` does."""
-        return self._started().idle[few]
-
-    def _started(self) -> Started:
-        self.prepare()
-        start = self._start
-        if start is None:
-            raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
-        return start.result()
+        return self._start.wait().idle[few]
 
     def stop(self) -> None:
         """End Spark and its process, and remove its folder; nothing if never started."""
-        with self._lock:
-            start, self._start = self._start, None
-        if start is None:
-            return
-        with suppress(LockstepError):
-            _end(start.result(), self._patience)
+        self._start.end(lambda started: _end(started, self._patience))
 
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ _FOR_FEW: Final = {
 class Sessions:
     """Those of one Spark; who writes to another lake of it takes from the same ones."""
 
-    def __init__(self, spark: SparkProcess) -> None:
+    def __init__(self, spark: Spark) -> None:
         self._spark = spark
 
     @contextmanager
