@@ -71,7 +71,7 @@ from resources.lake.storage import (
     sync_folder,
 )
 from resources.lake.versions import lacking
-from resources.lake.writing import commit, copy_rows, properties
+from resources.lake.writing import commit, copy_rows, properties, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +101,7 @@ class SparkMirrors:
         self._spark = spark
         self._sessions = Sessions(spark)
         self._few = few
-        self._in_memory = in_memory and spark.java
+        self._in_memory = in_memory
         self._keep = keep
 
     def require_ready(self) -> None:
@@ -303,19 +303,24 @@ class SparkMirrors:
         }
         with stamped(session, stamps):
             made = None if head.exists else properties(target.readers, self._keep)
-            if chosen.in_memory:
+            if not chosen.in_memory:
+                commit(session, write, path, self._staging, made)
+                return
+            rows = rows_of_write(path, write, head.version, self._read)
+            anew, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
+            if self._spark.java:
                 commit_rows(
                     session,
                     path,
-                    rows_of_write(path, write, head.version, self._read),
+                    rows,
                     version=head.version,
                     transaction=(target.app_id, target.txn_version),
-                    anew=not isinstance(write, Append),
-                    shaped=isinstance(write, Replace | Recount),
+                    anew=anew,
+                    shaped=shaped,
                     made=made,
                 )
             else:
-                commit(session, write, path, self._staging, made)
+                write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
@@ -348,7 +353,7 @@ class SparkMirrors:
                 head,
                 app_id=app_id,
                 txn_version=txn_version,
-                in_memory=few and self._in_memory,
+                in_memory=few and self._in_memory and self._spark.java,
             )
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
