@@ -117,7 +117,7 @@ class SparkProcess:
         scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
         process = None
         try:
-            settings = _settings(self._user, (*jars, *more), archive, scratch, self._lake)
+            settings = settings_in(scratch, self._user, (*jars, *more), archive, self._lake)
             process = _begin(settings, java)
             return _connect(settings, process, self._lake)
         except BaseException:
@@ -133,13 +133,16 @@ class SparkProcess:
         return (*class_path(folder), log_store_jar()), more
 
 
-def _settings(
+def settings_in(
+    scratch: Path,
     user: Mapping[str, str],
     jars: Sequence[Path],
     archive: Path | None,
-    scratch: Path,
     lake: LakePath | None,
+    *,
+    lasting: bool = False,
 ) -> SparkSettings:
+    """What a Spark is started with whose own files are in `scratch`."""
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
     return SparkSettings(
@@ -151,6 +154,7 @@ def _settings(
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
+        lasting=lasting,
     )
 
 

@@ -36,7 +36,8 @@ class SparkSettings:
 
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
     archive if there is one. `scratch` is a folder that this process alone uses and that
-    goes away with it; `store` what Hadoop is told of the lake's object store.
+    goes away with it; `store` what Hadoop is told of the lake's object store. `lasting`: it serves
+    for longer than a run.
     """
 
     user: Mapping[str, str]
@@ -47,6 +48,7 @@ class SparkSettings:
     cores: int
     memory: int
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lasting: bool = False
 
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
@@ -99,7 +101,7 @@ class SparkSettings:
         # changes takes the same; only appends of many millions of rows take longer. A user
         # who adds -XX:TieredStopAtLevel=4 has the last word.
         options = [
-            "-XX:TieredStopAtLevel=1",
+            *(() if self.lasting else ("-XX:TieredStopAtLevel=1",)),
             "-XX:+UseParallelGC",
             # Else the collector gives room to new objects as long as the heap has some: 2.7 GB
             # resident over a hundred small tables instead of 1.1, in the same time.
