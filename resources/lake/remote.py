@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, SetupIncomplete
 from resources.lake.log_store import SETTINGS
@@ -23,6 +25,7 @@ from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.server import Server
 from resources.lake.starting import Starting
+from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -61,15 +64,19 @@ class Connected:
 class RemoteSpark:
     """`Spark` at a server.
 
-    `user` is the `[spark]` table; `lake` where mirrors are.
+    `user` is the `[spark]` table; `lake` where mirrors are, `staging` the folder of this machine
+    that Spark reads changes from.
     """
 
     java = False
 
-    def __init__(self, server: Server, user: Mapping[str, str], *, lake: LakePath) -> None:
+    def __init__(
+        self, server: Server, user: Mapping[str, str], *, lake: LakePath, staging: Path
+    ) -> None:
         self._server = server
         self._user = {key: value for key, value in user.items() if key.startswith("spark.")}
         self._lake = lake
+        self._staging = staging
         self._start = Starting(self._connect)
 
     def require_ready(self) -> None:
@@ -99,15 +106,15 @@ class RemoteSpark:
         """Let the server forget this process' sessions."""
         self._start.end(_released)
 
-    def version(self) -> str:
-        """The server's Spark."""
-        return str(self._start.wait().opened[0].version)
+    def named(self) -> str:
+        return f"Spark {self._start.wait().opened[0].version} at {self._server}"
 
     def _connect(self) -> Connected:
         self.require_ready()
         self._knock()
         session = self._opened({})
         self._require_fit(session)
+        require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
         return Connected([session], {False: [session], True: []})
 
     def _knock(self) -> None:
@@ -212,12 +219,9 @@ def _set(session: SparkSession, name: str, value: str) -> None:
 
 
 def _released(connected: Connected) -> None:
-    from contextlib import suppress
-
     from pyspark.errors import PySparkException
 
     for session in connected.opened:
         # A server that is gone has forgotten them.
         with suppress(PySparkException, OSError):
-            released: Any = session.stop
-            released()
+            session.stop()

@@ -29,8 +29,9 @@ from resources.lake.launch import connected, java_command, spark_home, start_jav
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
-from resources.lake.settings import SparkSettings
+from resources.lake.settings import SparkSettings, is_local
 from resources.lake.starting import Starting
+from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -56,10 +57,11 @@ class Started:
 class SparkProcess:
     """`Spark` on this machine, for as long as this object is open; at most one a Python process.
 
-    `user` is the `[spark]` table; `lake` where mirrors are, if not on this machine; `archive`
-    whether to start from the class-data archive; `on_warning` takes a sentence a person should
-    see, from the starting thread; `patience` is how many seconds Java may take to end once Spark
-    has stopped: what it does then is of use only to who makes the archive.
+    `user` is the `[spark]` table; `lake` where mirrors are, and `staging` what waits for them:
+    tasks of other machines must see both; `archive` whether to start from the class-data archive;
+    `on_warning` takes a sentence a person should see, from the starting thread; `patience` is how
+    many seconds Java may take to end once Spark has stopped: what it does then is of use only to
+    who makes the archive.
     """
 
     java = True
@@ -69,16 +71,21 @@ class SparkProcess:
         user: Mapping[str, str],
         *,
         lake: LakePath | None = None,
+        staging: Path | None = None,
         archive: bool = True,
         on_warning: Callable[[str], None],
         patience: float = 0,
     ) -> None:
         self._user = dict(user)
         self._lake = lake
+        self._staging = staging
         self._archive = archive
         self._on_warning = on_warning
         self._patience = patience
         self._start = Starting(self._launch)
+
+    def named(self) -> str:
+        return f"Spark {self._start.wait().session.version} of this machine"
 
     def require_ready(self) -> None:
         java_or_refuse(os.environ)
@@ -119,13 +126,24 @@ class SparkProcess:
         try:
             settings = settings_in(scratch, self._user, (*jars, *more), archive, self._lake)
             process = _begin(settings, java)
-            return _connect(settings, process, self._lake)
+            started = _connect(settings, process, self._lake)
         except BaseException:
             if process is not None:
                 process.kill()
                 process.communicate()
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+        try:
+            self._require_visible(started.session)
+        except BaseException:
+            _end(started, 0)
+            raise
+        return started
+
+    def _require_visible(self, session: SparkSession) -> None:
+        if self._lake is not None and self._staging is not None and not is_local(self._user):
+            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
+            require_visible(session, self._lake, self._staging, named)
 
     def _jars(self, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Those of each start, and what this lake needs besides."""

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import ConfigurationError
 from resources.lake import log_store
-from resources.lake.paths import LakePath, ObjectPath
 
 _GIB = 1024**3
 
@@ -21,9 +19,12 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _JOINED = {
     "spark.driver.extraClassPath": ":",
     "spark.driver.extraJavaOptions": " ",
+    "spark.jars": ",",
     "spark.sql.extensions": ",",
 }
 """Keys where the user's value is added to ours: without ours there is no Delta."""
+
+_ONE_PROCESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 _LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
 """Keys the launcher must see before there is a Java process. All others are handed over
@@ -54,7 +55,7 @@ class SparkSettings:
         """Spark's configuration, complete."""
         merged = self._defaults() | dict(self.user)
         for key, separator in _JOINED.items():
-            if key in self.user:
+            if key in self.user and self._defaults().get(key):
                 merged[key] = f"{self._defaults()[key]}{separator}{self.user[key]}"
         return merged
 
@@ -64,12 +65,11 @@ class SparkSettings:
 
     def _defaults(self) -> dict[str, str]:
         return {
+            **(_ONE_PROCESS if is_local(self.user) else self._executors()),
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": f"{driver_memory(self.memory) // 1024**2}m",
             "spark.driver.extraClassPath": ":".join(str(path) for path in self.class_path),
             "spark.driver.extraJavaOptions": self._java_options(),
@@ -94,6 +94,10 @@ class SparkSettings:
             # and cheaper than copying it first.
             "spark.databricks.delta.merge.materializeSource": "none",
         }
+
+    def _executors(self) -> dict[str, str]:
+        """They fetch the jars of the driver, which listens where they reach it."""
+        return {"spark.jars": ",".join(path.as_uri() for path in self.class_path)}
 
     def _java_options(self) -> str:
         # Most runs end before Java's second compiler has paid for itself. Without it, start
@@ -123,13 +127,7 @@ def driver_memory(machine: int) -> int:
     return max(_GIB, min(8 * _GIB, machine // 4))
 
 
-def refuse_cluster(user: Mapping[str, str], lake: LakePath) -> None:
-    """`ConfigurationError` for a master whose executors would not see the lake, or what is staged
-    on this machine."""
-    master = user.get("spark.master", "local[*]")
-    if master != "local" and not master.startswith("local["):
-        here = "changes wait in" if isinstance(lake, ObjectPath) else f"the lake {lake} is"
-        raise ConfigurationError(
-            f'"spark.master" is {master}, but {here} a folder of this machine',
-            hint='set "spark.master" = "local[*]" under [spark] in lockstep.toml',
-        )
+def is_local(user: Mapping[str, str]) -> bool:
+    """Whether all of Spark's tasks are in its own Java process; `user` is the `[spark]` table."""
+    master = user.get("spark.master", "local")
+    return master == "local" or master.startswith("local[")

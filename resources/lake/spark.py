@@ -23,6 +23,9 @@ class Spark(Protocol):
         """Whether its Java can be spoken to from here: what PySpark has no words for is left out
         elsewhere (commits without a query, `direct`; uploads that nobody finished, `uploads`)."""
 
+    def named(self) -> str:
+        """Which one it is, for people. Waits for the start."""
+
     def require_ready(self) -> None:
         """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
 
