@@ -11,6 +11,7 @@ any other (`pin`), so that it is the one that the next run looks for, or none.
 from __future__ import annotations
 
 import socket
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -113,9 +114,14 @@ class RemoteSpark:
         self.require_ready()
         self._knock()
         session = self._opened({})
-        self._require_fit(session)
-        require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
-        return Connected([session], {False: [session], True: []})
+        connected = Connected([session], {False: [session], True: []})
+        try:
+            self._require_fit(session)
+            require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
+        except BaseException:
+            _released(connected)
+            raise
+        return connected
 
     def _knock(self) -> None:
         try:
@@ -131,20 +137,20 @@ class RemoteSpark:
     def _opened(self, settings: dict[str, str]) -> SparkSession:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
-        from pyspark.sql.connect.client.retries import DefaultPolicy
 
+        session = SparkSession.builder.remote(self._server.url()).create()
         try:
-            session = SparkSession.builder.remote(self._server.url()).create()
-            session.client.set_retry_policies(
-                [DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST)]
-            )
+            _try_again(session, _TRIES)
             for name, value in (_EVERY_SESSION | settings | self._store()).items():
                 if name not in self._user:
                     session.conf.set(name, value)
             for name, value in self._user.items():
                 _set(session, name, value)
-        except PySparkException as error:
-            raise self._refused(error) from error
+        except BaseException as error:
+            _released(Connected([session]))
+            if isinstance(error, PySparkException):
+                raise self._refused(error) from error
+            raise
         return session
 
     def _store(self) -> dict[str, str]:
@@ -224,4 +230,15 @@ def _released(connected: Connected) -> None:
     for session in connected.opened:
         # A server that is gone has forgotten them.
         with suppress(PySparkException, OSError):
+            _try_again(session, 0)
             session.stop()
+
+
+def _try_again(session: SparkSession, times: int) -> None:
+    """How often PySpark sends a request again; it tells a terminal when it gives up, where an error
+    tells us."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
+    policy = DefaultPolicy(max_retries=times, max_backoff=_LONGEST)
+    session.client.set_retry_policies([policy])

@@ -46,10 +46,9 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, named:
         place = lake
         rows.write.parquet(str(probe))
         with lake_errors(lake):
-            if not any(one.name.endswith(".parquet") for one in probe.iterdir()):
-                raise _other(named, lake)
-    except FileNotFoundError as error:
-        raise _other(named, place) from error
+            written = [*probe.iterdir()] if probe.is_dir() else []
+        if not any(file.name.endswith(".parquet") for file in written):
+            raise _other(named, lake)
     except (PySparkException, Py4JJavaError) as error:
         raise _other(named, place) from error
     finally:

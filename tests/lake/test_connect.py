@@ -1,0 +1,162 @@
+"""A Spark that is reached by Spark Connect: what it is asked for, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ConfigurationError, LakeUnavailable
+from resources.lake import remote
+from resources.lake.delta_log import newest_version, transactions
+from resources.lake.remote import RemoteSpark
+from resources.lake.server import Server, server_of
+from resources.lake.trial import require_kept
+from tests.e2e.project import environment
+from tests.fix_connect import ConnectServer, free_port
+from tests.lake.conftest import lake_at
+from tests.lake.made import PEOPLE, a_write, content, update
+
+MIRROR = "shop/shop/people"
+OTHER = Path("/proc/self/cwd")
+"""Below it each process has another folder."""
+
+
+def test_a_server_of_ours_keeps_what_mirrors_stand_on(connect: RemoteSpark, tmp_path: Path) -> None:
+    """It is tried with a table of which nothing stays."""
+    require_kept(connect, tmp_path / "lake", tmp_path / "staging")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
+    assert connect.named().startswith("Spark 4.")
+
+
+@pytest.mark.parametrize("unseen", ["lake", "staging"])
+def test_a_server_with_another_disk_is_refused(
+    connect_server: ConnectServer,
+    connect_mode: None,
+    unseen: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before it is asked for anything."""
+    monkeypatch.chdir(tmp_path)
+    folders = {"lake": tmp_path / "lake", "staging": tmp_path / "staging"}
+    spark = connect_server.remote(**{**folders, unseen: OTHER / unseen})
+    with pytest.raises(ConfigurationError, match=f"does not see {OTHER / unseen} as this machine"):
+        spark.session()
+
+
+def test_a_server_with_another_log_store_is_refused(
+    connect: RemoteSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it would do with it."""
+    key = "spark.delta.logStore.file.impl"
+    monkeypatch.setattr(remote, "SETTINGS", {key: "lockstep.delta.ALaterOne"})
+    with pytest.raises(
+        ConfigurationError, match=r"would write the tables' logs with lockstep\.delta\.Pinned"
+    ):
+        connect.session()
+
+
+def test_nobody_there_and_a_wrong_token_are_told_apart(
+    connect_mode: None, connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    """At once, and without the token."""
+    nobody = Server("127.0.0.1", free_port(), token="of-tests")
+    with pytest.raises(LakeUnavailable, match=f"No Spark answers at {nobody}"):
+        RemoteSpark(nobody, {}, lake=tmp_path, staging=tmp_path).session()
+    other = Server("127.0.0.1", connect_server.server.port, token="another")
+    with pytest.raises(ConfigurationError, match="does not take this token") as caught:
+        RemoteSpark(other, {}, lake=tmp_path, staging=tmp_path).session()
+    assert "another" not in str(caught.value)
+
+
+def test_settings_of_the_server_must_be_as_told(
+    connect_mode: None, connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    """Those of a session are set; those that only a start can set are compared."""
+    user = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
+    spark = RemoteSpark(connect_server.server, user, lake=tmp_path, staging=tmp_path)
+    assert spark.session().conf.get("spark.sql.shuffle.partitions") == "3"
+    spark.stop()
+    user["spark.driver.memory"] = "7g"
+    with pytest.raises(ConfigurationError, match=r"spark\.driver\.memory is set by whoever starts"):
+        RemoteSpark(connect_server.server, user, lake=tmp_path, staging=tmp_path).session()
+
+
+@pytest.mark.parametrize(
+    ("told", "refusal"),
+    [
+        ({"token": "x"}, "has a token, and no remote"),
+        ({"remote": "http://host:15002"}, "no address of Spark Connect"),
+        ({"remote": "sc://host/;token=x"}, "holds a token"),
+        ({"remote": "sc://dbc-1.cloud.databricks.com:443/;use_ssl=true"}, "is Databricks"),
+        ({"remote": "sc://host", "spark.master": "local[2]"}, 'has both remote and "spark.master"'),
+    ],
+)
+def test_what_names_no_server_is_refused(told: dict[str, str], refusal: str) -> None:
+    """By the table alone."""
+    with pytest.raises(ConfigurationError, match=refusal):
+        server_of(told)
+
+
+def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
+    """PySpark encrypts it for any other name."""
+    here = server_of({"remote": "sc://127.0.0.1:1", "token": "a b"})
+    there = server_of({"remote": "sc://spark:1/;use_ssl=true", "token": "a b"})
+    assert here is not None
+    assert there is not None
+    assert here.url() == "sc://localhost:1/;token=a%20b"
+    assert there.url() == "sc://spark:1/;use_ssl=true;token=a%20b"
+    assert "a b" not in f"{here} {here!r}"
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from resources.lake.remote import RemoteSpark
+from resources.lake.server import Server
+from tests.lake.conftest import lake_at
+from tests.lake.made import PEOPLE, a_write, update
+folder = Path(sys.argv[1])
+spark = RemoteSpark(
+    Server("127.0.0.1", int(sys.argv[2]), token="of-tests"),
+    {}, lake=folder / "lake", staging=folder / "of-the-dead",
+)
+lake = lake_at(folder / "lake", folder / "of-the-dead", spark, in_memory=False)
+write = a_write(lake.mirrors, 2, "merge", [update(id=1, name="new")])
+spark.session()
+print("begun", flush=True)
+lake.mirrors.write(write)
+"""
+
+
+@pytest.mark.parametrize("pause", [0.2, 0.6, 1.2])
+def test_what_a_dead_client_asked_for_is_committed_once_or_never(
+    connect: RemoteSpark, connect_server: ConnectServer, tmp_path: Path, pause: float
+) -> None:
+    """The server goes on with a statement whose client was killed, while the next one makes the
+    same write."""
+    lake = lake_at(tmp_path / "lake", tmp_path / "staging", connect)
+    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "old"}]))
+    dead = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(connect_server.server.port)],
+        env=environment(),
+        stdout=subprocess.PIPE,
+    )
+    with dead:
+        assert dead.stdout is not None
+        assert dead.stdout.readline() == b"begun\n"
+        time.sleep(pause)
+        os.kill(dead.pid, signal.SIGKILL)
+    write = a_write(lake.mirrors, 2, "merge", [update(id=1, name="new")])
+    assert lake.mirrors.write(write).delta_version == 1
+    lake.mirrors.write(a_write(lake.mirrors, 3, "merge", [update(id=1, name="newest")]))
+    mirror = tmp_path / "lake" / MIRROR
+    assert content(lake.mirrors, MIRROR, PEOPLE, 2) == [{"id": 1, "name": "newest"}]
+    assert [one.txn_version for one in transactions(mirror, f"app/{MIRROR}")] == [3, 2, 1]
+    assert newest_version(mirror) == 2
