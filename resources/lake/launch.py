@@ -96,7 +96,13 @@ def start_java(
     """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
     else it says, does not hear Ctrl-C, and ends when this process does: its standard input is a
     pipe from us."""
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_CONNECT_MODE": "0",
+        # What its shells find out for those who begin executors (`local-cluster[…]`).
+        "SPARK_SCALA_VERSION": "2.13",
+    }
     library = settings.get("spark.driver.extraLibraryPath")
     if library:
         before = environment.get("LD_LIBRARY_PATH")

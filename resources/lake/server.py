@@ -14,6 +14,9 @@ from urllib.parse import quote
 
 from pipeline.errors import ConfigurationError
 
+KEYS: Final = ("remote", "token")
+"""What `[spark]` holds besides settings of Spark's own."""
+
 DEFAULT_PORT: Final = 15002
 
 _URL: Final = re.compile(

@@ -1,0 +1,57 @@
+"""Runs whose Spark is a server of Spark Connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project
+from tests.fix_connect import ConnectServer
+from tests.fix_mysql import MySqlStand
+
+KILLS = [
+    ("pyspark.sql.connect.client.core:SparkConnectClient.execute_command", "soon", 2),
+    ("resources.lake.mirror:SparkMirrors.write", "after", 1),
+]
+"""While the server carries the first write out, and when it has; the statement before it tries
+whether the server sees the lake."""
+
+
+def test_a_server_of_spark_connect(
+    mysql: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    connect_server: ConnectServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal after each kill, and without a Java here."""
+    monkeypatch.setenv("SPARK_TOKEN", "of-tests")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key, s varchar(40))",
+        "insert into a values (1, 'one'), (2, 'two'), (3, 'three')",
+        "create table b (s varchar(40))",
+        "insert into b values ('twice'), ('twice')",
+    )
+    project = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start="snapshot",
+        top=connect_server.toml(),
+    )
+    project.run("run")
+    for number, (target, when, nth) in enumerate(KILLS, start=1):
+        mysql.execute(
+            f"use {database}",
+            f"update a set s = 'changed {number}' where id = 1",
+            f"insert into a values ({number + 10}, 'new')",
+            "insert into b values ('twice')",
+        )
+        project.killed(target, when, nth)
+    project.run("run")
+    told = project.json("verify")["sources"]["shop"]["tables"]
+    assert [one["equal"] for one in told.values()] == [True, True]
+    assert f"Spark 4.2.0 at {connect_server.server}" in project.run("check", expect=None).stdout
