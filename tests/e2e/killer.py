@@ -5,8 +5,8 @@
 A function of a module is a `MODULE:FUNCTION`.
 
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
-handler runs. "soon" is a moment after it began. "stopped" is SIGTERM before it, as a supervisor stops a process. "asleep" is
-SIGSTOP before it: a process that hangs until somebody wakes it.
+handler runs. "soon" is a moment after it began. "stopped" is SIGTERM before it, as a supervisor
+stops a process. "asleep" is SIGSTOP before it: a process that hangs until somebody wakes it.
 It lives in the tests; the product has no such switch.
 """
 
