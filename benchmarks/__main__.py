@@ -2,7 +2,7 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`,
+takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`, `pages`,
 `upkeep` and `first` a few minutes each.
 """
 
@@ -23,6 +23,7 @@ from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
+from benchmarks.served import measure_served
 from benchmarks.small import measure_small
 from benchmarks.upkeep import measure_upkeep
 
@@ -32,6 +33,7 @@ PARTS = {
     "large": measure_large,
     "history": measure_history,
     "small": measure_small,
+    "served": measure_served,
     "fold": measure_folding,
     "reading": measure_reading,
     "proof": measure_proving,
