@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -103,6 +104,13 @@ class SparkMirrors:
         self._few = few
         self._in_memory = in_memory
         self._keep = keep
+
+    @property
+    def client(self) -> UUID | None:
+        return self._spark.client
+
+    def end_statements(self, client: UUID) -> None:
+        self._spark.end_statements(client)
 
     def require_ready(self) -> None:
         self._spark.require_ready()

@@ -1,27 +1,30 @@
 """A Spark elsewhere: sessions of a server that is reached by Spark Connect.
 
-Belongs here: which server, who may use it, what each of its sessions is set to, and that it writes
-logs by our store. Does not: proving what it does with them (`trial`), starting one (`serving`).
+Belongs here: who asks which server, and what each of its sessions is set to. Does not: whether the
+server is made for this (`fit`), proving what it does (`trial`), starting one (`serving`).
 
 Needs no Java here. Each session is one of its own at the server: Connect copies none. A statement
 whose client died goes on there; its commit is bound to the version that it was planned for, like
-any other (`pin`), so that it is the one that the next run looks for, or none.
+any other (`pin`), so that it is the one that the next run looks for, or none. So that it is not
+waited for, sessions have numbers that follow from the client's: who knows that ends them.
 """
 
 from __future__ import annotations
 
 import socket
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid4, uuid5
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, SetupIncomplete
-from resources.lake.log_store import SETTINGS
+from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.server import Server
@@ -29,10 +32,7 @@ from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-
-OLDEST: Final = 4
 
 _NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 _PATIENCE: Final = 10.0
@@ -44,20 +44,26 @@ _TRIES: Final = 6
 _LONGEST: Final = 15_000
 """Milliseconds between two of them."""
 
+_SESSIONS: Final = 32
+"""How many of a dead client's are ended: two for each table that is written at once, some that saw
+an error, and as many again."""
+
 _EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.databricks.delta.merge.materializeSource": "none",
 }
 """What writing mirrors stands on; how many tasks there are is the server's to say."""
 
-_ANY: Final = "spark.delta.logStore.class"
 _HADOOP: Final = "spark.hadoop."
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A server that takes sessions: all of this process, and those that nobody uses."""
+    """A server that takes sessions: its version, what a session is set to by itself, all sessions
+    of this process, and those that nobody uses."""
 
+    version: str
+    there: Mapping[str, str]
     opened: list[SparkSession]
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
 
@@ -79,6 +85,16 @@ class RemoteSpark:
         self._lake = lake
         self._staging = staging
         self._start = Starting(self._connect)
+        self._client = uuid4()
+        self._numbers = count()
+
+    @property
+    def client(self) -> UUID:
+        return self._client
+
+    def end_statements(self, client: UUID) -> None:
+        self._start.wait()
+        _released([self._joined(client, number) for number in range(_SESSIONS)])
 
     def require_ready(self) -> None:
         for name in _NEEDED:
@@ -96,8 +112,10 @@ class RemoteSpark:
         `ConfigurationError` for one that is not made for this.
         """
         connected = self._start.wait()
-        session = self._opened(dict(settings))
+        session = self._joined(self._client, next(self._numbers))
         connected.opened.append(session)
+        with self._refused():
+            self._set(session, connected.there, settings)
         return session
 
     def idle(self, *, few: bool) -> list[SparkSession]:
@@ -105,22 +123,27 @@ class RemoteSpark:
 
     def stop(self) -> None:
         """Let the server forget this process' sessions."""
-        self._start.end(_released)
+        self._start.end(lambda connected: _released(connected.opened))
 
     def named(self) -> str:
-        return f"Spark {self._start.wait().opened[0].version} at {self._server}"
+        return f"Spark {self._start.wait().version} at {self._server}"
 
     def _connect(self) -> Connected:
         self.require_ready()
         self._knock()
-        session = self._opened({})
-        connected = Connected([session], {False: [session], True: []})
+        session = self._joined(self._client, next(self._numbers))
         try:
-            self._require_fit(session)
+            with self._refused():
+                version, there = session.version, session.conf.getAll
+                require_fit(self._server, version, there, self._lake)
+                _require_settable(session, missing(self._user, there), there)
+                self._set(session, there, {})
             require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
         except BaseException:
-            _released(connected)
+            _released([session])
             raise
+        connected = Connected(version, there, [session])
+        connected.idle[False].append(session)
         return connected
 
     def _knock(self) -> None:
@@ -134,68 +157,45 @@ class RemoteSpark:
                 "correct remote under [spark]; then run again",
             ) from error
 
-    def _opened(self, settings: dict[str, str]) -> SparkSession:
-        from pyspark.errors import PySparkException
+    def _joined(self, client: UUID, number: int) -> SparkSession:
+        """A client's session by its number; nothing is asked of the server yet."""
         from pyspark.sql import SparkSession
 
-        session = SparkSession.builder.remote(self._server.url()).create()
-        try:
-            _try_again(session, _TRIES)
-            for name, value in (_EVERY_SESSION | settings | self._store()).items():
-                if name not in self._user:
-                    session.conf.set(name, value)
-            for name, value in self._user.items():
-                _set(session, name, value)
-        except BaseException as error:
-            _released(Connected([session]))
-            if isinstance(error, PySparkException):
-                raise self._refused(error) from error
-            raise
+        found = UUID(bytes=uuid5(client, str(number)).bytes, version=4)
+        session = SparkSession.builder.remote(self._server.url(found)).create()
+        _try_again(session, _TRIES)
         return session
 
-    def _store(self) -> dict[str, str]:
-        """A session's own settings for the lake's object store, as Hadoop spells them."""
-        told = store_settings(self._lake) if isinstance(self._lake, ObjectPath) else {}
-        return {name.removeprefix(_HADOOP): value for name, value in told.items()}
+    def _set(
+        self, session: SparkSession, there: Mapping[str, str], settings: Mapping[str, str]
+    ) -> None:
+        """What a session is not set to by itself: the user's word before ours, and the lake's
+        object store as Hadoop spells it."""
+        store = store_settings(self._lake) if isinstance(self._lake, ObjectPath) else {}
+        hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
+        wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}
+        for name, value in missing(wanted, there).items():
+            session.conf.set(name, value)
 
-    def _require_fit(self, session: SparkSession) -> None:
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """What a server says to a session that is being opened."""
         from pyspark.errors import PySparkException
 
         try:
-            version = session.version
-            stores = {name: session.conf.get(name, None) for name in (_ANY, *SETTINGS)}
+            yield
         except PySparkException as error:
-            raise self._refused(error) from error
-        if int(version.partition(".")[0]) < OLDEST:
-            raise ConfigurationError(
-                f"The Spark at {self._server} is {version}; Spark {OLDEST} or newer is needed",
-                hint="use a newer one: see docs/spark.md",
-            )
-        scheme = "file"
-        if isinstance(self._lake, ObjectPath):
-            scheme = self._lake.bucket.url.partition(":")[0]
-        wanted = f"spark.delta.logStore.{scheme}.impl"
-        if stores[_ANY] is not None or stores.get(wanted) != SETTINGS.get(wanted):
-            found = stores[_ANY] or stores.get(wanted) or "Delta's own store"
-            raise ConfigurationError(
-                f"The Spark at {self._server} would write the tables' logs with {found}, which "
-                "does not stop a late run from committing",
-                hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: docs/spark.md',
-            )
-
-    def _refused(self, error: PySparkException) -> LakeUnavailable | ConfigurationError:
-        """What a server says to a session that is being opened."""
-        status = getattr(error, "getGrpcStatusCode", lambda: None)()
-        if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-            return ConfigurationError(
-                f"The Spark at {self._server} does not take this token",
-                hint="correct token under [spark]: it is what the server was started with",
-            )
-        said = error.getCondition() or type(error).__name__
-        return LakeUnavailable(
-            f"The Spark at {self._server} gave no session: {said}",
-            hint="see whether it runs and takes Spark Connect, then run again",
-        )
+            status = getattr(error, "getGrpcStatusCode", lambda: None)()
+            if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+                raise ConfigurationError(
+                    f"The Spark at {self._server} does not take this token",
+                    hint="correct token under [spark]: it is what the server was started with",
+                ) from error
+            said = error.getCondition() or type(error).__name__
+            raise LakeUnavailable(
+                f"The Spark at {self._server} gave no session: {said}",
+                hint="see whether it runs and takes Spark Connect, then run again",
+            ) from error
 
 
 def _installed(name: str) -> bool:
@@ -205,29 +205,25 @@ def _installed(name: str) -> bool:
         return False
 
 
-def _set(session: SparkSession, name: str, value: str) -> None:
-    """The user's setting; one that a session cannot have is the server's, and must be as told."""
+def _require_settable(
+    session: SparkSession, settings: Mapping[str, str], there: Mapping[str, str]
+) -> None:
+    """The user's settings are a session's own; one that is the server's must be as told."""
     from pyspark.errors import PySparkException
 
-    try:
-        session.conf.set(name, value)
-    except PySparkException as error:
-        if not (error.getCondition() or "").startswith("CANNOT_MODIFY_"):
+    for name, value in settings.items():
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            if (error.getCondition() or "").startswith("CANNOT_MODIFY_"):
+                raise unlike(name, there) from error
             raise
-        found = session.conf.get(name, None)
-        if found is None or value not in found:
-            raise ConfigurationError(
-                f"{name} is set by whoever starts Spark's server, which has "
-                f"{'none' if found is None else 'another'}",
-                hint="start the server with it (`lockstep spark serve` does), or take it out of "
-                "[spark] in lockstep.toml",
-            ) from error
 
 
-def _released(connected: Connected) -> None:
+def _released(sessions: Iterable[SparkSession]) -> None:
     from pyspark.errors import PySparkException
 
-    for session in connected.opened:
+    for session in sessions:
         # A server that is gone has forgotten them.
         with suppress(PySparkException, OSError):
             _try_again(session, 0)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
+from uuid import UUID
 
 from pipeline.errors import ConfigurationError
 
@@ -23,6 +24,7 @@ _URL: Final = re.compile(
     r"sc://(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>\d{1,5}))?/?"
     r"(?P<more>(?:;[A-Za-z0-9_-]+=[^;]*)*)"
 )
+_USER: Final = "user_id"
 _DATABRICKS: Final = "databricks"
 _HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.example.com:15002"
 
@@ -49,10 +51,15 @@ class Server:
         except ValueError:
             return False
 
-    def url(self) -> str:
-        """As PySpark takes it, the token included: without TLS that goes to `localhost` alone."""
+    def url(self, session: UUID) -> str:
+        """Of one session, as PySpark takes it, the token included: without TLS that goes to
+        `localhost` alone. All sessions are of one user, so that one account may end another's."""
         host = "localhost" if self.here and self.token is not None else self.host
-        more = self.more if self.token is None else f"{self.more};token={quote(self.token, '')}"
+        more = f"{self.more};session_id={session}"
+        if f";{_USER}=" not in more.lower():
+            more = f"{more};{_USER}=lockstep"
+        if self.token is not None:
+            more = f"{more};token={quote(self.token, '')}"
         return f"sc://{host}:{self.port}/{more}"
 
 
@@ -70,6 +77,11 @@ def server_of(user: Mapping[str, str]) -> Server | None:
     if found is None:
         # Its parameters may hold a secret: what is there is not told.
         raise ConfigurationError("remote under [spark] is no address of Spark Connect", hint=_HINT)
+    if ";session_id=" in found["more"].lower():
+        raise ConfigurationError(
+            "remote under [spark] names a session, and each write needs one of its own",
+            hint="take session_id out of remote under [spark]",
+        )
     if ";token=" in found["more"].lower():
         raise ConfigurationError(
             "remote under [spark] holds a token",

@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from pipeline.errors import LakeUnavailable
 from resources.lake.archive import archive_path
@@ -65,6 +66,7 @@ class SparkProcess:
     """
 
     java = True
+    client: UUID | None = None
 
     def __init__(
         self,
@@ -93,6 +95,9 @@ class SparkProcess:
 
     def prepare(self) -> None:
         self._start.begin()
+
+    def end_statements(self, client: UUID) -> None:
+        """They ended with who asked for them."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with

@@ -16,7 +16,7 @@ _GIB = 1024**3
 
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
-_JOINED = {
+JOINED = {
     "spark.driver.extraClassPath": ":",
     "spark.driver.extraJavaOptions": " ",
     "spark.jars": ",",
@@ -54,7 +54,7 @@ class SparkSettings:
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
         merged = self._defaults() | dict(self.user)
-        for key, separator in _JOINED.items():
+        for key, separator in JOINED.items():
             if key in self.user and self._defaults().get(key):
                 merged[key] = f"{self._defaults()[key]}{separator}{self.user[key]}"
         return merged

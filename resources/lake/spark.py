@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,14 @@ class Spark(Protocol):
     def java(self) -> bool:
         """Whether its Java can be spoken to from here: what PySpark has no words for is left out
         elsewhere (commits without a query, `direct`; uploads that nobody finished, `uploads`)."""
+
+    @property
+    def client(self) -> UUID | None:
+        """Who asks a server, in all sessions of this process; None where Spark ends with it."""
+
+    def end_statements(self, client: UUID) -> None:
+        """The server forgets the sessions of another process, with what it does for them. Waits
+        for the start."""
 
     def named(self) -> str:
         """Which one it is, for people. Waits for the start."""

@@ -16,45 +16,56 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.errors import ConfigurationError
 from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors
+from resources.lake.storage import lake_errors, parquet_content
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MARK = 20
+_MARK = [20]
 
 
 def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
     """`ConfigurationError` unless Spark, `named` so, reads what is staged and writes where the lake
-    is. Leaves nothing behind."""
+    is, in one statement. Leaves nothing behind."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     probe = lake / f"_lockstep-probe-{uuid4()}"
     staged = Staging(staging)
-    place: LakePath = staging
     try:
-        file = staged.stage("probe", pa.table({"n": [_MARK]}))
+        file = staged.stage("probe", pa.table({"n": _MARK}))
         rows = session.read.schema("n bigint").parquet(file)
-        if [row[0] for row in rows.collect()] != [_MARK]:
-            raise _other(named, staging)
-        place = lake
-        rows.write.parquet(str(probe))
-        with lake_errors(lake):
-            written = [*probe.iterdir()] if probe.is_dir() else []
-        if not any(file.name.endswith(".parquet") for file in written):
-            raise _other(named, lake)
-    except (PySparkException, Py4JJavaError) as error:
-        raise _other(named, place) from error
+        cause: Exception | None = None
+        try:
+            rows.write.parquet(str(probe))
+        except (PySparkException, Py4JJavaError) as error:
+            cause = error
+        if cause is not None or _found(probe) != _MARK:
+            try:
+                seen = [row[0] for row in rows.collect()]
+            except (PySparkException, Py4JJavaError) as error:
+                seen, cause = [], error
+            raise _other(named, lake if seen == _MARK else staging) from cause
     finally:
         staged.end()
         with suppress(OSError):
             remove_folder(probe)
+
+
+def _found(probe: LakePath) -> list[int]:
+    """The rows below it."""
+    with lake_errors(probe):
+        files = [*probe.iterdir()] if probe.is_dir() else []
+        tables = [
+            pq.read_table(parquet_content(file)) for file in files if file.name.endswith(".parquet")
+        ]
+        return [one for table in tables for one in table["n"].to_pylist()]
 
 
 def _other(named: str, place: LakePath) -> ConfigurationError:

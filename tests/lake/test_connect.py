@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from pipeline.errors import ConfigurationError, LakeUnavailable
-from resources.lake import remote
+from resources.lake import fit
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.remote import RemoteSpark
 from resources.lake.server import Server, server_of
@@ -55,7 +56,7 @@ def test_a_server_with_another_log_store_is_refused(
 ) -> None:
     """Whatever it would do with it."""
     key = "spark.delta.logStore.file.impl"
-    monkeypatch.setattr(remote, "SETTINGS", {key: "lockstep.delta.ALaterOne"})
+    monkeypatch.setattr(fit, "SETTINGS", {key: "lockstep.delta.ALaterOne"})
     with pytest.raises(
         ConfigurationError, match=r"would write the tables' logs with lockstep\.delta\.Pinned"
     ):
@@ -94,6 +95,7 @@ def test_settings_of_the_server_must_be_as_told(
         ({"token": "x"}, "has a token, and no remote"),
         ({"remote": "http://host:15002"}, "no address of Spark Connect"),
         ({"remote": "sc://host/;token=x"}, "holds a token"),
+        ({"remote": "sc://host/;session_id=x"}, "names a session"),
         ({"remote": "sc://dbc-1.cloud.databricks.com:443/;use_ssl=true"}, "is Databricks"),
         ({"remote": "sc://host", "spark.master": "local[2]"}, 'has both remote and "spark.master"'),
     ],
@@ -110,8 +112,9 @@ def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
     there = server_of({"remote": "sc://spark:1/;use_ssl=true", "token": "a b"})
     assert here is not None
     assert there is not None
-    assert here.url() == "sc://localhost:1/;token=a%20b"
-    assert there.url() == "sc://spark:1/;use_ssl=true;token=a%20b"
+    one = UUID(int=0)
+    assert here.url(one) == f"sc://localhost:1/;session_id={one};user_id=lockstep;token=a%20b"
+    assert there.url(one).startswith("sc://spark:1/;use_ssl=true;session_id=")
     assert "a b" not in f"{here} {here!r}"
 
 
