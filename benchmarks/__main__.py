@@ -2,8 +2,8 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`, `pages`,
-`upkeep` and `first` a few minutes each.
+takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`,
+`pages`, `upkeep` and `first` a few minutes each.
 """
 
 from __future__ import annotations

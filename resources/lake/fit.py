@@ -13,7 +13,7 @@ from pipeline.errors import ConfigurationError
 from resources.lake.log_store import SETTINGS
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.server import Server
-from resources.lake.settings import JOINED
+from resources.lake.settings import EXTENSION, JOINED
 
 OLDEST: Final = 4
 
@@ -27,6 +27,12 @@ def require_fit(server: Server, version: str, there: Mapping[str, str], lake: La
         raise ConfigurationError(
             f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
             hint="use a newer one: see docs/spark.md",
+        )
+    if EXTENSION not in there.get("spark.sql.extensions", ""):
+        raise ConfigurationError(
+            f"The Spark at {server} has no Delta Lake",
+            hint=f'start it with delta-spark and "spark.sql.extensions" = "{EXTENSION}": '
+            "docs/spark.md",
         )
     scheme = "file"
     if isinstance(lake, ObjectPath):

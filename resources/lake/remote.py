@@ -15,7 +15,7 @@ import socket
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,7 @@ from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.server import Server
+from resources.lake.sessions import FOR_FEW
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 
@@ -65,7 +66,7 @@ class Connected:
     version: str
     there: Mapping[str, str]
     opened: list[SparkSession]
-    idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
+    idle: Mapping[bool, list[SparkSession]]
 
 
 class RemoteSpark:
@@ -137,18 +138,17 @@ class RemoteSpark:
                 version, there = session.version, session.conf.getAll
                 require_fit(self._server, version, there, self._lake)
                 _require_settable(session, missing(self._user, there), there)
-                self._set(session, there, {})
+                # Most runs change few rows, and need no other.
+                self._set(session, there, FOR_FEW)
             require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
         except BaseException:
             _released([session])
             raise
-        connected = Connected(version, there, [session])
-        connected.idle[False].append(session)
-        return connected
+        return Connected(version, there, [session], {False: [], True: [session]})
 
     def _knock(self) -> None:
         try:
-            with socket.create_connection((self._server.host, self._server.port), _PATIENCE):
+            with socket.create_connection(self._server.address, _PATIENCE):
                 pass
         except OSError as error:
             raise LakeUnavailable(

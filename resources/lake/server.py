@@ -42,6 +42,10 @@ class Server:
         return f"sc://{self.host}:{self.port}"
 
     @property
+    def address(self) -> tuple[str, int]:
+        return self.host.strip("[]"), self.port
+
+    @property
     def here(self) -> bool:
         """Whether it is on this machine, by a name or an address that is no other's."""
         if self.host == "localhost":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_FOR_FEW: Final = {
+FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
@@ -47,6 +47,6 @@ class Sessions:
         try:
             session = idle.pop()
         except IndexError:
-            session = self._spark.session(_FOR_FEW if few else {})
+            session = self._spark.session(FOR_FEW if few else {})
         yield session
         idle.append(session)

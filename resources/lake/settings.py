@@ -14,7 +14,7 @@ from resources.lake import log_store
 
 _GIB = 1024**3
 
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 JOINED = {
     "spark.driver.extraClassPath": ":",
@@ -77,7 +77,7 @@ class SparkSettings:
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
             "spark.sql.artifact.isolation.enabled": "false",
             "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.extensions": _EXTENSION,
+            "spark.sql.extensions": EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             **log_store.SETTINGS,
             **self.store,

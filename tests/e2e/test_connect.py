@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from resources.postgres.ledger import open_ledger
 from tests.e2e.project import Project
 from tests.fix_connect import ConnectServer
 from tests.fix_mysql import MySqlStand
@@ -25,7 +27,8 @@ def test_a_server_of_spark_connect(
     connect_server: ConnectServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Equal after each kill, and without a Java here."""
+    """Equal after each kill, and without a Java here. What was asked of the server is known to the
+    next run, which ends it."""
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     mysql.execute(
@@ -51,7 +54,15 @@ def test_a_server_of_spark_connect(
             "insert into b values ('twice')",
         )
         project.killed(target, when, nth)
+        assert len(left_at_the_server(project)) == 1
     project.run("run")
+    assert left_at_the_server(project) == []
     told = project.json("verify")["sources"]["shop"]["tables"]
     assert [one["equal"] for one in told.values()] == [True, True]
     assert f"Spark 4.2.0 at {connect_server.server}" in project.run("check", expect=None).stdout
+
+
+def left_at_the_server(project: Project) -> list[UUID]:
+    """The clients that may have statements there."""
+    with open_ledger("embedded", project.folder / ".lockstep") as ledger:
+        return ledger.spark_clients("shop")

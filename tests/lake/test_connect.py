@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pyspark.errors import PySparkException
 
 from pipeline.errors import ConfigurationError, LakeUnavailable
-from resources.lake import fit
 from resources.lake.delta_log import newest_version, transactions
+from resources.lake.fit import missing, require_fit
 from resources.lake.remote import RemoteSpark
 from resources.lake.server import Server, server_of
 from resources.lake.trial import require_kept
@@ -51,16 +53,37 @@ def test_a_server_with_another_disk_is_refused(
         spark.session()
 
 
-def test_a_server_with_another_log_store_is_refused(
-    connect: RemoteSpark, monkeypatch: pytest.MonkeyPatch
+FITS = {
+    "spark.sql.extensions": "other,io.delta.sql.DeltaSparkSessionExtension",
+    "spark.delta.logStore.file.impl": "lockstep.delta.PinnedLogStore",
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "refusal"),
+    [
+        ("3.5.6", {}, "is 3.5.6; Spark 4 or newer is needed"),
+        ("4.2.0", {"spark.sql.extensions": ""}, "has no Delta Lake"),
+        ("4.2.0", {"spark.delta.logStore.file.impl": "Other"}, "tables' logs with Other,"),
+        ("4.2.0", {"spark.delta.logStore.class": "Any"}, "tables' logs with Any,"),
+    ],
+)
+def test_a_server_that_is_not_made_for_this_is_refused(
+    version: str, settings: dict[str, str], refusal: str, tmp_path: Path
 ) -> None:
-    """Whatever it would do with it."""
-    key = "spark.delta.logStore.file.impl"
-    monkeypatch.setattr(fit, "SETTINGS", {key: "lockstep.delta.ALaterOne"})
-    with pytest.raises(
-        ConfigurationError, match=r"would write the tables' logs with lockstep\.delta\.Pinned"
-    ):
-        connect.session()
+    """By what it says of itself, whatever it would do."""
+    server = Server("spark", 15002)
+    require_fit(server, "4.2.0", FITS, tmp_path)
+    with pytest.raises(ConfigurationError, match=refusal):
+        require_fit(server, version, FITS | settings, tmp_path)
+
+
+def test_a_setting_that_is_there_is_not_made_again() -> None:
+    """Not one that is another, only longer; but where a server of ours has more under a key."""
+    there = {"spark.sql.shuffle.partitions": "12", "spark.sql.extensions": "a.Ours,a.Theirs"}
+    assert missing({"spark.sql.extensions": "a.Theirs"}, there) == {}
+    other = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    assert missing(other, there) == other
 
 
 def test_nobody_there_and_a_wrong_token_are_told_apart(
@@ -163,3 +186,25 @@ def test_what_a_dead_client_asked_for_is_committed_once_or_never(
     assert content(lake.mirrors, MIRROR, PEOPLE, 2) == [{"id": 1, "name": "newest"}]
     assert [one.txn_version for one in transactions(mirror, f"app/{MIRROR}")] == [3, 2, 1]
     assert newest_version(mirror) == 2
+
+
+def test_statements_of_a_dead_client_end(
+    connect: RemoteSpark, connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    """Whoever takes over ends one that would take weeks; should its client wake up, it gets nothing
+    there any more."""
+    dead = connect_server.remote(tmp_path / "lake", tmp_path / "of-the-dead")
+    rows = dead.session().range(10**15).where("id < 0")
+    with ThreadPoolExecutor(1) as thread:
+        never = tmp_path / "never"
+        asked = thread.submit(rows.write.parquet, str(never))
+        while not never.exists():
+            time.sleep(0.05)
+        connect.end_statements(dead.client)
+        with pytest.raises(PySparkException):
+            asked.result()
+    while any(never.iterdir()):
+        time.sleep(0.05)
+    with pytest.raises(LakeUnavailable, match="gave no session: INVALID_HANDLE"):
+        dead.session()
+    assert connect.session().range(3).count() == 3
