@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from threading import Thread
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4, uuid5
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 _PATIENCE: Final = 10.0
-"""Seconds until a server takes a connection."""
+"""Seconds until a server takes a connection, or has let go of sessions."""
 
 _TRIES: Final = 6
 """How often PySpark sends a request again that met no server: for half a minute, all in all."""
@@ -221,13 +223,25 @@ def _require_settable(
 
 
 def _released(sessions: Iterable[SparkSession]) -> None:
+    """The server forgets them, and ends what runs there, which it answers once that has ended: it
+    is not waited for any longer than for a connection."""
+    threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
+    for thread in threads:
+        thread.start()
+    until = monotonic() + _PATIENCE
+    for thread in threads:
+        thread.join(max(0, until - monotonic()))
+
+
+def _release(session: SparkSession) -> None:
+    """Not by `stop`, which holds a lock of all sessions meanwhile."""
     from pyspark.errors import PySparkException
 
-    for session in sessions:
-        # A server that is gone has forgotten them.
-        with suppress(PySparkException, OSError):
-            _try_again(session, 0)
-            session.stop()
+    # A server that is gone has forgotten it.
+    with suppress(PySparkException, OSError):
+        _try_again(session, 0)
+        session.client.release_session()
+    session.client.close()
 
 
 def _try_again(session: SparkSession, times: int) -> None:

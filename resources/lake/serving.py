@@ -85,7 +85,7 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     scratch.mkdir(parents=True, mode=0o700)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
     settings = settings_in(
-        scratch, own, (*jars, *more), archive if archive.is_file() else None, lake, lasting=True
+        scratch, own, (*jars, *more), archive if archive.is_file() else None, lake
     )
     home, launch = spark_home(), settings.launch()
     file = scratch / "spark.conf"

@@ -162,8 +162,6 @@ def settings_in(
     jars: Sequence[Path],
     archive: Path | None,
     lake: LakePath | None,
-    *,
-    lasting: bool = False,
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
     log4j = scratch / "log4j2.properties"
@@ -177,7 +175,6 @@ def settings_in(
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
-        lasting=lasting,
     )
 
 

@@ -37,8 +37,7 @@ class SparkSettings:
 
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
     archive if there is one. `scratch` is a folder that this process alone uses and that
-    goes away with it; `store` what Hadoop is told of the lake's object store. `lasting`: it serves
-    for longer than a run.
+    goes away with it; `store` what Hadoop is told of the lake's object store.
     """
 
     user: Mapping[str, str]
@@ -49,7 +48,6 @@ class SparkSettings:
     cores: int
     memory: int
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
-    lasting: bool = False
 
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
@@ -103,9 +101,10 @@ class SparkSettings:
         # Most runs end before Java's second compiler has paid for itself. Without it, start
         # and the first two writes take 8.4 s of processor time instead of 17, merging 1 M
         # changes takes the same; only appends of many millions of rows take longer. A user
-        # who adds -XX:TieredStopAtLevel=4 has the last word.
+        # who adds -XX:TieredStopAtLevel=4 has the last word. A server of few changes a minute
+        # has spent more on the second compiler after sixty runs than it has saved.
         options = [
-            *(() if self.lasting else ("-XX:TieredStopAtLevel=1",)),
+            "-XX:TieredStopAtLevel=1",
             "-XX:+UseParallelGC",
             # Else the collector gives room to new objects as long as the heap has some: 2.7 GB
             # resident over a hundred small tables instead of 1.1, in the same time.
