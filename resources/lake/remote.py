@@ -96,7 +96,9 @@ class RemoteSpark:
         return self._client
 
     def end_statements(self, client: UUID) -> None:
-        self._start.wait()
+        """Before anything that takes a task: what they do may have all of them."""
+        self.require_ready()
+        self._knock()
         _released([self._joined(client, number) for number in range(_SESSIONS)])
 
     def require_ready(self) -> None:

@@ -29,8 +29,8 @@ class Spark(Protocol):
         """Who asks a server, in all sessions of this process; None where Spark ends with it."""
 
     def end_statements(self, client: UUID) -> None:
-        """The server forgets the sessions of another process, with what it does for them. Waits
-        for the start."""
+        """The server forgets the sessions of another process, with what it does for them.
+        `LakeUnavailable` where it cannot be told."""
 
     def named(self) -> str:
         """Which one it is, for people. Waits for the start."""
