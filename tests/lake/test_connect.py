@@ -208,4 +208,5 @@ def test_statements_of_a_dead_client_end(
         time.sleep(0.05)
     with pytest.raises(PySparkException, match="SESSION_CLOSED"):
         session.range(3).count()
+    dead.stop()
     assert connect.session().range(3).count() == 3
