@@ -24,7 +24,7 @@ def test_a_server_of_spark_connect(
     connect_server: ConnectServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Equal though a run was killed while the server carried out its write, and without a Java here.
+    """Equal though a run was killed while the server carried out its write; without a Java here.
     What was asked of the server is known to the next run, which ends it."""
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
