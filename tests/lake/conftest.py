@@ -69,7 +69,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
     return lake_of(request.param, tmp_path, spark)
 
 
-@pytest.fixture(params=["memory", "disk", "queries", "compiled", "connect"])
+CONNECT = pytest.param("connect", marks=pytest.mark.soak)
+
+
+@pytest.fixture(params=["memory", "disk", "queries", "compiled", CONNECT])
 def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
     """`lake`, and those that Spark writes by queries: be the rows few or many, be it a server."""
     if request.param == "connect":
@@ -77,7 +80,7 @@ def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess
     return lake_of(request.param, tmp_path, spark)
 
 
-@pytest.fixture(params=["memory", "disk", "queries", "connect"])
+@pytest.fixture(params=["memory", "disk", "queries", CONNECT])
 def written_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
     """`lake`, and two that Spark writes by queries, where nothing hangs on how it does: one of
     its own, and a server's of rows that were put together here."""

@@ -161,7 +161,9 @@ lake.mirrors.write(write)
 """
 
 
-@pytest.mark.parametrize("pause", [0.2, 0.6, 1.2])
+@pytest.mark.parametrize(
+    "pause", [0.6, *(pytest.param(one, marks=pytest.mark.soak) for one in (0.2, 1.2))]
+)
 def test_what_a_dead_client_asked_for_is_committed_once_or_never(
     connect: RemoteSpark, connect_server: ConnectServer, tmp_path: Path, pause: float
 ) -> None:
