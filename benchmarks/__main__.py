@@ -2,8 +2,8 @@
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
-takes minutes and many gigabytes of disk, `history`, `small`, `fold`, `reading`, `proof`, `pages`,
-`upkeep`, `wide`, `readers` and `first` a few minutes each.
+takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`,
+`pages`, `upkeep`, `wide`, `readers` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from benchmarks.proving import measure_proving
 from benchmarks.readers import measure_readers
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
+from benchmarks.served import measure_served
 from benchmarks.small import measure_small
 from benchmarks.upkeep import measure_upkeep
 from benchmarks.wide import measure_wide
@@ -34,6 +35,7 @@ PARTS = {
     "large": measure_large,
     "history": measure_history,
     "small": measure_small,
+    "served": measure_served,
     "fold": measure_folding,
     "reading": measure_reading,
     "proof": measure_proving,

@@ -230,6 +230,14 @@ def make_parser() -> argparse.ArgumentParser:
     setup.add_argument(
         "--ivy-settings", metavar="FILE", help="where Maven Central is reached through a mirror"
     )
+    setup.add_argument(
+        "--no-java", action="store_true", help="where Spark is a server elsewhere: no jars"
+    )
+    spark = command("spark", "a Spark that stays (Spark Connect), for runs that come every minute")
+    spark.add_argument("action", choices=("serve",), help="serve at [spark] remote, until Ctrl-C")
+    spark.add_argument(
+        "--dry-run", action="store_true", help="look whether it could; start nothing"
+    )
     completion = command("completion", "a script that has a shell complete commands and options")
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.fix_mysql", "tests.fix_mariadb", "tests.fix_objects", "tests.fix_spark"]
+pytest_plugins = [
+    "tests.fix_mysql",
+    "tests.fix_mariadb",
+    "tests.fix_objects",
+    "tests.fix_spark",
+    "tests.fix_connect",
+]
 
 # Time is not a property: the first example may compile code, and machines differ. Each run tries
 # other examples, and what failed is tried again; a test to which half of Hypothesis's own hundred
@@ -26,6 +32,7 @@ TOGETHER = {
     ),
     "Spark": (
         "tests/consumers/",
+        "tests/e2e/test_connect",
         "tests/e2e/test_dagster",
         "tests/e2e/test_kept_lake",
         "tests/hostile/test_foreign_commits",

@@ -39,7 +39,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
     payload: dict[str, Any] = {}
     with Adapters(context.settings, on_warning=context.note) as adapters:
-        machine = machine_findings(context.settings)
+        machine = machine_findings(adapters, context.settings)
         _show(context, "this machine", machine)
         codes = [_code(machine)]
         for source in context.sources(arguments.source):
@@ -52,13 +52,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     )
 
 
-def machine_findings(settings: Settings) -> list[Finding]:
-    """Java, Delta's jars, the lake's folder: what a run needs besides its servers."""
-    return [
-        _tried("java", _java),
-        _tried("delta", lambda: _jars(settings.lake_path())),
-        _tried("lake", lambda: _lake(settings.lake_path())),
-    ]
+def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
+    """What a run needs besides its servers: the lake's folder, and Java with Delta's jars or a
+    Spark elsewhere."""
+    lake = settings.lake_path()
+    found = [_tried("lake", lambda: _lake(lake))]
+    if not settings.spark_server:
+        found = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *found]
+    if settings.spark_server or settings.spark_cluster:
+        found.append(_tried("spark", lambda: _spark(adapters, settings)))
+    return found
 
 
 def source_findings(
@@ -165,6 +168,13 @@ def _jars(lake: LakePath) -> str:
     lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
     folder = jars_folder(sys.prefix)
     return f"{sum(len(class_path(folder, one)) for one in lists)} jars are set up"
+
+
+def _spark(adapters: Adapters, settings: Settings) -> str:
+    told = f"{adapters.lake().prove()}; it sees the lake, commits once, and nothing too late"
+    if settings.spark_server and isinstance(settings.lake_path(), ObjectPath):
+        told += "; uploads that a killed run began stay: let the store expire them"
+    return told
 
 
 def _lake(path: LakePath) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -16,11 +17,24 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Java is looked at, jars are fetched, the engine is compiled; needs no configuration. What is
     there already is left as it is."""
     from pipeline.binlog.arrays.compiled import cache_folder
+    from resources.mysql.rehearsal import rehearse
+
+    spark = {} if arguments.no_java else _spark(arguments, context)
+    context.say("the engine: compiled once, which takes half a minute")
+    clock = perf_counter()
+    rehearse()
+    kept = cache_folder()
+    where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
+    context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
+    return Outcome(exits.DONE, {**spark, "compiled": None if kept is None else str(kept)})
+
+
+def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
+    """What a Spark of this machine needs."""
     from resources.lake.archive import make_archive
     from resources.lake.jars import DELTA, S3, bring_jars, class_path, jars_folder
     from resources.lake.java import java_or_refuse
     from resources.lake.log_store import log_store_jar
-    from resources.mysql.rehearsal import rehearse
 
     java = java_or_refuse(os.environ)
     context.say(f"Java {java.major}: {java.program}")
@@ -31,17 +45,4 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     context.say(f"jars of Delta Lake{' and for s3' * len(locks[1:])}: {len(fetched)} fetched")
     archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
     context.say(f"the archive that lets Spark start faster: {'made' if archived else 'there'}")
-    context.say("the engine: compiled once, which takes half a minute")
-    clock = perf_counter()
-    rehearse()
-    kept = cache_folder()
-    where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
-    context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
-    return Outcome(
-        exits.DONE,
-        {
-            "java": str(java.program),
-            "fetched": [jar.file_name for jar in fetched],
-            "compiled": None if kept is None else str(kept),
-        },
-    )
+    return {"java": str(java.program), "fetched": [jar.file_name for jar in fetched]}

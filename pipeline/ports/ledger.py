@@ -19,6 +19,7 @@ from pipeline.ports.proofs import Proofs
 from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.spans import Spans
+from pipeline.ports.spark_clients import SparkClients
 from pipeline.ports.tables import Tables
 from pipeline.ports.upkept import Upkept
 from pipeline.ports.writes import Writes
@@ -39,6 +40,7 @@ class Ledger(
     Revisions,
     Spans,
     Upkept,
+    SparkClients,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

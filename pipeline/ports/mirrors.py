@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -47,6 +48,14 @@ class Mirrors(Protocol):
 
     `write` and `evolve` read the newest version there is, then ask `held`, and commit directly
     behind that version or not at all: `CommitConflict` where somebody else did."""
+
+    @property
+    def client(self) -> UUID | None:
+        """Who asks a server of Spark's, which goes on with a statement when who asked is dead; None
+        where statements end with this process."""
+
+    def end_statements(self, client: UUID) -> None:
+        """What a client asked for ends at the server, and it gets nothing there any more."""
 
     def require_ready(self) -> None:
         """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -31,6 +32,7 @@ from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import MergeReport, TableMerge, Workplace
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
+from pipeline.runs.merging.left_statements import statements_noted
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.merging.successor import made_for_others, renew, written_anew
 from pipeline.runs.publish import publish
@@ -64,8 +66,9 @@ def merge(
     published = perf_counter()
     merging = _Merging(work, lease, only, settled, failed=list(quarantined))
     merging.look_around()
-    while merging.round():
-        pass
+    with statements_noted(work, lease) if pending else nullcontext():
+        while merging.round():
+            pass
     moved = work.ledger.mark_merged(lease)
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(

@@ -30,6 +30,7 @@ from resources.config.model import (
 )
 from resources.config.secrets import Secret, is_sensitive, resolve
 from resources.lake.paths import LakePath, lake_path
+from resources.lake.settings import is_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,16 @@ class Settings:
 
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
+
+    @property
+    def spark_server(self) -> bool:
+        """Whether Spark is a server of Spark Connect, which needs no Java here."""
+        return "remote" in self.file.spark
+
+    @property
+    def spark_cluster(self) -> bool:
+        """Whether a Java of this machine has executors elsewhere."""
+        return not is_local(self.file.spark)
 
     def sensitive_spark_keys(self) -> frozenset[str]:
         return frozenset(key for key in self.file.spark if is_sensitive(key))

@@ -17,7 +17,7 @@ from typing import Final
 from pipeline.errors import ConfigurationError
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
-from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 from resources.lake.staging import Staging
 from resources.lake.storage import lake_errors, sync_folder
 
@@ -28,7 +28,7 @@ _ASIDE: Final = ".lockstep-rebuild"
 class _Aside(SparkMirrors):
     """Mirrors in a folder of their own, made of the lake's files."""
 
-    def __init__(self, folder: Path, lake: LakePath, *, staging: Path, spark: SparkProcess) -> None:
+    def __init__(self, folder: Path, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         super().__init__(folder, staging=staging, spark=spark)
         self._files = lake
 
@@ -52,7 +52,7 @@ class FolderCopy:
 class FolderCopies:
     """`pipeline.ports.Copies`. `staging`: where tables are made that go nowhere."""
 
-    def __init__(self, lake: LakePath, *, staging: Path, spark: SparkProcess) -> None:
+    def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
         self._staging = staging
         self._spark = spark

@@ -9,6 +9,7 @@ anything that met rows, Spark's name of the error alone.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from resources.lake.store_answers import refusal
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark.errors import PySparkException
 
 _CONFLICTS = (
     "ConcurrentAppendException",
@@ -177,10 +179,34 @@ def spark_errors(path: LakePath) -> Iterator[None]:
     except CapturedException as error:
         raise named(path, _chain(error._origin)) from error
     except PySparkException as error:
-        condition = error.getCondition()
-        raise named(path, [JavaError(type(error).__name__, str(error), condition)]) from error
+        raise named(path, _told(error)) from error
     except (Py4JError, OSError) as error:
         raise LakeUnavailable(f"Spark stopped while writing {path}", hint=_MEMORY) from error
+
+
+def _told(error: PySparkException) -> list[JavaError]:
+    """What a server's exceptions were; of one that did not answer, PySpark's own."""
+    condition = error.getCondition()
+    trace = getattr(error, "getStackTrace", lambda: None)()
+    if not trace:
+        return [JavaError(type(error).__name__, str(error), condition)]
+    outermost, *causes = [line for line in trace.splitlines() if line and line[0] != "\t"]
+    chain = [JavaError(outermost, str(error).partition("\n\nJVM stacktrace:")[0], condition)]
+    for line in causes:
+        if line.startswith(_CAUSED):
+            name, _, message = line.removeprefix(_CAUSED).partition(": ")
+            chain.append(JavaError(name, message, _condition_in(message)))
+    return chain
+
+
+_CAUSED = "Caused by: "
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
+
+
+def _condition_in(message: str) -> str | None:
+    """Spark puts it in front of its sentence."""
+    found = _CONDITION.match(message)
+    return found[1] if found else None
 
 
 def _chain(outermost: JavaObject | None) -> list[JavaError]:

@@ -67,9 +67,11 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def java_command(java: Java, home: Path, settings: Mapping[str, str]) -> list[str]:
+def java_command(
+    java: Java, home: Path, settings: Mapping[str, str], runs: Sequence[str] = ("pyspark-shell",)
+) -> list[str]:
     """The command of Spark's Java; `settings` are those that it must have from its beginning
-    (`SparkSettings.launch`)."""
+    (`SparkSettings.launch`), `runs` what spark-submit is told to run, options first."""
     jars = home / "jars"
     first = jars.glob("slf4j-api-*.jar")
     class_path = [settings.get("spark.driver.extraClassPath", ""), str(home / "conf")]
@@ -84,7 +86,7 @@ def java_command(java: Java, home: Path, settings: Mapping[str, str]) -> list[st
         *JAVA_OPTIONS,
         MAIN,
         *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
-        "pyspark-shell",
+        *runs,
     ]
 
 
@@ -94,7 +96,13 @@ def start_java(
     """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
     else it says, does not hear Ctrl-C, and ends when this process does: its standard input is a
     pipe from us."""
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_CONNECT_MODE": "0",
+        # What its shells find out for those who begin executors (`local-cluster[…]`).
+        "SPARK_SCALA_VERSION": "2.13",
+    }
     library = settings.get("spark.driver.extraLibraryPath")
     if library:
         before = environment.get("LD_LIBRARY_PATH")

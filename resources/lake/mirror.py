@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,10 +58,10 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
-from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
+from resources.lake.spark import Spark
 from resources.lake.staging import Staging
 from resources.lake.statement import refuse_columns
 from resources.lake.storage import (
@@ -72,7 +73,7 @@ from resources.lake.storage import (
     sync_folder,
 )
 from resources.lake.versions import lacking
-from resources.lake.writing import VECTORS, commit, copy_rows, properties
+from resources.lake.writing import VECTORS, commit, copy_rows, properties, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +97,7 @@ class SparkMirrors:
         lake: LakePath,
         *,
         staging: Path,
-        spark: SparkProcess,
+        spark: Spark,
         few: Size = FEW,
         in_memory: bool = True,
         keep: timedelta = KEEP,
@@ -108,6 +109,13 @@ class SparkMirrors:
         self._few = few
         self._in_memory = in_memory
         self._keep = keep
+
+    @property
+    def client(self) -> UUID | None:
+        return self._spark.client
+
+    def end_statements(self, client: UUID) -> None:
+        self._spark.end_statements(client)
 
     def require_ready(self) -> None:
         self._spark.require_ready()
@@ -318,19 +326,24 @@ class SparkMirrors:
         }
         with stamped(session, stamps):
             made = None if head.exists else properties(target.readers, self._keep)
-            if chosen.in_memory:
+            if not chosen.in_memory:
+                commit(session, write, path, self._staging, made)
+                return
+            rows = rows_of_write(path, write, head.version, self._read)
+            anew, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
+            if self._spark.java:
                 commit_rows(
                     session,
                     path,
-                    rows_of_write(path, write, head.version, self._read),
+                    rows,
                     version=head.version,
                     transaction=(target.app_id, target.txn_version),
-                    anew=not isinstance(write, Append),
-                    shaped=isinstance(write, Replace | Recount),
+                    anew=anew,
+                    shaped=shaped,
                     made=made,
                 )
             else:
-                commit(session, write, path, self._staging, made)
+                write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
@@ -363,7 +376,7 @@ class SparkMirrors:
                 head,
                 app_id=app_id,
                 txn_version=txn_version,
-                in_memory=few and self._in_memory,
+                in_memory=few and self._in_memory and self._spark.java,
             )
 
     def _planned_on(self, mirror: str, held: Held) -> Head:

@@ -62,7 +62,7 @@ def changes_of(session: SparkSession, write: Merge | Replace) -> DataFrame:
         for mark in (*keep_marks(schema, changes).values(), *lack_marks(schema, changes).values())
     ]
     told += [schema.field(name).with_name(mark) for name, mark in origins(write).items()]
-    return _read(
+    return read_files(
         session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *told])
     )
 
@@ -118,10 +118,11 @@ def _spelled(schema: pa.Schema) -> list[pa.Field]:
 
 def _read_part(session: SparkSession, part: StagedFiles, more: Sequence[pa.Field]) -> DataFrame:
     columns = [(column.source, column.type) for column in part.columns if column.source is not None]
-    return _read(session, part.files, pa.schema([*more, *columns]))
+    return read_files(session, part.files, pa.schema([*more, *columns]))
 
 
-def _read(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
+def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """The rows of Parquet files that have these columns."""
     if not files:
         return empty_rows(session, schema)
     reader = session.read.schema(spark_schema(schema))

@@ -13,16 +13,20 @@ from resources.lake.claims import FileClaims
 from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
+from resources.lake.remote import RemoteSpark
 from resources.lake.segments import ParquetSegments
+from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
-from resources.lake.settings import refuse_cluster
+from resources.lake.spark import Spark
 from resources.lake.spool import FileSpool
+from resources.lake.trial import require_kept
 from resources.lake.upkeep import SparkUpkeep
 
 
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
-    """An open lake; `close` ends Spark if it was started."""
+    """An open lake; `prove` tries its Spark with a small table and says which one it is
+    (`trial`), `close` ends it if it was started."""
 
     segments: ParquetSegments
     spool: FileSpool
@@ -31,6 +35,7 @@ class LakeRoom:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
+    prove: Callable[[], str]
     close: Callable[[], None]
 
 
@@ -48,12 +53,16 @@ def open_lake(
     events of transactions larger than memory. `spark_conf` is the `[spark]` table.
     `keep` is how long each version of a mirror stays readable.
     `on_warning` takes a sentence a person should see; it may be called from a thread.
-    `ConfigurationError` for a Spark master that could not see the folder.
+    `ConfigurationError` for a `[spark]` table that names none.
     """
     lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
     passing = Path(staging).absolute()
-    refuse_cluster(spark_conf, lake)
-    spark = SparkProcess(spark_conf, lake=lake, on_warning=on_warning)
+    spark = spark_of(spark_conf, lake, passing, on_warning=on_warning)
+
+    def prove() -> str:
+        require_kept(spark, lake, passing)
+        return spark.named()
+
     return LakeRoom(
         segments=ParquetSegments(lake, spark=spark),
         spool=FileSpool(lake, passing / "spool"),
@@ -62,5 +71,16 @@ def open_lake(
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
+        prove=prove,
         close=spark.stop,
     )
+
+
+def spark_of(
+    conf: Mapping[str, str], lake: LakePath, staging: Path, *, on_warning: Callable[[str], None]
+) -> Spark:
+    """A Java process of this machine, or the server that `[spark] remote` names."""
+    server = server_of(conf)
+    if server is not None:
+        return RemoteSpark(server, conf, lake=lake, staging=staging)
+    return SparkProcess(conf, lake=lake, staging=staging, on_warning=on_warning)

@@ -24,7 +24,7 @@ from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTa
 from resources.lake.encodings import Encodings, choose
 from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 from resources.lake.storage import (
     lake_errors,
     make_durable,
@@ -69,7 +69,7 @@ class ParquetSegments:
         lake: LakePath,
         *,
         file_bytes: int = FILE_BYTES,
-        spark: SparkProcess | None = None,
+        spark: Spark | None = None,
     ) -> None:
         self._lake = lake
         self._spark = spark

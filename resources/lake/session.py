@@ -13,17 +13,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from pipeline.errors import LakeUnavailable, LockstepError
+from pipeline.errors import LakeUnavailable
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
@@ -31,7 +30,9 @@ from resources.lake.launch import connected, java_command, spark_home, start_jav
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
-from resources.lake.settings import SparkSettings
+from resources.lake.settings import SparkSettings, is_local
+from resources.lake.starting import Starting
+from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -55,78 +56,65 @@ class Started:
 
 
 class SparkProcess:
-    """One Spark for as long as this object is open; at most one a Python process.
+    """`Spark` on this machine, for as long as this object is open; at most one a Python process.
 
-    `user` is the `[spark]` table; `lake` where mirrors are, if not on this machine; `archive`
-    whether to start from the class-data archive; `on_warning` takes a sentence a person should
-    see, from the starting thread; `patience` is how many seconds Java may take to end once Spark
-    has stopped: what it does then is of use only to who makes the archive.
+    `user` is the `[spark]` table; `lake` where mirrors are, and `staging` what waits for them:
+    tasks of other machines must see both; `archive` whether to start from the class-data archive;
+    `on_warning` takes a sentence a person should see, from the starting thread; `patience` is how
+    many seconds Java may take to end once Spark has stopped: what it does then is of use only to
+    who makes the archive.
     """
+
+    java = True
+    client: UUID | None = None
 
     def __init__(
         self,
         user: Mapping[str, str],
         *,
         lake: LakePath | None = None,
+        staging: Path | None = None,
         archive: bool = True,
         on_warning: Callable[[str], None],
         patience: float = 0,
     ) -> None:
         self._user = dict(user)
         self._lake = lake
+        self._staging = staging
         self._archive = archive
         self._on_warning = on_warning
         self._patience = patience
-        self._lock = threading.Lock()
-        self._start: Future[Started] | None = None
+        self._start = Starting(self._launch)
+
+    def named(self) -> str:
+        return f"Spark {self._start.wait().session.version} of this machine"
 
     def require_ready(self) -> None:
-        """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
         java_or_refuse(os.environ)
         self._jars(jars_folder(sys.prefix))
 
     def prepare(self) -> None:
-        """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
-        with self._lock:
-            if self._start is not None:
-                return
-            starter = ThreadPoolExecutor(1, thread_name_prefix="lockstep-spark")
-            self._start = starter.submit(self._launch)
-            starter.shutdown(wait=False)
+        self._start.begin()
+
+    def end_statements(self, client: UUID) -> None:
+        """They ended with who asked for them."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """A new session of the one Spark, with configuration and views of its own. `settings`
-        hold where the user gave no other.
-
-        Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
+        """Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
         the last words of the Java process.
         """
-        session = self._started().session.newSession()
+        session = self._start.wait().session.newSession()
         for name, value in settings.items():
             if name not in self._user:
                 session.conf.set(name, value)
         return session
 
     def idle(self, *, few: bool) -> list[SparkSession]:
-        """Sessions that nobody uses, for few rows or for any number (`sessions`); any thread
-        takes from the list and puts back. Waits for the start, as `session` does."""
-        return self._started().idle[few]
-
-    def _started(self) -> Started:
-        self.prepare()
-        start = self._start
-        if start is None:
-            raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
-        return start.result()
+        return self._start.wait().idle[few]
 
     def stop(self) -> None:
         """End Spark and its process, and remove its folder; nothing if never started."""
-        with self._lock:
-            start, self._start = self._start, None
-        if start is None:
-            return
-        with suppress(LockstepError):
-            _end(start.result(), self._patience)
+        self._start.end(lambda started: _end(started, self._patience))
 
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)
@@ -141,15 +129,26 @@ class SparkProcess:
         scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
         process = None
         try:
-            settings = _settings(self._user, (*jars, *more), archive, scratch, self._lake)
+            settings = settings_in(scratch, self._user, (*jars, *more), archive, self._lake)
             process = _begin(settings, java)
-            return _connect(settings, process, self._lake)
+            started = _connect(settings, process, self._lake)
         except BaseException:
             if process is not None:
                 process.kill()
                 process.communicate()
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+        try:
+            self._require_visible(started.session)
+        except BaseException:
+            _end(started, 0)
+            raise
+        return started
+
+    def _require_visible(self, session: SparkSession) -> None:
+        if self._lake is not None and self._staging is not None and not is_local(self._user):
+            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
+            require_visible(session, self._lake, self._staging, named)
 
     def _jars(self, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Those of each start, and what this lake needs besides."""
@@ -157,13 +156,14 @@ class SparkProcess:
         return (*class_path(folder), log_store_jar()), more
 
 
-def _settings(
+def settings_in(
+    scratch: Path,
     user: Mapping[str, str],
     jars: Sequence[Path],
     archive: Path | None,
-    scratch: Path,
     lake: LakePath | None,
 ) -> SparkSettings:
+    """What a Spark is started with whose own files are in `scratch`."""
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
     return SparkSettings(

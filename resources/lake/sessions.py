@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_FOR_FEW: Final = {
+FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
@@ -35,7 +35,7 @@ _FOR_FEW: Final = {
 class Sessions:
     """Those of one Spark; who writes to another lake of it takes from the same ones."""
 
-    def __init__(self, spark: SparkProcess) -> None:
+    def __init__(self, spark: Spark) -> None:
         self._spark = spark
 
     @contextmanager
@@ -47,6 +47,6 @@ class Sessions:
         try:
             session = idle.pop()
         except IndexError:
-            session = self._spark.session(_FOR_FEW if few else {})
+            session = self._spark.session(FOR_FEW if few else {})
         yield session
         idle.append(session)

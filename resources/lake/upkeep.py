@@ -30,9 +30,9 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.needed import data_files, unneeded
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.session import SparkProcess
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import shown_by
+from resources.lake.spark import Spark
 from resources.lake.statement import quoted
 from resources.lake.storage import delta_table, lake_errors, mirror_errors
 
@@ -46,7 +46,7 @@ _FEW_FILES: Final = 10_000
 class SparkUpkeep:
     """`keep`: how long each version of a mirror stays readable."""
 
-    def __init__(self, lake: LakePath, *, spark: SparkProcess, keep: timedelta) -> None:
+    def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
         self._lake = lake
         self._sessions = Sessions(spark)
         self._keep = keep

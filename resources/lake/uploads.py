@@ -11,12 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 from resources.lake.paths import ObjectPath
-from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 
 
-def give_up_uploads(spark: SparkProcess, below: ObjectPath) -> None:
+def give_up_uploads(spark: Spark, below: ObjectPath) -> None:
     """Those of all objects below a prefix, to which nobody may be writing. A store that does not
-    let itself be asked for them keeps them: they cost no more than money."""
+    let itself be asked for them keeps them: they cost no more than money; so does one that only a
+    Spark elsewhere could ask."""
+    if not spark.java:
+        return
     from py4j.protocol import Py4JJavaError
 
     session = spark.session()

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
+import pyarrow as pa
+
 from pipeline.changes.layout import changelog_names
 from pipeline.keeping import Retention
 from pipeline.ports.mirror_writes import (
@@ -26,7 +28,7 @@ from pipeline.ports.mirror_writes import (
 from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import changes_of, column_from, images_of, keep_marks
+from resources.lake.parts import changes_of, column_from, images_of, keep_marks, read_files
 from resources.lake.paths import LakePath
 from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
@@ -162,6 +164,31 @@ def _append(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> 
 def _overwrite(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> None:
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.options(**(made or {})).save(str(path))
+
+
+def write_rows(
+    session: SparkSession,
+    path: LakePath,
+    rows: pa.Table,
+    staging: Staging,
+    *,
+    anew: bool,
+    shaped: bool,
+    made: Mapping[str, str] | None,
+) -> None:
+    """The one commit of rows that were put together without Spark, where only a query can make it
+    (`direct.commit_rows` elsewhere, which says what `anew`, `shaped` and `made` are)."""
+    file = staging.stage("few", rows)
+    try:
+        frame = read_files(session, (file,), rows.schema)
+        if shaped:
+            _overwrite(frame, path, made)
+        elif anew and made is None:
+            frame.write.format("delta").mode("overwrite").save(str(path))
+        else:
+            _append(frame, path, made)
+    finally:
+        staging.unstage(file)
 
 
 def rewrite(session: SparkSession, path: LakePath, step: Rewrite) -> None:

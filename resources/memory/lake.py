@@ -10,6 +10,7 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -320,6 +321,13 @@ class MemoryMirrors:
     def __init__(self, lake: MemoryLake) -> None:
         self._lake = lake
         self._staged = 0
+
+    @property
+    def client(self) -> UUID | None:
+        return None
+
+    def end_statements(self, client: UUID) -> None:
+        """There are none."""
 
     def require_ready(self) -> None:
         """There is nothing that could be missing."""

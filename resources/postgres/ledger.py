@@ -25,6 +25,7 @@ from resources.postgres.revisions import PostgresRevisions
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.spans import PostgresSpans
+from resources.postgres.spark_clients import PostgresSparkClients
 from resources.postgres.tables import PostgresTables
 from resources.postgres.upkept import PostgresUpkept
 from resources.postgres.writes import PostgresWrites
@@ -62,6 +63,7 @@ class PostgresLedger(
     PostgresRevisions,
     PostgresSpans,
     PostgresUpkept,
+    PostgresSparkClients,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

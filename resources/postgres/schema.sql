@@ -504,6 +504,14 @@ create table lockstep.sources (
     constraint sources_token_counts CHECK ((token >= 0))
 );
 
+create table lockstep.spark_clients (
+    source text not null,
+    client uuid not null,
+    token bigint not null,
+    constraint spark_clients_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint spark_clients_pk PRIMARY KEY (source, client)
+);
+
 create table lockstep.table_events (
     source text not null,
     batch bigint not null,

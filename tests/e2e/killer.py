@@ -1,12 +1,12 @@
 """Runs the command line and kills it, like a power cut, at one call of one port.
 
-    python -m tests.e2e.killer MODULE:CLASS.METHOD before|after|asleep|stopped N -- run
+    python -m tests.e2e.killer MODULE:CLASS.METHOD before|soon|after|asleep|stopped N -- run
 
 A function of a module is a `MODULE:FUNCTION`.
 
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
-handler runs. "stopped" is SIGTERM before it, as a supervisor stops a process. "asleep" is
-SIGSTOP before it: a process that hangs until somebody wakes it.
+handler runs. "soon" is a moment after it began. "stopped" is SIGTERM before it, as a supervisor
+stops a process. "asleep" is SIGSTOP before it: a process that hangs until somebody wakes it.
 It lives in the tests; the product has no such switch.
 """
 
@@ -40,6 +40,8 @@ def arm(target: str, when: str, nth: int) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         if due and when == "stopped":
             os.kill(os.getpid(), signal.SIGTERM)
+        if due and when == "soon":
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
         result = original(*args, **options)
         if due and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)

@@ -16,6 +16,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
+from resources.lake.spark import Spark
 from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
 from tests.fix_objects import ObjectStore
 
@@ -35,16 +36,14 @@ def memory_lake() -> Lake:
     return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
 
 
-def disk_lake(
-    folder: Path, spark: SparkProcess, few: Size = FEW, *, in_memory: bool = True
-) -> Lake:
+def disk_lake(folder: Path, spark: Spark, few: Size = FEW, *, in_memory: bool = True) -> Lake:
     return lake_at(folder / "lake", folder / "staging", spark, few, in_memory=in_memory)
 
 
 def lake_at(
     lake: LakePath,
     staging: Path,
-    spark: SparkProcess,
+    spark: Spark,
     few: Size = FEW,
     *,
     in_memory: bool = True,
@@ -70,15 +69,23 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
     return lake_of(request.param, tmp_path, spark)
 
 
-@pytest.fixture(params=["memory", "disk", "queries", "compiled"])
+CONNECT = pytest.param("connect", marks=pytest.mark.soak)
+
+
+@pytest.fixture(params=["memory", "disk", "queries", "compiled", CONNECT])
 def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
-    """`lake`, and those that Spark writes by queries, be the rows few or many."""
+    """`lake`, and those that Spark writes by queries: be the rows few or many, be it a server."""
+    if request.param == "connect":
+        return disk_lake(tmp_path, request.getfixturevalue("connect"), in_memory=False)
     return lake_of(request.param, tmp_path, spark)
 
 
-@pytest.fixture(params=["memory", "disk", "queries"])
+@pytest.fixture(params=["memory", "disk", "queries", CONNECT])
 def written_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
-    """`lake`, and one that Spark writes by queries, where nothing hangs on how it does."""
+    """`lake`, and two that Spark writes by queries, where nothing hangs on how it does: one of
+    its own, and a server's of rows that were put together here."""
+    if request.param == "connect":
+        return disk_lake(tmp_path, request.getfixturevalue("connect"))
     return lake_of(request.param, tmp_path, spark)
 
 

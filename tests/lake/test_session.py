@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigurationError, JavaMissing
+from pipeline.errors import JavaMissing
 from resources.lake.java import java_or_refuse
-from resources.lake.room import open_lake
+from resources.lake.launch import spark_home
 from resources.lake.session import SparkProcess
 
 ROOT = Path(__file__).parents[2]
@@ -150,11 +151,37 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
     SparkProcess({}, on_warning=print).stop()
 
 
-@pytest.mark.parametrize("master", ["yarn", "spark://10.0.0.1:7077", "local-cluster[2,1,1024]"])
-def test_a_cluster_cannot_write_a_local_lake(tmp_path: Path, master: str) -> None:
-    """Its executors would write to folders of their own."""
-    with pytest.raises(ConfigurationError, match="folder of this machine"):
-        open_lake(tmp_path, staging=tmp_path, spark_conf={"spark.master": master}, on_warning=print)
+def test_executors_must_see_the_lake(tmp_path: Path) -> None:
+    """Where each has a folder of its own below the same path, nothing is written; else, all is."""
+    program = """
+from pathlib import Path
+from pipeline.errors import ConfigurationError
+from resources.lake.session import SparkProcess
+from tests.lake.conftest import lake_at
+from tests.lake.made import PEOPLE, a_write, content
+conf = {"spark.master": "local-cluster[1,1,512]", "spark.executor.memory": "512m"}
+staging = Path("staging").absolute()
+for lake in (Path("/proc/self/cwd/lake"), Path("lake").absolute()):
+    spark = SparkProcess(conf, lake=lake, staging=staging, on_warning=print)
+    try:
+        spark.session()
+    except ConfigurationError as error:
+        print(error.message)
+        continue
+    mirrors = lake_at(lake, staging, spark, in_memory=False).mirrors
+    mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "one"}]))
+    mirrors.write(a_write(mirrors, 2, "merge", [{"id": 2, "name": "two"}]))
+    print(len(content(mirrors, "shop/shop/people", PEOPLE, 1)))
+    spark.stop()
+"""
+    process = child(tmp_path, program)
+    try:
+        said, complained = process.communicate()
+    finally:
+        shutil.rmtree(spark_home() / "work", ignore_errors=True)
+    refused, written = said.decode().splitlines()
+    assert refused.endswith("does not see /proc/self/cwd/lake as this machine does")
+    assert (written, complained, process.returncode) == ("2", b"", 0)
 
 
 @pytest.mark.parametrize(

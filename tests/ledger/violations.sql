@@ -1013,3 +1013,8 @@ insert into lockstep.upkept (source, mirror, delta_version, shows, token)
 select source, mirror, 5, 4, token from lockstep.writes
 where source = %(s)s and delta_version = 4;
 update lockstep.upkept set delta_version = 6 where source = %(s)s
+-- rule: spark_clients_pk
+insert into lockstep.spark_clients
+select %(s)s, '00000000-0000-4000-8000-000000000001', 1 from generate_series(1, 2)
+-- rule: spark_clients_lease
+insert into lockstep.spark_clients values (%(s)s, '00000000-0000-4000-8000-000000000001', 99)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from pipeline.batch import Batch, BatchState, Prepared, Xid
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
@@ -115,6 +115,7 @@ class MemoryBooks:
     revisions: dict[int, RevisionEntry] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
     upkept: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    spark_clients: dict[tuple[str, UUID], int] = field(default_factory=dict)
     written: dict[int, VersionSetEntry] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(
         default_factory=dict

@@ -18,6 +18,7 @@ from tests.twins.proofs import MemoryProofs
 from tests.twins.revisions import MemoryRevisions
 from tests.twins.schemas import MemorySchemas
 from tests.twins.spans import MemorySpans
+from tests.twins.spark_clients import MemorySparkClients
 from tests.twins.tables import MemoryTables
 from tests.twins.upkept import MemoryUpkept
 from tests.twins.writes import MemoryWrites
@@ -38,6 +39,7 @@ class MemoryLedger(
     MemoryRevisions,
     MemorySpans,
     MemoryUpkept,
+    MemorySparkClients,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

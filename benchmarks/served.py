@@ -1,0 +1,103 @@
+"""Runs of few changes, with a Java of each run's own and with a server that stays.
+
+Belongs here: the two side by side. Does not: where else the seconds of a small run go (`runs`).
+
+Seconds of processors are the run's, its own Java's, and what the server spent meanwhile: on a busy
+machine they say more than the clock.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.runs import CHANGES, COLUMNS
+from pipeline.retries import SPARK
+
+_RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
+
+
+def measure_served(console: Console) -> None:
+    """Each run brings as many changes to one table; the first ones make Java fast."""
+    table = Table(title="Seconds of a run", title_justify="left", box=box.MARKDOWN)
+    for column in ("Spark", "first", "best", "of it merging", "processors, first", "best"):
+        table.add_column(column, justify="left" if column == "Spark" else "right")
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+    ):
+        own = place.project("own", f"{DATABASE}.own")
+        table.add_row("a Java of its own", *_runs(place, "own", own, None))
+        project = place.project("served", f"{DATABASE}.served")
+        with _served(place, project) as server:
+            table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
+        table.add_row("none: without changes", *_figures([_one(place, own, None)] * 2))
+    console.print(table)
+
+
+def _runs(place: Ground, name: str, folder: Path, server: int | None) -> list[str]:
+    place.execute(f"create table {DATABASE}.{name} {COLUMNS}")
+    found = []
+    for number in range(_RUNS):
+        rows = ", ".join(f"({number * CHANGES + one})" for one in range(CHANGES))
+        place.execute(f"insert into {DATABASE}.{name} (id) values {rows}")
+        found.append(_one(place, folder, server))
+    return _figures(found)
+
+
+def _one(place: Ground, folder: Path, server: int | None) -> tuple[float, float, float]:
+    """Wall seconds, those of merging, and those of processors."""
+    before = _spent(server)
+    seconds, report = place.run(folder)
+    (source,) = report["sources"].values()
+    return seconds, source["seconds"]["merge"], _spent(server) - before
+
+
+def _spent(server: int | None) -> float:
+    """Seconds of processors by processes that ended, and by the server."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = ended.ru_utime + ended.ru_stime
+    if server is not None:
+        told = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()
+        spent += (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return spent
+
+
+def _figures(found: Sequence[tuple[float, float, float]]) -> list[str]:
+    first, best = found[0], min(found)
+    least = min(processors for _, _, processors in found)
+    return [f"{one:.1f}" for one in (first[0], best[0], best[1], first[2], least)]
+
+
+@contextmanager
+def _served(place: Ground, folder: Path) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "token").write_text(os.urandom(16).hex())
+    with (folder / "lockstep.toml").open("a") as file:
+        file.write(f'[spark]\nremote = "sc://127.0.0.1:{port}"\ntoken = "file:token"\n')
+    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve"]
+    variables = environment({"BENCH_PASSWORD": place.server.password})
+    process = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.DEVNULL)
+    try:
+        for _ in SPARK.tries():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()

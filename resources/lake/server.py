@@ -1,0 +1,106 @@
+"""Where a Spark elsewhere is: what `[spark] remote` and `token` say. Pure.
+
+Belongs here: reading them, and what is refused. Does not: connecting (`remote`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+from uuid import UUID
+
+from pipeline.errors import ConfigurationError
+
+KEYS: Final = ("remote", "token")
+"""What `[spark]` holds besides settings of Spark's own."""
+
+DEFAULT_PORT: Final = 15002
+
+_URL: Final = re.compile(
+    r"sc://(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>\d{1,5}))?/?"
+    r"(?P<more>(?:;[A-Za-z0-9_-]+=[^;]*)*)"
+)
+_USER: Final = "user_id"
+_DATABRICKS: Final = "databricks"
+_HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.example.com:15002"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of Spark Connect. `more` are parameters of its URL, each with `;` in front."""
+
+    host: str
+    port: int
+    more: str = ""
+    token: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"sc://{self.host}:{self.port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.host.strip("[]"), self.port
+
+    @property
+    def here(self) -> bool:
+        """Whether it is on this machine, by a name or an address that is no other's."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, session: UUID) -> str:
+        """Of one session, as PySpark takes it, the token included: without TLS that goes to
+        `localhost` alone. All sessions are of one user, so that one account may end another's."""
+        host = "localhost" if self.here and self.token is not None else self.host
+        more = f"{self.more};session_id={session}"
+        if f";{_USER}=" not in more.lower():
+            more = f"{more};{_USER}=lockstep"
+        if self.token is not None:
+            more = f"{more};token={quote(self.token, '')}"
+        return f"sc://{host}:{self.port}/{more}"
+
+
+def server_of(user: Mapping[str, str]) -> Server | None:
+    """The server that the `[spark]` table names; None for a Spark of this machine."""
+    remote, token = user.get("remote"), user.get("token")
+    if remote is None:
+        if token is not None:
+            raise ConfigurationError(
+                "[spark] has a token, and no remote that it is for",
+                hint='add remote = "sc://127.0.0.1:15002" to [spark], or take token out',
+            )
+        return None
+    found = _URL.fullmatch(remote)
+    if found is None:
+        # Its parameters may hold a secret: what is there is not told.
+        raise ConfigurationError("remote under [spark] is no address of Spark Connect", hint=_HINT)
+    if ";session_id=" in found["more"].lower():
+        raise ConfigurationError(
+            "remote under [spark] names a session, and each write needs one of its own",
+            hint="take session_id out of remote under [spark]",
+        )
+    if ";token=" in found["more"].lower():
+        raise ConfigurationError(
+            "remote under [spark] holds a token",
+            hint='write it by reference instead: token = "env:SPARK_TOKEN" under [spark]',
+        )
+    if _DATABRICKS in found["host"].lower():
+        raise ConfigurationError(
+            f"{found['host']} is Databricks, whose Delta takes no log store of ours: a late run "
+            "could commit there",
+            hint="let Spark run on this machine (take remote out of [spark]), or use a Spark "
+            "server of yours: docs/spark.md",
+        )
+    if "spark.master" in user:
+        raise ConfigurationError(
+            '[spark] has both remote and "spark.master"',
+            hint='take "spark.master" out: it is for whoever starts the server',
+        )
+    return Server(found["host"], int(found["port"] or DEFAULT_PORT), found["more"], token)

@@ -1,0 +1,125 @@
+"""Whether a Spark keeps what mirrors stand on, tried with a small table in the lake.
+
+Belongs here: the trial. Does not: telling of it (`lockstep check`), what a Spark of this machine is
+started with (`settings`), by which it is known.
+
+A Spark elsewhere may have a Delta without our log store, or an old one. What it writes is read
+here, and what it is asked to commit twice, or late, must not be in the table's log.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from pipeline.changes.strategy import NOTHING
+from pipeline.errors import ConfigurationError, LockstepError, TableError
+from pipeline.ports.held import unasked
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    MirrorWrite,
+    PartColumn,
+    StagedFiles,
+    Target,
+)
+from resources.lake.altering import APP_ID, TXN_VERSION, stamped
+from resources.lake.delta_log import newest_version
+from resources.lake.folders import remove_folder, remove_table
+from resources.lake.java_errors import spark_errors
+from resources.lake.mirror import SparkMirrors
+from resources.lake.paths import LakePath
+from resources.lake.pin import Head, head_of
+from resources.lake.spark import Spark
+from resources.lake.staging import Staging
+from resources.lake.storage import lake_errors
+from resources.lake.writing import commit
+
+_SCHEMA: Final = pa.schema([("id", pa.int64())])
+_PAGE: Final = "docs/spark.md says what a server needs"
+
+
+def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
+    """Write, merge and read under the lake's folder; nothing stays. `ConfigurationError` for what
+    it does not keep, and whatever a session ends in (`LockstepError`)."""
+    there = lake.is_dir()
+    spark.session()
+    aside = lake / f"_lockstep-trial-{uuid4()}"
+    staged = Staging(staging)
+    trial = _Trial(spark, aside, staging, staged)
+    try:
+        trial.writes_and_merges()
+        trial.commits_once()
+    except TableError as error:
+        raise ConfigurationError(
+            f"{spark.named()} could not write a table: {error.reason}", hint=_PAGE
+        ) from error
+    finally:
+        with suppress(LockstepError, OSError):
+            remove_table(aside / "t", unasked)
+            remove_folder(aside)
+            if not there and isinstance(lake, Path):
+                lake.rmdir()
+        staged.end()
+
+
+class _Trial:
+    def __init__(self, spark: Spark, aside: LakePath, staging: Path, staged: Staging) -> None:
+        self._spark = spark
+        self._table = aside / "t"
+        self._staged = staged
+        self._mirrors = SparkMirrors(aside, staging=staging, spark=spark, few=NOTHING)
+
+    def writes_and_merges(self) -> None:
+        """What was staged is in the table, and nothing else."""
+        self._mirrors.write(self._write(1))
+        self._mirrors.write(self._write(2))
+        found = [row for batch in self._mirrors.rows("t", ["id"], 1) for row in batch["id"]]
+        if sorted(one.as_py() for one in found) != [1, 2]:
+            raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE)
+
+    def commits_once(self) -> None:
+        """A transaction that is there is not made again; a plan of yesterday is refused."""
+        head = head_of(self._table)
+        for number, planned_on, what in (
+            (2, head, "makes the same commit twice"),
+            (3, Head(head.version - 1, head.digest), "commits at another version than it was told"),
+            (4, Head(head.version, "0" * 64), "commits behind another commit than it was told"),
+        ):
+            self._try(self._write(number), planned_on)
+            if newest_version(self._table) != head.version:
+                raise ConfigurationError(
+                    f"Spark {what}: a late run could do harm",
+                    hint=f"start it with Lockstep's log store, of this version; {_PAGE}",
+                )
+        # It could have, each time.
+        self._mirrors.write(self._write(5))
+
+    def _try(self, write: MirrorWrite, head: Head) -> None:
+        """Past everything that would notice here that there is nothing to do."""
+        stamps = {
+            **head.pin(),
+            APP_ID: write.target.app_id,
+            TXN_VERSION: str(write.target.txn_version),
+        }
+        session = self._spark.session()
+        with (
+            suppress(LockstepError, TableError),
+            spark_errors(self._table),
+            stamped(session, stamps),
+        ):
+            commit(session, write, self._table, self._staged, None)
+
+    def _write(self, number: int) -> MirrorWrite:
+        change = pa.table({"_change_type": ["insert"], "id": [number]})
+        with lake_errors(self._table):
+            files = (self._staged.stage("trial", change),)
+        target = Target("t", _SCHEMA, "lockstep-trial", number, "")
+        if number == 1:
+            return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
+        return Merge(target, ("id",), FoldedChanges(files))

@@ -1,0 +1,64 @@
+"""Runs whose Spark is a server of Spark Connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from resources.postgres.ledger import open_ledger
+from tests.e2e.project import Project
+from tests.fix_connect import ConnectServer
+from tests.fix_mysql import MySqlStand
+
+WRITING = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
+"""The second statement of a run is its first write; the one before it tries whether the server sees
+the lake."""
+
+
+def test_a_server_of_spark_connect(
+    mysql: MySqlStand,
+    database: str,
+    tmp_path: Path,
+    connect_server: ConnectServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal though a run was killed while the server carried out its write; without a Java here.
+    What was asked of the server is known to the next run, which ends it."""
+    monkeypatch.setenv("SPARK_TOKEN", "of-tests")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key, s varchar(40))",
+        "insert into a values (1, 'one'), (2, 'two'), (3, 'three')",
+        "create table b (s varchar(40))",
+        "insert into b values ('twice'), ('twice')",
+    )
+    project = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start="snapshot",
+        top=connect_server.toml(),
+    )
+    project.run("run")
+    mysql.execute(
+        f"use {database}",
+        "update a set s = 'changed' where id = 1",
+        "insert into a values (10, 'new')",
+        "insert into b values ('twice')",
+    )
+    project.killed(WRITING, "soon", 2)
+    assert len(left_at_the_server(project)) == 1
+    project.run("run")
+    assert left_at_the_server(project) == []
+    told = project.json("verify")["sources"]["shop"]["tables"]
+    assert [one["equal"] for one in told.values()] == [True, True]
+    assert f"Spark 4.2.0 at {connect_server.server}" in project.run("check", expect=None).stdout
+
+
+def left_at_the_server(project: Project) -> list[UUID]:
+    """The clients that may have statements there."""
+    with open_ledger("embedded", project.folder / ".lockstep") as ledger:
+        return ledger.spark_clients("shop")

@@ -1,0 +1,21 @@
+"""Processes that may have left statements to a server of Spark's."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+
+ONE, OTHER = (UUID(int=number) for number in (1, 2))
+
+
+def test_a_client_is_known_until_it_is_forgotten(ledger: Ledger, lease: Lease) -> None:
+    """By whoever holds its source, however often it is noted."""
+    for client in (OTHER, ONE, ONE):
+        ledger.note_spark_client(lease, client)
+    assert ledger.spark_clients(lease.source) == [ONE, OTHER]
+    ledger.forget_spark_client(lease, ONE)
+    ledger.forget_spark_client(lease, ONE)
+    assert ledger.spark_clients(lease.source) == [OTHER]
+    assert ledger.spark_clients(f"not {lease.source}") == []
