@@ -7,7 +7,6 @@ statement `statement`, reading the log `delta_log`, naming Java's errors `java_e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -18,14 +17,12 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.keeping import KEEP, Retention
-from pipeline.lake_commit import LakeCommit, Look, WriteKind, restamped, same_write
-from pipeline.policies import Readers
+from pipeline.keeping import KEEP
+from pipeline.lake_commit import WriteKind, restamped, same_write
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import (
     Append,
@@ -35,7 +32,7 @@ from pipeline.ports.mirror_writes import (
     Replace,
     Target,
 )
-from pipeline.ports.mirrors import MirrorCommit, MirrorSize
+from pipeline.ports.mirrors import MirrorCommit
 from pipeline.proof.sampling import Span
 from resources.lake.altering import (
     APP_ID,
@@ -50,16 +47,15 @@ from resources.lake.altering import (
     words,
 )
 from resources.lake.columns import refuse_other_columns
-from resources.lake.commits import commits_back, ends_at, look
-from resources.lake.delta_log import configuration, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows
 from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
+from resources.lake.mirror_logs import MirrorLogs
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.sessions import Sessions
-from resources.lake.sizes import shown_by, size_in, size_of
+from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark
 from resources.lake.staging import Staging
@@ -68,22 +64,16 @@ from resources.lake.storage import (
     delta_table,
     file_named,
     lake_errors,
-    mirror_errors,
     parquet_content,
     sync_folder,
 )
-from resources.lake.versions import lacking
-from resources.lake.writing import VECTORS, commit, copy_rows, properties, write_rows
+from resources.lake.writing import commit, copy_rows, properties, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
-"""What no table has that any reader reads."""
-
-
-class SparkMirrors:
+class SparkMirrors(MirrorLogs):
     """`pipeline.ports.Mirrors` in the lake.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
@@ -102,7 +92,8 @@ class SparkMirrors:
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        self._lake = self._files = lake
+        super().__init__(lake)
+        self._files = lake
         self._staging = Staging(staging)
         self._spark = spark
         self._sessions = Sessions(spark)
@@ -122,14 +113,6 @@ class SparkMirrors:
 
     def prepare(self) -> None:
         self._spark.prepare()
-
-    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        with self._about(mirror) as path:
-            found = recorded(path, app_id, txn_version)
-            if found is None:
-                return None
-            said = found.user_metadata or ""
-            return MirrorCommit(found.delta_version, said, table_id=table_id(path))
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         target = write.target
@@ -195,10 +178,6 @@ class SparkMirrors:
     def path(self, relative: str) -> str:
         return str(self._files / relative)
 
-    def version(self, mirror: str) -> int | None:
-        with self._about(mirror) as path:
-            return newest_version(path)
-
     def evolve(
         self,
         mirror: str,
@@ -227,43 +206,6 @@ class SparkMirrors:
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
-    def retention(self, mirror: str) -> Retention | None:
-        with self._about(mirror) as path:
-            version = newest_version(path)
-            return None if version is None else Retention.of(configuration(path, version))
-
-    def made_for(self, mirror: str) -> Readers | None:
-        with self._about(mirror) as path:
-            if newest_version(path) is None:
-                return None
-            table = delta_table(path)
-            if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
-                return Readers.SPARK
-            vectors = table.metadata().configuration.get(VECTORS)
-            return Readers.ANY if vectors == "false" else None
-
-    def size(self, mirror: str, version: int) -> MirrorSize | None:
-        try:
-            return shown_by(delta_table(self._lake / mirror, version))
-        except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
-            return None
-
-    def ends_at(self, mirror: str, version: int) -> bool:
-        with self._about(mirror) as path:
-            return ends_at(path, version)
-
-    def look(self, mirror: str, above: int) -> Look:
-        with self._about(mirror) as path:
-            return look(path, above)
-
-    def history(self, folder: str) -> Iterator[LakeCommit]:
-        return commits_back(self._lake / folder)
-
-    def lacking(
-        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
-    ) -> str | None:
-        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
-
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
         with self._about(mirror) as path, self._sessions.one(few=True) as session:
@@ -278,10 +220,6 @@ class SparkMirrors:
             # Where versions before this one put what was on its way out.
             remove_folder(self._lake / source / "_removed")
             remove_table(folder, held)
-
-    def schema(self, mirror: str, version: int) -> pa.Schema:
-        with self._about(mirror) as path:
-            return mirror_schema(path, version)
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
@@ -344,13 +282,6 @@ class SparkMirrors:
                 )
             else:
                 write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
-
-    @contextmanager
-    def _about(self, mirror: str) -> Iterator[LakePath]:
-        """The mirror's folder, for what concerns that mirror alone."""
-        path = self._lake / mirror
-        with mirror_errors(self._lake, path):
-            yield path
 
     def _has_few(self, table: DeltaTable) -> bool:
         """Whether a mirror has few rows."""
