@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from lockstep import options
 from lockstep.log import FORMATS
 from pipeline.errors import ConfigurationError, NotYet
 
@@ -108,17 +109,17 @@ def make_parser() -> argparse.ArgumentParser:
             name, help=told, description=told, parents=[shared], allow_abbrev=False
         )
 
-    _init(command("init", "write lockstep.toml for a server, then check it"))
-    _source(
+    options.init(command("init", "write lockstep.toml for a server, then check it"))
+    options.source(
         command("check", "look at everything a run needs; say what is wrong and how to cure it")
     )
-    _source(command("tables", "every table of the source: captured or not, and why"))
+    options.source(command("tables", "every table of the source: captured or not, and why"))
     plan = command("plan", "what the next run would do: start and why, end, rows; writes nothing")
-    _source(plan)
-    _until(plan)
+    options.source(plan)
+    options.until(plan)
     run = command("run", "one bounded run: capture, publish, merge, acknowledge")
-    _source(run)
-    _until(run)
+    options.source(run)
+    options.until(run)
     snapshot = command("snapshot", "read tables from the source, and join them with the log")
     snapshot.add_argument(
         "tables",
@@ -139,22 +140,28 @@ def make_parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
     )
     snapshot.add_argument("--source", metavar="NAME", help="which source, if there are several")
-    _source(command("status", "positions, lag, open batches, tables quarantined, decisions"))
-    _start_at(command("start-at", "choose where the next run starts; once, recorded"))
-    _adopt(
+    options.source(command("status", "positions, lag, open batches, tables quarantined, decisions"))
+    options.start_at(command("start-at", "choose where the next run starts; once, recorded"))
+    options.adopt(
         command(
             "adopt",
             "continue with a lake folder that disagrees with this ledger, or with mirrors that "
             "somebody else loaded",
         )
     )
-    _recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
-    _undo(command("undo", "take a run back, and all behind it; the log is read again from there"))
-    _schema(command("schema", "a table's structure, now or at a place; `verify` proves them all"))
-    _order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
-    _order(command("resume", "bring a paused table back with the next run"), needs_reason=False)
+    options.recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
+    options.undo(
+        command("undo", "take a run back, and all behind it; the log is read again from there")
+    )
+    options.schema(
+        command("schema", "a table's structure, now or at a place; `verify` proves them all")
+    )
+    options.order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
+    options.order(
+        command("resume", "bring a paused table back with the next run"), needs_reason=False
+    )
     release = command("release", "bring back a table that is quarantined; recorded")
-    _order(release, needs_reason=True)
+    options.order(release, needs_reason=True)
     release.add_argument(
         "--schema",
         metavar="FILE",
@@ -171,12 +178,12 @@ def make_parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="show what the next run would do; record nothing"
     )
     reload = command("reload", "rewrite a table's mirror, from its changelog or the source")
-    _order(reload, needs_reason=True)
+    options.order(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
     verify.add_argument(
         "--sample",
-        type=_rows,
+        type=options.rows,
         metavar="ROWS",
         help="compare so many rows of each table, which chance chooses",
     )
@@ -188,13 +195,19 @@ def make_parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--show-values", action="store_true", help="show what differs, not only where"
     )
-    _source(verify)
-    _replay(command("replay", "repeat a span of the past: read it again, put right what differs"))
-    _rebuild(
+    options.source(verify)
+    options.replay(
+        command("replay", "repeat a span of the past: read it again, put right what differs")
+    )
+    options.rebuild(
         command("rebuild", "a mirror as of any transaction of the past, or the live one again")
     )
-    _upkeep(command("upkeep", "make mirrors' files fewer, and delete those that no version needs"))
-    _report(command("report", "one page about a run or a span: what came, what changed, how long"))
+    options.upkeep(
+        command("upkeep", "make mirrors' files fewer, and delete those that no version needs")
+    )
+    options.report(
+        command("report", "one page about a run or a span: what came, what changed, how long")
+    )
     metrics = command("metrics", "how sources stand, as numbers for a monitoring system")
     metrics.add_argument(
         "--output", metavar="FILE", help="replaced as a whole (default: standard output)"
@@ -202,7 +215,7 @@ def make_parser() -> argparse.ArgumentParser:
     metrics.add_argument(
         "--files", action="store_true", help="count the mirrors' files: reads all of their logs"
     )
-    _source(metrics)
+    options.source(metrics)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -210,14 +223,14 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="for its changelog: all generations as one relation",
     )
-    _at(read, "as the source was there")
-    _source(read)
+    options.at(read, "as the source was there")
+    options.source(read)
     versions = command("versions", "which version of each table shows the source as of one place")
-    _at(versions, "as of there (default: as of the newest batch)")
+    options.at(versions, "as of there (default: as of the newest batch)")
     versions.add_argument(
         "--list", action="store_true", help="the places there are versions of, newest first"
     )
-    _source(versions)
+    options.source(versions)
     setup = command("setup", "fetch Delta's jars, compile the engine; once for each installation")
     setup.add_argument(
         "--with",
@@ -253,224 +266,3 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
-
-
-def _report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="a run's id, or how it begins (default: the last)"
-    )
-    _span(parser, required=False)
-    parser.add_argument(
-        "--output", metavar="FILE", help="where the page goes (default: below .lockstep/pages)"
-    )
-    _source(parser)
-
-
-def _span(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    forms = (
-        "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
-        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
-    )
-    parser.add_argument(
-        "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
-    )
-    parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
-
-
-def _upkeep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
-    )
-    parser.add_argument(
-        "--purge",
-        action="store_true",
-        help="free the files of every deleted row, however few there are, as erasure asks for",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the steps with files and bytes; change nothing"
-    )
-    _source(parser)
-
-
-def _replay(parser: argparse.ArgumentParser) -> None:
-    _span(parser, required=True)
-    parser.add_argument(
-        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
-    )
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show which batches, and whether the log still has them; read nothing",
-    )
-    ways.add_argument(
-        "--compare",
-        action="store_true",
-        help="read the span again and tell what the lake has otherwise; write nothing",
-    )
-    parser.add_argument(
-        "--show-values",
-        action="store_true",
-        help="with --compare: show what differs, not only where",
-    )
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _rebuild(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", metavar="TABLE", help="database.table")
-    parser.add_argument(
-        "--as-of",
-        metavar="PLACE",
-        help="as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
-        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
-        "(default: make the live mirror again, in its place)",
-    )
-    parser.add_argument(
-        "--into",
-        metavar="PATH",
-        help="where a table of the past goes (default: a folder beside the lake, which is told)",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show what it would be made from, and where it would be; read no row",
-    )
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _rows(text: str) -> int:
-    """A number of rows, at least 1."""
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
-    return int(text)
-
-
-def _at(parser: argparse.ArgumentParser, told: str) -> None:
-    parser.add_argument(
-        "--at",
-        metavar="PLACE",
-        help=f"{told}: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567, "
-        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it), run:<id>, "
-        "earliest, latest",
-    )
-
-
-def _until(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--until",
-        metavar="PLACE",
-        help="end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was "
-        "committed before it), gtid:<set> (once all of it is read), run:<id>",
-    )
-
-
-def _start_at(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "place",
-        metavar="PLACE",
-        help="earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z, "
-        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice "
-        "counts",
-    )
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _adopt(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "tables",
-        nargs="*",
-        metavar="TABLE",
-        help="database.table: take over the mirrors of these, which somebody else loaded, if they "
-        "are equal to MySQL (default: the source's whole folder)",
-    )
-    parser.add_argument(
-        "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _recover(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--back-to",
-        type=int,
-        metavar="BATCH",
-        help="go back to where this batch ended, and undo the later ones (default: the newest "
-        "batch that all tables show)",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _undo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="the run's id, which may be shortened")
-    parser.add_argument(
-        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "table",
-        metavar="TABLE",
-        help="database.table; or the word verify: follow every recorded statement again, and "
-        "compare the newest structures with the server",
-    )
-    parser.add_argument(
-        "--at",
-        metavar="PLACE",
-        help="the structure in force there: binlog.000012:4567, a moment such as "
-        "2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, earliest",
-    )
-    _source(parser)
-
-
-def _order(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
-    parser.add_argument("table", metavar="TABLE", help="database.table")
-    parser.add_argument(
-        "--reason", required=needs_reason, metavar="TEXT", help="why; kept for good"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--source", metavar="NAME", help="one source (default: all)")
-
-
-def _init(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", help="what to call the source (shop)")
-    parser.add_argument("--host", help="the server's host name or address")
-    parser.add_argument("--port", type=int, default=3306, help="its port (3306)")
-    parser.add_argument("--user", help="the account that reads the log")
-    parser.add_argument(
-        "--password",
-        metavar="REFERENCE",
-        help="env:NAME or file:PATH (default: env:<NAME>_PASSWORD)",
-    )
-    parser.add_argument("--tls", choices=("verify", "required", "off"), help="(verify)")
-    parser.add_argument(
-        "--tables", action="append", metavar="PATTERN", help="database.table, with * and ?"
-    )
-    parser.add_argument("--exclude", action="append", default=[], metavar="PATTERN")
-    parser.add_argument(
-        "--start",
-        help="snapshot: the tables as they are, then the log (default); earliest: all logs the "
-        "server has; latest, file:offset",
-    )
-    parser.add_argument("--schedule", metavar="CRON", help='such as "*/10 * * * *"')
-    parser.add_argument("--lake", default="lake", metavar="FOLDER", help="(lake)")
-    parser.add_argument("--ledger", default="embedded", metavar="DSN", help="(embedded)")
