@@ -38,6 +38,7 @@ def _done(
     source: str,
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
+    from pipeline.runs.upkeeping.changes import plan_changes
     from pipeline.runs.upkeeping.gather import plan_upkeep
     from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, upkeep
 
@@ -46,5 +47,10 @@ def _done(
         work, lake = adapters.workplace(source, progress), adapters.upkeep()
         if arguments.dry_run:
             planned = plan_upkeep(work, lake, policy, only)
-            return UpkeepReport(tuple(TableDone(p, left=[*p.plan.left]) for p in planned), 0.0)
+            tables = tuple(TableDone(p, left=[*p.plan.left]) for p in planned)
+            if only is not None:
+                return UpkeepReport(tables, 0.0)
+            return UpkeepReport(
+                tables, 0.0, plan_changes(work, policy.keep_changes, lake.keep).plan
+            )
         return upkeep(work, lake, policy, holder("upkeep"), only)

@@ -170,6 +170,19 @@ create table lockstep.extents (
     constraint extents_pk PRIMARY KEY (id)
 );
 
+create table lockstep.forgotten (
+    source text not null,
+    through bigint not null,
+    token bigint not null,
+    noted_at timestamp with time zone not null default clock_timestamp(),
+    unlisted_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    constraint forgotten_batch FOREIGN KEY (source, through) REFERENCES lockstep.batches(source, id),
+    constraint forgotten_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint forgotten_moments CHECK (((deleted_at IS NULL) OR (unlisted_at IS NOT NULL))),
+    constraint forgotten_pk PRIMARY KEY (source, through)
+);
+
 create table lockstep.handovers (
     source text not null,
     batch bigint not null,
@@ -852,6 +865,66 @@ create view lockstep.gaps as
      JOIN lockstep.batches e ON ((e.id = d.follows)))
   WHERE (d.continuity = 'gap'::text);
 
+create view lockstep.holding as
+ SELECT c.source,
+    'consumer'::text AS kind,
+    c.name AS holder,
+    COALESCE(lockstep.consumed(c.id), (0)::bigint) AS through
+   FROM lockstep.consumers c
+  WHERE (c.dropped_at IS NULL)
+UNION ALL
+ SELECT b.source,
+    'batch'::text AS kind,
+    (b.id)::text AS holder,
+    0 AS through
+   FROM lockstep.batches b
+  WHERE (b.state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]))
+UNION ALL
+ SELECT t.source,
+    'table'::text AS kind,
+    ((t.database || '.'::text) || t.name) AS holder,
+        CASE
+            WHEN (EXISTS ( SELECT
+               FROM lockstep.table_events e
+              WHERE (((e.source = t.source) AND (e.database = t.database) AND (e.name = t.name)) AND (e.kind = 'rebuilt'::text) AND (e.batch >= t.behind_batch)))) THEN (0)::bigint
+            ELSE (t.behind_batch - 1)
+        END AS through
+   FROM lockstep.table_states t
+  WHERE (t.behind_batch IS NOT NULL)
+UNION ALL
+ SELECT l.source,
+    'table'::text AS kind,
+    ((l.database || '.'::text) || l.name) AS holder,
+    COALESCE((l.followed_batch - 1), (0)::bigint) AS through
+   FROM lockstep.loads l
+  WHERE ((l.joined_batch IS NULL) AND (l.void IS NULL) AND (l.followed_batch IS NOT NULL))
+UNION ALL
+ SELECT w.source,
+    'table'::text AS kind,
+    ((w.database || '.'::text) || w.name) AS holder,
+    (w.first_batch - 1) AS through
+   FROM lockstep.writes w
+  WHERE ((w.settled_at IS NULL) AND (w.given_up_at IS NULL))
+UNION ALL
+ SELECT r.source,
+    'replay'::text AS kind,
+    (r.id)::text AS holder,
+    0 AS through
+   FROM lockstep.revisions r
+  WHERE (r.state = 'open'::text)
+UNION ALL
+ SELECT s.name AS source,
+    'recovery'::text AS kind,
+    s.name AS holder,
+    COALESCE(( SELECT (min(x.batch) - 1)
+           FROM ( SELECT DISTINCT f.batch
+                   FROM lockstep.source_files f
+                  WHERE ((f.source = s.name) AND (f.name = '_transactions'::text))
+                  ORDER BY f.batch DESC
+                 LIMIT 8) x
+         HAVING (count(*) = 8)), (0)::bigint) AS through
+   FROM lockstep.sources s;
+
 create view lockstep.touched as
  SELECT segments.source,
     segments.batch,
@@ -1102,6 +1175,18 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.consumers_begin_kept()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
+        perform lockstep.refuse('consumers_start_kept', 'changes behind that batch are gone');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.consumers_move()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1191,6 +1276,50 @@ begin
     end if;
     return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.batches b
+                   where (b.source, b.id) = (new.source, new.through) and b.state = 'acknowledged') then
+        perform lockstep.refuse('forgotten_acknowledged', 'the batch is not acknowledged');
+    end if;
+    if exists (select from lockstep.forgotten f where f.source = new.source
+               and (f.through > new.through or f.unlisted_at is null)) then
+        perform lockstep.refuse('forgotten_goes_on', 'what was forgotten before is still listed, or is more');
+    end if;
+    if exists (select from lockstep.holding h
+               where h.source = new.source and h.through < new.through) then
+        perform lockstep.refuse('forgotten_unneeded', 'somebody still needs changes up to that batch');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.source, new.through, new.token, new.noted_at)
+        is distinct from (old.source, old.through, old.token, old.noted_at)
+        or old.unlisted_at is not null and new.unlisted_at is distinct from old.unlisted_at
+        or old.deleted_at is not null then
+        perform lockstep.refuse('forgotten_move_on', 'what was done to forgotten changes stays done');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_through(a_source text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f where f.source = a_source
 $function$;
 
 CREATE OR REPLACE FUNCTION lockstep.given(a_consumer bigint)
@@ -1632,6 +1761,8 @@ CREATE TRIGGER capture_scopes_stay BEFORE DELETE OR UPDATE ON lockstep.capture_s
 
 CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin();
 
+CREATE TRIGGER consumers_begin_kept BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin_kept();
+
 CREATE TRIGGER consumers_move BEFORE UPDATE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_move();
 
 CREATE TRIGGER consumers_stay BEFORE DELETE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('consumers_stay');
@@ -1651,6 +1782,12 @@ CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EA
 CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
 
 CREATE TRIGGER extents_stay BEFORE DELETE OR UPDATE ON lockstep.extents FOR EACH ROW EXECUTE FUNCTION lockstep.stays('extents_stay');
+
+CREATE TRIGGER forgotten_begin BEFORE INSERT ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.forgotten_begin();
+
+CREATE TRIGGER forgotten_move BEFORE UPDATE ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.forgotten_move();
+
+CREATE TRIGGER forgotten_stay BEFORE DELETE ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.stays('forgotten_stay');
 
 CREATE TRIGGER handovers_alone BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.handovers_alone();
 

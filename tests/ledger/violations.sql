@@ -1013,3 +1013,38 @@ insert into lockstep.upkept (source, mirror, delta_version, shows, token)
 select source, mirror, 5, 4, token from lockstep.writes
 where source = %(s)s and delta_version = 4;
 update lockstep.upkept set delta_version = 6 where source = %(s)s
+
+-- rule: forgotten_acknowledged
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(c)s, 1)
+-- rule: forgotten_unneeded
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1)
+-- rule: forgotten_goes_on
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+alter table lockstep.forgotten enable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1)
+-- rule: forgotten_pk
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1), (%(s)s, %(a)s, 1)
+-- rule: forgotten_batch
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, 0, 1)
+-- rule: forgotten_lease
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 99)
+-- rule: forgotten_moments
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, deleted_at) values (%(s)s, %(a)s, 1, now())
+-- rule: forgotten_move_on
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, unlisted_at, deleted_at)
+values (%(s)s, %(a)s, 1, now(), now());
+update lockstep.forgotten set deleted_at = null where source = %(s)s
+-- rule: forgotten_stay
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+delete from lockstep.forgotten where source = %(s)s
+-- rule: consumers_start_kept
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+insert into lockstep.consumers (source, name) values (%(s)s, 'late')

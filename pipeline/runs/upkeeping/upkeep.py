@@ -26,8 +26,10 @@ from pipeline.errors import (
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.runs.upkeeping.gather import Books, Kept, TableUpkeep, kept_of, plan_upkeep
 from pipeline.table import TableName
+from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import Pile, UpkeepPolicy
 
@@ -53,10 +55,12 @@ class TableDone:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """Of all tables that were looked at."""
+    """Of all tables that were looked at. `changes`: what became of old ones; nothing where only
+    some tables were asked for."""
 
     tables: tuple[TableDone, ...]
     seconds: float
+    changes: ChangesPlan = field(default_factory=ChangesPlan)
 
 
 def upkeep(
@@ -84,7 +88,10 @@ def upkeep(
             done.left.append("a run has the source: the next upkeep notes what was made")
         else:
             _deletes(work, lake, done)
-    return UpkeepReport(tuple(tables), perf_counter() - begun)
+    changes = ChangesPlan()
+    if only is None:
+        changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
+    return UpkeepReport(tuple(tables), perf_counter() - begun, changes)
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, done: TableDone) -> Kept | None:
