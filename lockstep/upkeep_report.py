@@ -48,6 +48,8 @@ def changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
         yield f"changes: {pile_text(changes.unlisted)} {would}listed no more by changelogs"
     if changes.deleted.files:
         yield f"changes: {pile_text(changes.deleted)} {would}deleted"
+    if changes.rows:
+        yield f"ledger: {changes.rows:,} rows about them deleted"
 
 
 def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
@@ -100,6 +102,7 @@ def _changes_json(changes: ChangesPlan) -> dict[str, Any]:
         "unlisted_bytes": changes.unlisted.bytes,
         "deleted_files": changes.deleted.files,
         "deleted_bytes": changes.deleted.bytes,
+        "ledger_rows": changes.rows,
     }
 
 

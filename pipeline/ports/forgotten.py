@@ -21,7 +21,8 @@ class ForgottenChanges(Protocol):
         """The newest note; None where all changes are kept."""
 
     def unfinished_notes(self, source: str) -> list[Forgotten]:
-        """Notes whose files are still listed, or still there, oldest first."""
+        """Notes whose files are still listed or still there, or which the ledger still tells more
+        of than it needs to, oldest first."""
 
     def holders(self, source: str) -> list[Holder]:
         """Who needs changes."""
@@ -41,3 +42,10 @@ class ForgottenChanges(Protocol):
 
     def note_deleted(self, lease: Lease, through: int) -> None:
         """Their files are gone. Repeating it changes nothing."""
+
+    def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
+        """Delete rows about the batches behind `above` up to `last` that nobody can ask for, since
+        what was forgotten up to `through` is deleted; how many. Repeating it changes nothing."""
+
+    def note_pruned(self, lease: Lease, through: int) -> None:
+        """All such rows are gone. Repeating it changes nothing."""

@@ -35,13 +35,14 @@ KEY: Final = "`keep_changes`"
 class Forgotten:
     """Changes of the batches behind `above` up to `through`, whose end is `end`, are kept no
     longer. `unlisted_at`: since when no changelog lists them; `deleted`: whether the files are
-    gone as well."""
+    gone as well; `pruned`: whether the ledger's rows about them are."""
 
     above: int
     through: int
     end: Position
     unlisted_at: datetime | None = None
     deleted: bool = False
+    pruned: bool = False
 
     @property
     def told(self) -> str:
@@ -92,17 +93,15 @@ class ChangeFile:
 class ChangesPlan:
     """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
     them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that
-    changelogs list no more, and files that go from the lake."""
+    changelogs list no more, and files that go from the lake; `rows`: how many went from the
+    ledger."""
 
     through: int | None = None
     held: str | None = None
     left: str | None = None
     unlisted: Pile = field(default_factory=Pile)
     deleted: Pile = field(default_factory=Pile)
-
-    @property
-    def idle(self) -> bool:
-        return self.through is None and not self.unlisted.files and not self.deleted.files
+    rows: int = 0
 
 
 def through_of(aged: int, before: int, holders: Sequence[Holder]) -> tuple[int | None, str | None]:

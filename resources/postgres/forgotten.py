@@ -18,7 +18,7 @@ class PostgresForgotten(Books):
 
     def unfinished_notes(self, source: str) -> list[Forgotten]:
         notes = map(_note, self._all("notes_of_forgotten", source=source))
-        return [one for one in notes if not one.deleted]
+        return [one for one in notes if not one.pruned]
 
     def holders(self, source: str) -> list[Holder]:
         return [Holder(**row) for row in self._all("holders", source=source)]
@@ -52,8 +52,23 @@ class PostgresForgotten(Books):
         with self._step(lease) as step:
             step.run("note_deleted", source=lease.source, through=through)
 
+    def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
+        with self._step(lease) as step:
+            ends = {"above": above, "last": last, "through": through}
+            rows: int = step.only("prune", source=lease.source, **ends)["rows"]
+            return rows
+
+    def note_pruned(self, lease: Lease, through: int) -> None:
+        with self._step(lease) as step:
+            step.run("note_pruned", source=lease.source, through=through)
+
 
 def _note(row: Row) -> Forgotten:
     return Forgotten(
-        row["above"], row["through"], position(row, "end"), row["unlisted_at"], row["deleted"]
+        row["above"],
+        row["through"],
+        position(row, "end"),
+        row["unlisted_at"],
+        row["deleted"],
+        row["pruned"],
     )

@@ -1,7 +1,8 @@
 -- Changes that are kept no longer.
 
 -- name: notes_of_forgotten
-select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted, n.newest,
+select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted,
+    n.pruned_at is not null as pruned,
     b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid, b.end_committed_at
 from (
     select f.*,
@@ -10,7 +11,7 @@ from (
     from lockstep.forgotten f where f.source = %(source)s
 ) n
 join lockstep.batches b on b.id = n.through
-where n.newest or n.deleted_at is null
+where n.newest or n.pruned_at is null
 order by n.through
 
 -- name: holders
@@ -53,3 +54,10 @@ where source = %(source)s and through = %(through)s and unlisted_at is null
 -- name: note_deleted
 update lockstep.forgotten set deleted_at = clock_timestamp()
 where source = %(source)s and through = %(through)s and deleted_at is null
+
+-- name: prune
+select lockstep.prune(%(source)s, %(above)s, %(last)s, %(through)s) as rows
+
+-- name: note_pruned
+update lockstep.forgotten set pruned_at = clock_timestamp()
+where source = %(source)s and through = %(through)s and pruned_at is null

@@ -177,10 +177,12 @@ create table lockstep.forgotten (
     noted_at timestamp with time zone not null default clock_timestamp(),
     unlisted_at timestamp with time zone,
     deleted_at timestamp with time zone,
+    pruned_at timestamp with time zone,
     constraint forgotten_batch FOREIGN KEY (source, through) REFERENCES lockstep.batches(source, id),
     constraint forgotten_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint forgotten_moments CHECK (((deleted_at IS NULL) OR (unlisted_at IS NOT NULL))),
-    constraint forgotten_pk PRIMARY KEY (source, through)
+    constraint forgotten_pk PRIMARY KEY (source, through),
+    constraint forgotten_pruned_deleted CHECK (((pruned_at IS NULL) OR (deleted_at IS NOT NULL)))
 );
 
 create table lockstep.handovers (
@@ -758,6 +760,10 @@ create table lockstep.writes (
     constraint writes_transaction_once UNIQUE (app_id, txn_version)
 );
 
+CREATE INDEX batches_by_decision ON lockstep.batches USING btree (source, start_decision) WHERE (start_decision IS NOT NULL);
+
+CREATE INDEX batches_by_token ON lockstep.batches USING btree (source, token);
+
 CREATE UNIQUE INDEX batches_one_capturing ON lockstep.batches USING btree (source) WHERE (state = 'capturing'::text);
 
 CREATE UNIQUE INDEX batches_one_chain ON lockstep.batches USING btree (source) WHERE ((follows IS NULL) AND (state <> 'abandoned'::text));
@@ -773,6 +779,8 @@ CREATE INDEX capture_scopes_of_source ON lockstep.capture_scopes USING btree (so
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
 CREATE INDEX database_versions_at ON lockstep.database_versions USING btree (source, name, batch, since_number, since_offset, id);
+
+CREATE INDEX decisions_by_token ON lockstep.decisions USING btree (source, token);
 
 CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state = 'acknowledged'::text);
 
@@ -811,6 +819,8 @@ CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source
 CREATE INDEX upkept_of_version ON lockstep.upkept USING btree (source, mirror, shows, delta_version);
 
 CREATE INDEX version_sets_of_table ON lockstep.version_sets USING btree (source, database, name, batch);
+
+CREATE INDEX writes_by_token ON lockstep.writes USING btree (source, token);
 
 CREATE INDEX writes_of_table ON lockstep.writes USING btree (source, database, name, last_batch) WHERE (settled_at IS NOT NULL);
 
@@ -1307,7 +1317,8 @@ begin
     if (new.source, new.through, new.token, new.noted_at)
         is distinct from (old.source, old.through, old.token, old.noted_at)
         or old.unlisted_at is not null and new.unlisted_at is distinct from old.unlisted_at
-        or old.deleted_at is not null then
+        or old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at
+        or old.pruned_at is not null then
         perform lockstep.refuse('forgotten_move_on', 'what was done to forgotten changes stays done');
     end if;
     return new;
@@ -1450,6 +1461,93 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.prune(a_source text, above bigint, last bigint, through bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    moment timestamptz;
+    gone bigint := 0;
+    met bigint;
+begin
+    if last > through or not exists (
+        select from lockstep.forgotten f
+        where (f.source, f.through) = (a_source, prune.through) and f.deleted_at is not null) then
+        perform lockstep.refuse('pruned_deleted', 'files of these batches may still be there');
+    end if;
+    perform set_config('lockstep.pruning', 'on', true);
+
+    delete from lockstep.segment_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.revised_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.source_files x
+    where x.source = a_source and x.batch > above and x.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.writes w
+    where w.source = a_source and w.last_batch > above and w.last_batch <= last
+      and (w.settled_at is not null or w.given_up_at is not null)
+      and exists (
+          select from lockstep.writes n
+          where (n.source, n.database, n.name, n.app_id) = (w.source, w.database, w.name, w.app_id)
+            and n.settled_at is not null and n.last_batch between w.last_batch and prune.through
+            and n.txn_version > w.txn_version
+            and n.delta_version > coalesce(w.delta_version, -1));
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.set_witnesses w
+    where w.source = a_source and w.batch > above and w.batch <= last
+      and exists (
+          select from lockstep.set_witnesses n
+          where (n.source, n.origin) = (w.source, w.origin)
+            and n.batch > w.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.deliveries d
+    where d.source = a_source and d.last_batch > above and d.last_batch <= last
+      and d.state <> 'out'
+      and exists (
+          select from lockstep.deliveries n
+          where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
+    get diagnostics met = row_count; gone := gone + met;
+
+    if last = through then
+        select b.acknowledged_at into moment from lockstep.batches b where b.id = prune.through;
+        delete from lockstep.decisions d
+        where d.source = a_source and d.decided_at < moment
+          and d.kind in ('start', 'idle', 'refusal', 'failure')
+          and not exists (select from lockstep.batches b
+                          where (b.source, b.start_decision) = (d.source, d.id));
+        get diagnostics met = row_count; gone := gone + met;
+        delete from lockstep.leases l
+        where l.source = a_source and l.taken_at < moment
+          and l.token < (select s.token from lockstep.sources s where s.name = a_source)
+          and not exists (select from lockstep.batches x
+                          where (x.source, x.token) = (l.source, l.token))
+          and not exists (select from lockstep.decisions x
+                          where (x.source, x.token) = (l.source, l.token))
+          and not exists (select from lockstep.writes x
+                          where (x.source, x.token) = (l.source, l.token))
+          and l.token not in (
+              select x.token from lockstep.overrides x where x.source = a_source
+              union select x.token from lockstep.loads x where x.source = a_source
+              union select x.token from lockstep.table_orders x where x.source = a_source
+              union select x.token from lockstep.revisions x where x.source = a_source
+              union select x.token from lockstep.upkept x where x.source = a_source
+              union select x.token from lockstep.forgotten x where x.source = a_source
+              union select x.token from lockstep.table_life x
+                  where x.source = a_source and x.token is not null);
+        get diagnostics met = row_count; gone := gone + met;
+    end if;
+
+    perform set_config('lockstep.pruning', '', true);
+    return gone;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1524,6 +1622,9 @@ CREATE OR REPLACE FUNCTION lockstep.stays()
  LANGUAGE plpgsql
 AS $function$
 begin
+    if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
+        return old;
+    end if;
     perform lockstep.refuse(tg_argv[0], 'rows of ' || tg_table_name || ' are never changed or deleted');
     return null;
 end

@@ -76,6 +76,17 @@ def test_changes_go_once_nobody_needs_them(
     ]
     for _ in range(2):
         ledger.note_deleted(lease, batches[1])
+    with pytest.raises(LedgerRefused, match="pruned_deleted"):
+        ledger.prune(lease, batches[1], batches[3], batches[3])
+    later_rows = {one: ledger.segments(one) for one in batches[2:]}
+    newest = ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1")
+    assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
+    ledger.prune(lease, 0, batches[1], batches[1])
+    ledger.note_pruned(lease, batches[1])
+    assert ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1") == newest
+    assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
+    assert [one.files for one in ledger.segments(batches[0])] == [()]
+    assert ledger.source_parts(batches[0]) == []
     assert [one.through for one in ledger.unfinished_notes(source)] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]

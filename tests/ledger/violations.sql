@@ -1048,3 +1048,11 @@ delete from lockstep.forgotten where source = %(s)s
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
 insert into lockstep.consumers (source, name) values (%(s)s, 'late')
+
+-- rule: forgotten_pruned_deleted
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s, %(a)s, 1, now())
+-- rule: pruned_deleted
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)

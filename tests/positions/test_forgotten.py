@@ -42,7 +42,7 @@ from tests.positions.servers import head
 from tests.twins.ledger import MemoryLedger
 
 TABLES = ("a", "b")
-STEPS = ("forget", "note_unlisted", "note_deleted")
+STEPS = ("forget", "note_unlisted", "note_deleted", "prune", "note_pruned")
 ACTIONS = 100
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
@@ -125,7 +125,8 @@ class Kept:
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        below = min((one.above for one in ledger.unfinished_notes(SOURCE)), default=self.through)
+        notes = [one for one in ledger.unfinished_notes(SOURCE) if not one.deleted]
+        below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
                 there = not self.work().segments.damaged(folder, [file])

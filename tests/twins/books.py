@@ -88,6 +88,7 @@ class ForgottenEntry:
     through: int
     unlisted_at: datetime | None = None
     deleted: bool = False
+    pruned: bool = False
 
 
 @dataclass(slots=True)

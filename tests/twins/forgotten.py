@@ -24,7 +24,7 @@ class MemoryForgotten(MemorySubject):
         return notes[-1] if notes else None
 
     def unfinished_notes(self, source: str) -> list[Forgotten]:
-        return [one for one in self._notes(source) if not one.deleted]
+        return [one for one in self._notes(source) if not one.pruned]
 
     def holders(self, source: str) -> list[Holder]:
         with self.books.turn:
@@ -76,6 +76,34 @@ class MemoryForgotten(MemorySubject):
     def note_deleted(self, lease: Lease, through: int) -> None:
         self._note(lease, through, lambda one: replace(one, deleted=True))
 
+    def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
+        """Of what Postgres deletes the rows of files, and decisions."""
+        with self._step(lease) as books:
+            notes = self._notes(lease.source)
+            if last > through or not any(one.through == through and one.deleted for one in notes):
+                raise refusal("pruned_deleted")
+            numbers = [one.id for one in books.of_source(lease.source) if above < one.id <= last]
+            for number in numbers:
+                books.source_parts.pop(number, None)
+                segments = books.segments.get(number, ())
+                books.segments[number] = tuple(replace(one, files=()) for one in segments)
+            begun = {one.start_decision for one in books.batches.values()}
+            moment = books.batches[through].acknowledged_at
+            assert moment is not None, "it is acknowledged"
+            if last == through:
+                books.decisions = [
+                    (of, one)
+                    for of, one in books.decisions
+                    if of != lease.source
+                    or one.id in begun
+                    or one.decided_at >= moment
+                    or one.decision.kind not in ("start", "idle", "refusal", "failure")
+                ]
+            return len(numbers)
+
+    def note_pruned(self, lease: Lease, through: int) -> None:
+        self._note(lease, through, lambda one: replace(one, pruned=True))
+
     def _note(
         self, lease: Lease, through: int, done: Callable[[ForgottenEntry], ForgottenEntry]
     ) -> None:
@@ -92,7 +120,9 @@ class MemoryForgotten(MemorySubject):
                 continue
             end = self.books.batches[one.through].end
             assert end is not None, "it is acknowledged"
-            found.append(Forgotten(above, one.through, end, one.unlisted_at, one.deleted))
+            found.append(
+                Forgotten(above, one.through, end, one.unlisted_at, one.deleted, one.pruned)
+            )
             above = one.through
         return found
 

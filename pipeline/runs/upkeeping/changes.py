@@ -8,6 +8,9 @@ batch (`pipeline.upkeep.changes`), mirrors (`upkeep`).
    from the lake goes on behind a batch that it lists, and then all tables list what lies behind.
 3. Once versions of that time are promised no longer, the files are deleted.
 
+4. The ledger deletes rows that tell of these files and of what newer rows replace, so many batches
+   in a transaction.
+
 What was cut off goes on with the next upkeep, where it stopped. The source's lock is held only
 while the ledger notes something; a run that publishes meanwhile commits behind us or before us.
 """
@@ -35,16 +38,25 @@ from pipeline.upkeep.facts import Clocks, Pile
 
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
+_SLICE: Final = 1000
+"""Batches whose rows go in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`plan`: what is told; `unlist`, `delete`: the notes whose files go."""
+    """`plan`: what is told; `unlist`, `delete`, `prune`: the notes whose files, or rows in the
+    ledger, go."""
 
     plan: ChangesPlan
     unlist: tuple[Forgotten, ...] = ()
     delete: tuple[Forgotten, ...] = ()
+    prune: tuple[Forgotten, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        notes = self.unlist or self.delete or self.prune
+        return self.plan.through is None and not notes
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> Due:
@@ -59,14 +71,16 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     doubt = doubt_of(Clocks(work.clock(), now, None, held), keep or promised)
     unlist = tuple(one for one in notes if one.unlisted_at is None)
     old = now - promised
-    delete = tuple(one for one in notes if one.unlisted_at is not None and one.unlisted_at < old)
+    there = tuple(one for one in notes if one.unlisted_at is not None and not one.deleted)
+    delete = tuple(one for one in there if one.unlisted_at is not None and one.unlisted_at < old)
+    prune = (*(one for one in notes if one.deleted), *(delete if doubt is None else ()))
     gone = [*_sizes(work, delete)] if doubt is None else []
     plan = ChangesPlan(left=doubt, unlisted=Pile.of([*_sizes(work, unlist)]), deleted=Pile.of(gone))
     if doubt is not None:
-        return Due(plan, unlist)
+        return Due(plan, unlist, (), prune)
     if keep is not None and not unlist:
         plan = _further(work, plan, ledger.acknowledged_before(source, now - keep))
-    return Due(plan, unlist, delete)
+    return Due(plan, unlist, delete, prune)
 
 
 def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
@@ -90,7 +104,7 @@ def _sizes(work: Workplace, notes: Iterable[Forgotten]) -> Iterator[int]:
 def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
     """Do it; what was done. `LakeUnavailable` where the lake does not answer."""
     plan = due.plan
-    if plan.idle:
+    if due.idle:
         return plan
     unlist = due.unlist
     if plan.through is not None:
@@ -111,8 +125,24 @@ def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
         work.progress.note(f"files of changes up to {note.place} are deleted")
     if unlist or due.delete:
         left = _under_lock(work, holder, unlisted=unlist, deleted=due.delete)
-        plan = replace(plan, left=left or plan.left)
-    return plan
+        if left is not None:
+            return replace(plan, left=left)
+    return replace(plan, rows=sum(_pruned(work, holder, note) for note in due.prune))
+
+
+def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
+    """Rows that went. A run that has the source goes first: the next upkeep does the rest."""
+    rows = 0
+    for above in range(note.above, note.through, _SLICE):
+        last = min(above + _SLICE, note.through)
+        try:
+            with work.ledger.lock(work.source.name, holder, None) as lease:
+                rows += work.ledger.prune(lease, above, last, note.through)
+                if last == note.through:
+                    work.ledger.note_pruned(lease, note.through)
+        except SourceBusy:
+            break
+    return rows
 
 
 def _under_lock(
