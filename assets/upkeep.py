@@ -127,6 +127,7 @@ def _metadata(report: UpkeepReport) -> dict[str, int | float]:
         "deleted_bytes": sum(step.gone.bytes for step in steps),
         "unlisted_change_files": report.changes.unlisted.files,
         "deleted_change_files": report.changes.deleted.files,
+        "deleted_checkpoints": report.logs.files,
         "ledger_rows": report.changes.rows,
         "left": sum(len(done.left) for done in report.tables),
         "seconds": round(report.seconds, 3),

@@ -24,6 +24,9 @@ def show_upkeep(
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
     yield from changes_lines(report.changes, planned=planned)
+    if report.logs.files:
+        would = "would be deleted" if planned else "deleted"
+        yield f"logs: {pile_text(report.logs)} of checkpoints {would}"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
@@ -88,6 +91,8 @@ def upkeep_json(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
     return {
         "dry_run": planned,
         "seconds": round(report.seconds, 3),
+        "checkpoint_files": report.logs.files,
+        "checkpoint_bytes": report.logs.bytes,
         "changes": _changes_json(report.changes),
         "tables": {str(one.planned.table): _table_json(one) for one in report.tables},
     }

@@ -40,6 +40,7 @@ def _done(
 ) -> UpkeepReport:
     from pipeline.runs.upkeeping.changes import plan_changes
     from pipeline.runs.upkeeping.gather import plan_upkeep
+    from pipeline.runs.upkeeping.logs import thin_logs
     from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
@@ -50,7 +51,6 @@ def _done(
             tables = tuple(TableDone(p, left=[*p.plan.left]) for p in planned)
             if only is not None:
                 return UpkeepReport(tables, 0.0)
-            return UpkeepReport(
-                tables, 0.0, plan_changes(work, policy.keep_changes, lake.keep).plan
-            )
+            due = plan_changes(work, policy.keep_changes, lake.keep)
+            return UpkeepReport(tables, 0.0, due.plan, thin_logs(work, lake, delete=False))
         return upkeep(work, lake, policy, holder("upkeep"), only)
