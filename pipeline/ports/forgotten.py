@@ -47,5 +47,9 @@ class ForgottenChanges(Protocol):
         """Delete rows about the batches behind `above` up to `last` that nobody can ask for, since
         what was forgotten up to `through` is deleted; how many. Repeating it changes nothing."""
 
+    def pruned_through(self, source: str) -> int:
+        """Up to which batch such rows may be gone: nothing tells any more which versions of
+        mirrors show the ends of earlier batches; 0 where all are told."""
+
     def note_pruned(self, lease: Lease, through: int) -> None:
         """All such rows are gone. Repeating it changes nothing."""

@@ -58,6 +58,10 @@ class PostgresForgotten(Books):
             rows: int = step.only("prune", source=lease.source, **ends)["rows"]
             return rows
 
+    def pruned_through(self, source: str) -> int:
+        number: int = self._only("pruned_through", source=source)["batch"]
+        return number
+
     def note_pruned(self, lease: Lease, through: int) -> None:
         with self._step(lease) as step:
             step.run("note_pruned", source=lease.source, through=through)

@@ -61,3 +61,6 @@ select lockstep.prune(%(source)s, %(above)s, %(last)s, %(through)s) as rows
 -- name: note_pruned
 update lockstep.forgotten set pruned_at = clock_timestamp()
 where source = %(source)s and through = %(through)s and pruned_at is null
+
+-- name: pruned_through
+select lockstep.pruned_through(%(source)s) as batch

@@ -802,6 +802,8 @@ CREATE INDEX revised_files_of_segment ON lockstep.revised_files USING btree (seg
 
 CREATE UNIQUE INDEX revisions_one_open ON lockstep.revisions USING btree (source) WHERE (state = 'open'::text);
 
+CREATE INDEX segments_of_table ON lockstep.segments USING btree (source, database, name, batch);
+
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
 
 CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
@@ -1483,12 +1485,26 @@ begin
     delete from lockstep.revised_files x using lockstep.segments s
     where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
     get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.segments s
+    where s.source = a_source and s.batch <= last
+      and exists (
+          select from lockstep.segments n
+          where (n.source, n.database, n.name) = (s.source, s.database, s.name)
+            and n.batch > s.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.version_sets v
+    where v.source = a_source and v.batch <= last
+      and exists (
+          select from lockstep.version_sets n
+          where (n.source, n.database, n.name) = (v.source, v.database, v.name)
+            and n.batch > v.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
     delete from lockstep.source_files x
     where x.source = a_source and x.batch > above and x.batch <= last;
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.writes w
-    where w.source = a_source and w.last_batch > above and w.last_batch <= last
+    where w.source = a_source and w.last_batch <= last
       and (w.settled_at is not null or w.given_up_at is not null)
       and exists (
           select from lockstep.writes n
@@ -1499,7 +1515,7 @@ begin
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.set_witnesses w
-    where w.source = a_source and w.batch > above and w.batch <= last
+    where w.source = a_source and w.batch <= last
       and exists (
           select from lockstep.set_witnesses n
           where (n.source, n.origin) = (w.source, w.origin)
@@ -1507,7 +1523,7 @@ begin
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.deliveries d
-    where d.source = a_source and d.last_batch > above and d.last_batch <= last
+    where d.source = a_source and d.last_batch <= last
       and d.state <> 'out'
       and exists (
           select from lockstep.deliveries n
@@ -1546,6 +1562,15 @@ begin
     perform set_config('lockstep.pruning', '', true);
     return gone;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.pruned_through(a_source text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f
+    where f.source = a_source and f.deleted_at is not null
 $function$;
 
 CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)

@@ -85,7 +85,13 @@ def test_changes_go_once_nobody_needs_them(
     ledger.note_pruned(lease, batches[1])
     assert ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1") == newest
     assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
-    assert [one.files for one in ledger.segments(batches[0])] == [()]
+    assert ledger.segments(batches[0]) == []
+    assert [one.files for one in ledger.segments(batches[1])] == [()]
+    assert (ledger.version_set(source, batches[0]), ledger.pruned_through(source)) == (
+        [],
+        batches[1],
+    )
+    assert len(ledger.version_set(source, batches[1])) == 1
     assert ledger.source_parts(batches[0]) == []
     assert [one.through for one in ledger.unfinished_notes(source)] == [batches[3]]
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from pipeline.batch import BatchState
 from pipeline.decisions import Lease
 from pipeline.segment import SourceTable
+from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
 from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder
 from resources.postgres.refusals import refusal
@@ -82,11 +83,19 @@ class MemoryForgotten(MemorySubject):
             notes = self._notes(lease.source)
             if last > through or not any(one.through == through and one.deleted for one in notes):
                 raise refusal("pruned_deleted")
-            numbers = [one.id for one in books.of_source(lease.source) if above < one.id <= last]
-            for number in numbers:
-                books.source_parts.pop(number, None)
+            numbers = [one.id for one in books.of_source(lease.source) if one.id <= last]
+            self._prune_versions(lease.source, numbers, through)
+            later: set[TableName] = set()
+            for number in range(through, 0, -1):
+                if number not in books.batches or books.batches[number].source != lease.source:
+                    continue
                 segments = books.segments.get(number, ())
-                books.segments[number] = tuple(replace(one, files=()) for one in segments)
+                if number <= last:
+                    books.source_parts.pop(number, None)
+                    books.segments[number] = tuple(
+                        replace(one, files=()) for one in segments if one.table not in later
+                    )
+                later |= {one.table for one in segments}
             begun = {one.start_decision for one in books.batches.values()}
             moment = books.batches[through].acknowledged_at
             assert moment is not None, "it is acknowledged"
@@ -100,6 +109,22 @@ class MemoryForgotten(MemorySubject):
                     or one.decision.kind not in ("start", "idle", "refusal", "failure")
                 ]
             return len(numbers)
+
+    def _prune_versions(self, source: str, numbers: list[int], through: int) -> None:
+        """A table's version stays as of the batches since which it is that of `through`."""
+        sets = self.books.version_sets
+        stays = {one.table: one for one in sets.get(through, ())}
+        for batch in reversed(self.books.of_source(source, BatchState.ACKNOWLEDGED)):
+            if batch.id > through:
+                continue
+            there = {one.table: one for one in sets.get(batch.id, ())}
+            stays = {table: one for table, one in stays.items() if there.get(table) == one}
+            if batch.id in numbers:
+                sets[batch.id] = tuple(stays.values())
+
+    def pruned_through(self, source: str) -> int:
+        deleted = (one.through for one in self._notes(source) if one.deleted)
+        return max(deleted, default=0)
 
     def note_pruned(self, lease: Lease, through: int) -> None:
         self._note(lease, through, lambda one: replace(one, pruned=True))

@@ -36,8 +36,17 @@ create index decisions_by_token on lockstep.decisions (source, token);
 create index writes_by_token on lockstep.writes (source, token);
 
 -- What is about the batches behind `above` up to `last`, which were forgotten up to `through`: their
--- files, writes that others followed, witnesses and deliveries that newer ones replace; and, once
--- these are the last of them, decisions and leases of runs that began no batch.
+-- files; segments, versions of mirrors, writes, witnesses and deliveries that newer ones up to there
+-- followed, which earlier notes had left as the newest among them; and, once these are the last,
+-- decisions and leases of runs that began no batch.
+create index segments_of_table on lockstep.segments (source, database, name, batch);
+
+create function lockstep.pruned_through(a_source text) returns bigint
+language sql stable as $$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f
+    where f.source = a_source and f.deleted_at is not null
+$$;
+
 create function lockstep.prune(
     a_source text, above bigint, last bigint, through bigint
 ) returns bigint language plpgsql as $$
@@ -59,12 +68,26 @@ begin
     delete from lockstep.revised_files x using lockstep.segments s
     where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
     get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.segments s
+    where s.source = a_source and s.batch <= last
+      and exists (
+          select from lockstep.segments n
+          where (n.source, n.database, n.name) = (s.source, s.database, s.name)
+            and n.batch > s.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.version_sets v
+    where v.source = a_source and v.batch <= last
+      and exists (
+          select from lockstep.version_sets n
+          where (n.source, n.database, n.name) = (v.source, v.database, v.name)
+            and n.batch > v.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
     delete from lockstep.source_files x
     where x.source = a_source and x.batch > above and x.batch <= last;
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.writes w
-    where w.source = a_source and w.last_batch > above and w.last_batch <= last
+    where w.source = a_source and w.last_batch <= last
       and (w.settled_at is not null or w.given_up_at is not null)
       and exists (
           select from lockstep.writes n
@@ -75,7 +98,7 @@ begin
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.set_witnesses w
-    where w.source = a_source and w.batch > above and w.batch <= last
+    where w.source = a_source and w.batch <= last
       and exists (
           select from lockstep.set_witnesses n
           where (n.source, n.origin) = (w.source, w.origin)
@@ -83,7 +106,7 @@ begin
     get diagnostics met = row_count; gone := gone + met;
 
     delete from lockstep.deliveries d
-    where d.source = a_source and d.last_batch > above and d.last_batch <= last
+    where d.source = a_source and d.last_batch <= last
       and d.state <> 'out'
       and exists (
           select from lockstep.deliveries n
