@@ -413,9 +413,8 @@ class File(Section):
         for source in self.sources:
             if keep is not None and source.replay is not None and source.replay.span > keep:
                 raise ValueError(
-                    f"{source.name} replays the last {source.replay.span:.0f} seconds, and "
-                    f"keep_changes keeps {keep}; changes are kept at least as long as they are "
-                    "replayed"
+                    f"{source.name} replays the last {source.replay.span / 3600:g} hours, and "
+                    f"keep_changes keeps {keep / 3600:g} hours; give it at least as long"
                 )
         return self
 
